@@ -1,0 +1,1 @@
+//! The invariants as checkers over stored events; see below.

@@ -1,0 +1,111 @@
+//! A case: the five phases from opening to decision. Owned by the coordinator.
+//!
+//! | phase        | Open    | Finding                         | Detected                  | Resolved           | findings due   | case due |
+//! |--------------|---------|---------------------------------|---------------------------|--------------------|----------------|----------|
+//! | new          | opened  | refused: unknown case           | refused                   | refused            | -              | -        |
+//! | collecting   | refused | finding_recorded, or            | conflicts_received, or    | debate_settled     | findings_closed| decided  |
+//! |              |         | findings_closed with the last   | decided without conflict  |                    |                |          |
+//! | detecting    | refused | finding_set_aside (late)        | conflicts_received/decided| debate_settled     | ignored        | decided  |
+//! | deliberating | refused | finding_set_aside (late)        | ignored                   | debate_settled, or | ignored        | decided  |
+//! |              |         |                                 |                           | decided by the last|                |          |
+//! | decided      | refused | finding_set_aside (late)        | ignored                   | ignored            | ignored        | ignored  |
+//!
+//! A second finding of the same agent is set aside as repeated; the same message again is ignored; the same
+//! `message_id` with other contents, or a sender that takes no part, is refused.
+
+use concord_protocol::event::{CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, ReceivedFinding, Record};
+use concord_protocol::payload::{ConflictOutcome, OpenCase};
+use concord_protocol::policy::Policy;
+use concord_protocol::{AgentId, CaseId, MessageId, Token};
+
+mod decide;
+mod effects;
+mod outcome;
+mod package;
+mod state;
+
+pub use decide::PARTICIPANTS_MAX;
+pub(crate) use decide::reused_message_id;
+pub use package::{DecisionPackage, package};
+pub use state::{CaseState, Phase};
+
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Machine};
+
+/// The case machine.
+#[derive(Debug, Clone, Copy)]
+pub struct CaseMachine;
+
+/// What can be asked of a case.
+#[derive(Debug, Clone)]
+pub enum CaseInput {
+    /// Open it.
+    Open(Box<OpenRequest>),
+    /// A participant's finding.
+    Finding(Box<ReceivedFinding>),
+    /// The conflicts among its findings.
+    Detected(Box<Detected>),
+    /// The end of one of its debates.
+    Resolved(Box<ConflictOutcome>),
+    /// A deadline has passed.
+    Elapsed(DeadlineElapsed),
+}
+
+/// A request to open a case, its policy resolved.
+#[derive(Debug, Clone)]
+pub struct OpenRequest {
+    /// Who asks.
+    pub opened_by: AgentId,
+    /// In which message.
+    pub request_id: MessageId,
+    /// What is asked.
+    pub request: OpenCase,
+    /// The rules.
+    pub policy: Policy,
+}
+
+/// Name of the deadline of phases 1 and 2.
+pub const FINDINGS: &str = "findings";
+/// Name of the deadline of the whole case.
+pub const CASE: &str = "case";
+
+impl Machine for CaseMachine {
+    type State = CaseState;
+    type Event = CaseEvent;
+    type Input = CaseInput;
+
+    fn decide(state: &CaseState, context: &Context, input: &CaseInput) -> Decision<CaseEvent> {
+        decide::decide(state, context, input)
+    }
+
+    fn apply(state: &mut CaseState, record: &Record<CaseEvent>) {
+        state.apply(record);
+    }
+
+    fn deadlines(state: &CaseState) -> Vec<Deadline> {
+        let Some(CaseOpened { findings_due, case_due, .. }) = state.opened.as_ref() else { return Vec::new() };
+        let mut open = Vec::new();
+        if state.phase == Phase::Collecting {
+            open.push(Deadline { name: Token::fixed(FINDINGS), due: *findings_due });
+        }
+        if state.phase != Phase::Decided {
+            open.push(Deadline { name: Token::fixed(CASE), due: *case_due });
+        }
+        open
+    }
+
+    fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {
+        effects::effects(record)
+    }
+
+    fn case_of(record: &Record<CaseEvent>) -> Option<CaseId> {
+        CaseId::new(record.meta.id.as_str()).ok()
+    }
+
+    fn creates(input: &CaseInput) -> bool {
+        matches!(input, CaseInput::Open(_))
+    }
+}
+
+#[cfg(test)]
+mod tests;

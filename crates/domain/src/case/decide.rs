@@ -1,0 +1,192 @@
+//! What to do about an input to a case. Split by input; the table is in the module above.
+
+use std::collections::BTreeSet;
+
+use concord_protocol::event::{
+    CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected, FindingRecorded,
+    FindingsClosed, ReceivedFinding, SetAsideFinding,
+};
+use concord_protocol::payload::{ConflictOutcome, SetAsideReason};
+use concord_protocol::subject::Service;
+use concord_protocol::{ErrorCode, Fault};
+
+use super::state::{CaseState, Phase};
+use super::{CASE, CaseInput, FINDINGS, OpenRequest, outcome};
+use crate::machine::{Context, Decision, Ignored};
+
+/// Most participants of one case.
+pub const PARTICIPANTS_MAX: usize = 64;
+
+type CaseDecision = Decision<CaseEvent>;
+
+pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) -> CaseDecision {
+    if let CaseInput::Open(request) = input {
+        return open(state, context, request);
+    }
+    let Some(opened) = &state.opened else {
+        return Decision::Reject(Fault::invalid(
+            "/case_id",
+            "There is no such case.",
+            "Use the case id of the task assignment you were sent, or open the case first.",
+        ));
+    };
+    match input {
+        CaseInput::Open(_) => Decision::Ignore(Ignored::AlreadyDone),
+        CaseInput::Finding(received) => finding(state, opened, received),
+        CaseInput::Detected(detected) => self::detected(state, opened, detected),
+        CaseInput::Resolved(outcome) => resolved(state, opened, outcome),
+        CaseInput::Elapsed(deadline) => elapsed(state, opened, deadline),
+    }
+}
+
+fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecision {
+    let OpenRequest { opened_by, request_id, request, policy } = asked;
+    let participants: BTreeSet<_> = request.participants.iter().cloned().collect();
+    if let Some(opened) = &state.opened {
+        let same = opened.policy == *policy
+            && opened.task == request.task
+            && opened.participants.iter().eq(participants.iter());
+        if same {
+            return Decision::Ignore(Ignored::AlreadyDone);
+        }
+        return Decision::Reject(Fault::invalid(
+            "/payload/parameters/case_id",
+            "A case with this id is open already, with other participants, task or policy.",
+            "Choose another case_id, or leave it out and one is made.",
+        ));
+    }
+    if let Err(fault) = check_participants(&request.participants) {
+        return Decision::Reject(fault);
+    }
+    Decision::Append(CaseEvent::Opened(CaseOpened {
+        opened_by: opened_by.clone(),
+        request_id: request_id.clone(),
+        policy_digest: policy.digest(),
+        findings_due: context.now.plus_millis(policy.finding_timeout_ms),
+        case_due: context.now.plus_millis(policy.case_timeout_ms),
+        policy: policy.clone(),
+        participants: participants.into_iter().collect(),
+        task: request.task.clone(),
+    }))
+}
+
+fn check_participants(participants: &[concord_protocol::AgentId]) -> Result<(), Fault> {
+    const POINTER: &str = "/payload/parameters/participants";
+    if participants.is_empty() || participants.len() > PARTICIPANTS_MAX {
+        return Err(Fault::invalid(
+            POINTER,
+            format!("A case has 1 to {PARTICIPANTS_MAX} participants, not {}.", participants.len()),
+            "Name the agents that are to give a finding.",
+        ));
+    }
+    for (index, agent) in participants.iter().enumerate() {
+        if Service::parse(agent.as_str()).is_ok() {
+            return Err(Fault::invalid(
+                format!("{POINTER}/{index}"),
+                format!("{agent} is a service and cannot take part in a case."),
+                "Name agents only.",
+            ));
+        }
+        if participants.iter().take(index).any(|earlier| earlier == agent) {
+            return Err(Fault::invalid(
+                format!("{POINTER}/{index}"),
+                format!("{agent} is named twice."),
+                "Name each agent once.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
+    match state.digest_of(&received.message_id) {
+        Some(digest) if digest == received.digest => return Decision::Ignore(Ignored::Repetition),
+        Some(_) => return Decision::Reject(reused_message_id()),
+        None => {}
+    }
+    if !opened.participants.contains(&received.agent_id) {
+        return Decision::Reject(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            format!("{} takes no part in this case.", received.agent_id),
+            "Only participants named when the case was opened can give findings.",
+        ));
+    }
+    let repeated = state.findings.iter().any(|earlier| earlier.agent_id == received.agent_id);
+    if repeated || state.phase != Phase::Collecting {
+        if state.set_aside.len() >= opened.policy.set_aside_max as usize {
+            return Decision::Reject(Fault::new(
+                ErrorCode::CapacityExceeded,
+                "",
+                "This case has recorded as many late and repeated findings as its policy allows.",
+                "Give one finding, before the deadline in the task assignment.",
+            ));
+        }
+        let reason = if repeated { SetAsideReason::Repeated } else { SetAsideReason::Late };
+        return Decision::Append(CaseEvent::FindingSetAside(SetAsideFinding { received: received.clone(), reason }));
+    }
+    let awaited = state.awaited(opened, Some(&received.agent_id));
+    if awaited.is_empty() {
+        let last = Some(received.clone());
+        return Decision::Append(CaseEvent::FindingsClosed(FindingsClosed { last, missing: awaited }));
+    }
+    Decision::Append(CaseEvent::FindingRecorded(FindingRecorded { received: received.clone() }))
+}
+
+/// The refusal of a message whose id was used for something else.
+pub(crate) fn reused_message_id() -> Fault {
+    Fault::invalid(
+        "/message_id",
+        "This message_id was used before with other contents.",
+        "Give every message an id of its own, for example a UUID; repeat an id only with the same contents.",
+    )
+}
+
+fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> CaseDecision {
+    if matches!(state.phase, Phase::Deliberating | Phase::Decided) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    let after = CaseState { debated: detected.debated.clone(), deferred: detected.deferred.clone(), ..state.clone() };
+    if all_settled(&after) {
+        return Decision::Append(decided(&after, opened, None, outcome::end_reason(&after)));
+    }
+    let (debated, deferred) = (detected.debated.clone(), detected.deferred.clone());
+    Decision::Append(CaseEvent::ConflictsReceived(ConflictsReceived { debated, deferred }))
+}
+
+fn resolved(state: &CaseState, opened: &CaseOpened, outcome: &ConflictOutcome) -> CaseDecision {
+    if state.phase == Phase::Decided || state.outcomes.contains_key(&outcome.conflict_id) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    let mut after = state.clone();
+    after.outcomes.insert(outcome.conflict_id.clone(), outcome.clone());
+    if state.phase == Phase::Deliberating && all_settled(&after) {
+        return Decision::Append(decided(&after, opened, Some(outcome.clone()), outcome::end_reason(&after)));
+    }
+    Decision::Append(CaseEvent::DebateSettled(DebateSettled { outcome: outcome.clone() }))
+}
+
+fn all_settled(state: &CaseState) -> bool {
+    state.debated.iter().all(|conflict| state.outcomes.contains_key(&conflict.conflict_id))
+}
+
+fn decided(state: &CaseState, opened: &CaseOpened, last: Option<ConflictOutcome>, reason: &str) -> CaseEvent {
+    CaseEvent::Decided(Box::new(Decided { last, decision: outcome::decision(state, opened, reason) }))
+}
+
+fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseDecision {
+    match deadline.name.as_str() {
+        FINDINGS if state.phase == Phase::Collecting && deadline.due == opened.findings_due => {
+            let missing = state.awaited(opened, None);
+            Decision::Append(CaseEvent::FindingsClosed(FindingsClosed { last: None, missing }))
+        }
+        CASE if state.phase != Phase::Decided && deadline.due == opened.case_due => {
+            let mut state = state.clone();
+            if state.phase == Phase::Collecting {
+                state.missing = state.awaited(opened, None);
+            }
+            Decision::Append(decided(&state, opened, None, "timeout"))
+        }
+        _ => Decision::Ignore(Ignored::DeadlineNotOpen),
+    }
+}

@@ -1,0 +1,69 @@
+//! The decision package: everything about a decided case in one piece, for people and programs.
+
+use concord_protocol::event::ReceivedFinding;
+use concord_protocol::payload::{Decision, Task};
+use concord_protocol::policy::Policy;
+use concord_protocol::{AgentId, CaseId, Timestamp};
+use serde::Serialize;
+
+use super::state::{CaseState, Phase};
+
+/// A case as it stands, with its decision when it has one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DecisionPackage {
+    /// The case.
+    pub case_id: CaseId,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Who opened it.
+    pub opened_by: AgentId,
+    /// When.
+    pub opened_at: Timestamp,
+    /// When it was decided.
+    pub decided_at: Option<Timestamp>,
+    /// Who takes part.
+    pub participants: Vec<AgentId>,
+    /// The matter, without its input.
+    pub task: Task,
+    /// The rules.
+    pub policy: Policy,
+    /// The decision.
+    pub decision: Option<Decision>,
+    /// The findings it rests on, ordered by agent id.
+    pub findings: Vec<ReceivedFinding>,
+    /// Findings recorded and not used, those after the decision included.
+    pub set_aside: Vec<AsideFinding>,
+}
+
+/// A finding that was recorded and not used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AsideFinding {
+    /// Why and when.
+    #[serde(flatten)]
+    pub note: concord_protocol::payload::SetAside,
+    /// What was found.
+    pub finding: concord_protocol::payload::Finding,
+}
+
+/// The package of a case; none when it was never opened.
+pub fn package(case_id: &CaseId, state: &CaseState) -> Option<DecisionPackage> {
+    let opened = state.opened.as_ref()?;
+    let mut findings = state.findings.clone();
+    findings.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
+    let aside = state.set_aside.iter();
+    Some(DecisionPackage {
+        case_id: case_id.clone(),
+        phase: state.phase,
+        opened_by: opened.opened_by.clone(),
+        opened_at: state.opened_at,
+        decided_at: state.decided_at,
+        participants: opened.participants.clone(),
+        task: Task { input: serde_json::Value::Null, ..opened.task.clone() },
+        policy: opened.policy.clone(),
+        decision: state.decision.clone(),
+        findings,
+        set_aside: aside
+            .map(|(note, received)| AsideFinding { note: note.clone(), finding: received.finding.clone() })
+            .collect(),
+    })
+}

@@ -1,0 +1,106 @@
+//! What is known of a case.
+
+use std::collections::BTreeMap;
+
+use concord_protocol::event::{CaseEvent, CaseOpened, ReceivedFinding, Record};
+use concord_protocol::payload::{Conflict, ConflictOutcome, Decision, SetAside};
+use concord_protocol::{AgentId, DebateId, MessageId, Timestamp};
+
+/// Where a case stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Nothing is known of it.
+    #[default]
+    New,
+    /// Findings are awaited (phases 1 and 2).
+    Collecting,
+    /// Conflicts are looked for (phase 3).
+    Detecting,
+    /// Debates are awaited (phases 4 and 5).
+    Deliberating,
+    /// It has its decision.
+    Decided,
+}
+
+/// What is known of a case.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CaseState {
+    /// Where it stands.
+    pub phase: Phase,
+    /// How it was opened.
+    pub opened: Option<CaseOpened>,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// The findings that count, in the order of arrival.
+    pub findings: Vec<ReceivedFinding>,
+    /// Who had not answered when the findings were closed.
+    pub missing: Vec<AgentId>,
+    /// Findings recorded and not used.
+    pub set_aside: Vec<(SetAside, ReceivedFinding)>,
+    /// Conflicts being debated, in ranking order.
+    pub debated: Vec<Conflict>,
+    /// Conflicts beyond the policy's limit.
+    pub deferred: Vec<Conflict>,
+    /// Debates that have ended. One may end before the case has heard of its conflicts.
+    pub outcomes: BTreeMap<DebateId, ConflictOutcome>,
+    /// The decision.
+    pub decision: Option<Decision>,
+    /// When it was decided.
+    pub decided_at: Option<Timestamp>,
+}
+
+impl CaseState {
+    pub(super) fn apply(&mut self, record: &Record<CaseEvent>) {
+        let at = record.meta.at;
+        match &record.event {
+            CaseEvent::Opened(opened) => {
+                self.phase = Phase::Collecting;
+                self.opened_at = at;
+                self.opened = Some(opened.clone());
+            }
+            CaseEvent::FindingRecorded(recorded) => self.findings.push(recorded.received.clone()),
+            CaseEvent::FindingSetAside(aside) => {
+                let ReceivedFinding { agent_id, message_id, .. } = aside.received.clone();
+                let note = SetAside { agent_id, message_id, reason: aside.reason, at };
+                self.set_aside.push((note, aside.received.clone()));
+            }
+            CaseEvent::FindingsClosed(closed) => {
+                self.findings.extend(closed.last.clone());
+                self.missing.clone_from(&closed.missing);
+                self.phase = Phase::Detecting;
+            }
+            CaseEvent::ConflictsReceived(received) => {
+                self.debated.clone_from(&received.debated);
+                self.deferred.clone_from(&received.deferred);
+                self.phase = Phase::Deliberating;
+            }
+            CaseEvent::DebateSettled(settled) => {
+                self.outcomes.insert(settled.outcome.conflict_id.clone(), settled.outcome.clone());
+            }
+            CaseEvent::Decided(decided) => {
+                if let Some(last) = &decided.last {
+                    self.outcomes.insert(last.conflict_id.clone(), last.clone());
+                }
+                self.debated.clone_from(&decided.decision.conflicts);
+                self.deferred.clone_from(&decided.decision.deferred);
+                self.decision = Some(decided.decision.clone());
+                self.decided_at = Some(at);
+                self.phase = Phase::Decided;
+            }
+        }
+    }
+
+    /// The digest under which a message was received before.
+    pub(super) fn digest_of(&self, message_id: &MessageId) -> Option<&str> {
+        let aside = self.set_aside.iter().map(|(_, received)| received);
+        let received = self.findings.iter().chain(aside).find(|received| received.message_id == *message_id)?;
+        Some(&received.digest)
+    }
+
+    /// Participants whose finding has not been recorded, if `answering` answers now.
+    pub(super) fn awaited(&self, opened: &CaseOpened, answering: Option<&AgentId>) -> Vec<AgentId> {
+        let answered = |agent: &AgentId| self.findings.iter().any(|received| received.agent_id == *agent);
+        opened.participants.iter().filter(|agent| !answered(agent) && Some(*agent) != answering).cloned().collect()
+    }
+}

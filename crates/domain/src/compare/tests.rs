@@ -1,0 +1,68 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn values_that_mean_the_same_are_the_same() {
+    for (a, a_unit, b, b_unit, tolerance) in [
+        (json!(30), Some("days"), json!(1), Some("month"), 0.0),
+        (json!("30 days"), None, json!(30), Some("day"), 0.0),
+        (json!("$1,000,000"), None, json!(1_000_000), Some("USD"), 0.0),
+        (json!("usd 500"), None, json!(500), Some("$"), 0.0),
+        (json!(5), Some("%"), json!(0.05), None, 0.0),
+        (json!("2.5 %"), None, json!(0.025), None, 0.0),
+        (json!("November 21, 2026"), None, json!("2026-11-21"), None, 0.0),
+        (json!("21st day of November, 2026"), None, json!("11/21/2026"), None, 0.0),
+        (json!("Yes"), None, json!(true), None, 0.0),
+        (json!(" New  York. "), None, json!("new york"), None, 0.0),
+        (json!(100.0), None, json!(100.4), None, 0.005),
+        (json!({"value": 60, "unit": "days"}), None, json!(2), Some("months"), 0.0),
+    ] {
+        let (x, y) = (canonical(&a, a_unit), canonical(&b, b_unit));
+        assert!(same(&x, &y, tolerance), "{a} {a_unit:?} is {x:?}; {b} {b_unit:?} is {y:?}");
+    }
+}
+
+#[test]
+fn values_that_differ_are_different() {
+    for (a, a_unit, b, b_unit) in [
+        (json!(30), Some("days"), json!(30), Some("months")),
+        (json!(30), Some("USD"), json!(30), Some("EUR")),
+        (json!(100), None, json!(101), None),
+        (json!(true), None, json!(false), None),
+        (json!("Delaware"), None, json!("New York"), None),
+        (json!("2026-11-21"), None, json!("2026-11-22"), None),
+        (json!("section 5 of 12 acts"), None, json!("section 5 of 13 acts"), None),
+    ] {
+        let (x, y) = (canonical(&a, a_unit), canonical(&b, b_unit));
+        assert!(!same(&x, &y, 0.005), "{x:?} and {y:?}");
+    }
+}
+
+#[test]
+fn a_deeply_nested_value_is_compared_as_text() {
+    let nested = json!({"value": {"value": {"value": 1}}});
+    assert!(matches!(canonical(&nested, None), Canonical::Text(_)));
+}
+
+proptest! {
+    #[test]
+    fn groups_do_not_depend_on_the_order_of_the_items(mut values in proptest::collection::vec(-1000.0..1000.0f64, 0..12)) {
+        let canon = |v: &[f64]| v.iter().map(|n| canonical(&json!(n), None)).collect::<Vec<_>>();
+        let one = group(&canon(&values), 0.05);
+        let by_value: std::collections::BTreeMap<_, _> =
+            values.iter().map(|v| v.to_bits()).zip(one.iter().copied()).collect();
+        values.reverse();
+        let two = group(&canon(&values), 0.05);
+        for (value, place) in values.iter().zip(two) {
+            prop_assert_eq!(by_value[&value.to_bits()], place);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_fail(text in ".{0,60}", unit in proptest::option::of(".{0,8}")) {
+        let value = canonical(&json!(text), unit.as_deref());
+        prop_assert!(same(&value, &value, 0.0));
+    }
+}

@@ -1,0 +1,55 @@
+//! The same attribute of the same subject with different values.
+
+use std::collections::BTreeMap;
+
+use concord_protocol::event::ReceivedFinding;
+use concord_protocol::payload::{ConflictType, FactClaim};
+use concord_protocol::policy::Policy;
+use serde_json::{Value, json};
+
+use super::{Found, position};
+use crate::compare::{canonical, group, normalise};
+
+pub(super) fn find(policy: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found> {
+    // Of one agent's statements about the same attribute the first counts.
+    let mut attributes: BTreeMap<(String, String), Vec<(&ReceivedFinding, &FactClaim)>> = BTreeMap::new();
+    for received in findings {
+        for fact in &received.finding.facts {
+            let claims = attributes.entry((normalise(&fact.subject), normalise(&fact.attribute))).or_default();
+            if !claims.iter().any(|(other, _)| other.agent_id == received.agent_id) {
+                claims.push((received, fact));
+            }
+        }
+    }
+    attributes.into_iter().filter_map(|(name, claims)| of_attribute(policy, &name, &claims)).collect()
+}
+
+fn of_attribute(policy: &Policy, name: &(String, String), claims: &[(&ReceivedFinding, &FactClaim)]) -> Option<Found> {
+    let values: Vec<_> = claims.iter().map(|(_, fact)| canonical(&fact.value, fact.unit.as_deref())).collect();
+    let groups = group(&values, policy.number_tolerance);
+    if groups.iter().all(|group| *group == 0) {
+        return None;
+    }
+    let (subject, attribute) = name;
+    let positions = claims
+        .iter()
+        .map(|(received, fact)| position(received, text(fact), value(fact), received.finding.evidence.clone()))
+        .collect();
+    Some(Found {
+        kind: ConflictType::FactualDisagreement,
+        topic: format!("Different values for {attribute} of {subject}"),
+        subject: format!("{subject}/{attribute}"),
+        stake: 0.6,
+        positions,
+    })
+}
+
+fn text(fact: &FactClaim) -> String {
+    let value = fact.value.as_str().map_or_else(|| fact.value.to_string(), str::to_owned);
+    fact.unit.as_ref().map_or_else(|| value.clone(), |unit| format!("{value} {unit}"))
+}
+
+/// The value alone, or with its unit.
+fn value(fact: &FactClaim) -> Value {
+    fact.unit.as_ref().map_or_else(|| fact.value.clone(), |unit| json!({ "value": fact.value, "unit": unit }))
+}

@@ -1,0 +1,33 @@
+//! Risk scores further apart than the policy allows.
+
+use concord_protocol::event::ReceivedFinding;
+use concord_protocol::payload::ConflictType;
+use concord_protocol::policy::Policy;
+use serde_json::json;
+
+use super::{Found, position};
+
+pub(super) fn find(policy: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found> {
+    let scored: Vec<_> =
+        findings.iter().filter_map(|received| received.finding.risk_score.map(|score| (*received, score))).collect();
+    let low = scored.iter().map(|(_, score)| *score).min_by(f64::total_cmp);
+    let high = scored.iter().map(|(_, score)| *score).max_by(f64::total_cmp);
+    let (Some(low), Some(high)) = (low, high) else { return Vec::new() };
+    let spread = high - low;
+    if spread <= policy.risk_spread_max {
+        return Vec::new();
+    }
+    let positions = scored
+        .into_iter()
+        .map(|(received, score)| {
+            position(received, format!("Risk score: {score}"), json!(score), received.finding.evidence.clone())
+        })
+        .collect();
+    vec![Found {
+        kind: ConflictType::RiskScoreDisagreement,
+        topic: format!("Risk score spread: {low}-{high}"),
+        subject: "risk_score".into(),
+        stake: 0.5 + spread / 200.0,
+        positions,
+    }]
+}

@@ -1,0 +1,58 @@
+//! The same topic at different severities.
+
+use std::collections::BTreeMap;
+
+use concord_protocol::event::ReceivedFinding;
+use concord_protocol::payload::{ConflictType, CriticalFinding, Severity};
+use concord_protocol::policy::Policy;
+use serde_json::json;
+
+use super::{Found, position};
+use crate::compare::normalise;
+
+pub(super) fn find(_: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found> {
+    // By topic; of one agent's statements about the same topic the most serious counts.
+    let mut topics: BTreeMap<String, Vec<(&ReceivedFinding, &CriticalFinding)>> = BTreeMap::new();
+    for received in findings {
+        for critical in &received.finding.critical_findings {
+            let stated = topics.entry(normalise(&critical.topic)).or_default();
+            match stated.iter_mut().find(|(other, _)| other.agent_id == received.agent_id) {
+                Some((_, earlier)) if earlier.severity < critical.severity => *earlier = critical,
+                Some(_) => {}
+                None => stated.push((received, critical)),
+            }
+        }
+    }
+    topics.into_iter().filter_map(|(subject, stated)| of_topic(subject, &stated)).collect()
+}
+
+fn of_topic(subject: String, stated: &[(&ReceivedFinding, &CriticalFinding)]) -> Option<Found> {
+    let low = stated.iter().map(|(_, critical)| critical.severity).min()?;
+    let high = stated.iter().map(|(_, critical)| critical.severity).max()?;
+    if low == high {
+        return None;
+    }
+    let topic = stated.first().map_or(subject.as_str(), |(_, critical)| critical.topic.as_str());
+    let positions = stated
+        .iter()
+        .map(|(received, critical)| {
+            let text = format!("{}: {}", critical.topic, critical.severity.as_str());
+            let mut evidence = received.finding.evidence.clone();
+            if !critical.detail.is_empty() {
+                evidence.insert(0, critical.detail.clone());
+            }
+            position(received, text, json!(critical.severity), evidence)
+        })
+        .collect();
+    Some(Found {
+        kind: ConflictType::SeverityDisagreement,
+        topic: format!("Severity of {topic:?}: {} to {}", low.as_str(), high.as_str()),
+        subject,
+        stake: 0.4 + 0.15 * steps(low, high),
+        positions,
+    })
+}
+
+fn steps(low: Severity, high: Severity) -> f64 {
+    f64::from((high as u8).saturating_sub(low as u8))
+}

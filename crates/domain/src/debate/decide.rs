@@ -1,0 +1,167 @@
+//! What to do about an input to a debate. Split by input; the table is in the module above.
+
+use concord_protocol::event::{
+    AnswerSetAside, Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, ReceivedAnswer,
+};
+use concord_protocol::payload::{OpenDebate, Position, SetAsideReason};
+use concord_protocol::policy::Policy;
+use concord_protocol::{AgentId, ErrorCode, Fault};
+
+use super::state::DebateState;
+use super::{DebateInput, GivenAnswer, close, position, round_name};
+use crate::case::reused_message_id;
+use crate::machine::{Context, Decision, Ignored};
+
+type DebateDecision = Decision<DebateEvent>;
+
+pub(super) fn decide(state: &DebateState, context: &Context, input: &DebateInput) -> DebateDecision {
+    match (input, &state.opened) {
+        (DebateInput::Open(request), None) => open(context, request),
+        (DebateInput::Open(_), Some(_)) => Decision::Ignore(Ignored::AlreadyDone),
+        (_, None) => Decision::Reject(Fault::invalid(
+            "/reply_to",
+            "There is no such debate.",
+            "Answer with reply_to set to the question's message_id, or correlation_id to its debate_id.",
+        )),
+        (DebateInput::Answer(given), Some(opened)) => answer(state, opened, context, given),
+        (DebateInput::Elapsed(deadline), Some(opened)) => elapsed(state, opened, context, deadline),
+    }
+}
+
+fn open(context: &Context, request: &OpenDebate) -> DebateDecision {
+    let OpenDebate { case_id, conflict, policy } = request;
+    let held = policy.rounds_max > 0;
+    // Without rounds the first round is due at once and asks nobody, so that the vote follows from the deadline.
+    let wait_ms = if held { policy.answer_timeout_ms } else { 0 };
+    let asked = if held { asked(policy, &conflict.positions) } else { Vec::new() };
+    Decision::Append(DebateEvent::Opened(Box::new(DebateOpened {
+        case_id: case_id.clone(),
+        conflict: conflict.clone(),
+        policy: policy.clone(),
+        asked,
+        due: Some(context.now.plus_millis(wait_ms)),
+    })))
+}
+
+/// Who is asked in a round: everyone, up to the policy's number of messages, the surest first.
+pub(super) fn asked(policy: &Policy, positions: &[Position]) -> Vec<AgentId> {
+    let mut by_confidence: Vec<&Position> = positions.iter().collect();
+    by_confidence.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then_with(|| a.agent_id.cmp(&b.agent_id)));
+    let first = by_confidence.into_iter().take(policy.messages_per_round_max as usize);
+    let mut asked: Vec<AgentId> = first.map(|position| position.agent_id.clone()).collect();
+    asked.sort();
+    asked
+}
+
+fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: &GivenAnswer) -> DebateDecision {
+    match state.seen.get(&given.message_id) {
+        Some(digest) if *digest == given.digest => return Decision::Ignore(Ignored::Repetition),
+        Some(_) => return Decision::Reject(reused_message_id()),
+        None => {}
+    }
+    let Some(held) = state.positions.iter().find(|held| held.agent_id == given.agent_id) else {
+        return Decision::Reject(not_a_party(&given.agent_id));
+    };
+    let tokens = given.answer.estimated_tokens();
+    if tokens > opened.policy.tokens_per_message_max as usize {
+        return Decision::Reject(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "/payload",
+            format!(
+                "The answer has about {tokens} tokens; at most {} are allowed.",
+                opened.policy.tokens_per_message_max
+            ),
+            "Shorten reasoning and evidence and answer again, with a new message_id, before the deadline.",
+        ));
+    }
+    if let Some(reason) = unusable(state, given) {
+        return set_aside(state, opened, given, reason);
+    }
+    if !state.asked.contains(&given.agent_id) {
+        return Decision::Reject(not_asked(&given.agent_id));
+    }
+    let received = received(state, given, held);
+    if state.answers.len() + 1 < state.asked.len() {
+        return Decision::Append(DebateEvent::Answered(Answered { received }));
+    }
+    Decision::Append(close::close(state, opened, context, Some(received), CloseReason::AllAnswered))
+}
+
+/// Why an answer of a party cannot be used.
+fn unusable(state: &DebateState, given: &GivenAnswer) -> Option<SetAsideReason> {
+    let earlier_question = given.question_sequence.is_some_and(|sequence| sequence < state.round_sequence);
+    let earlier_round = given.round.is_some_and(|round| round > 0 && round < state.round);
+    if state.outcome.is_some() || earlier_question || earlier_round {
+        return Some(SetAsideReason::Late);
+    }
+    let answered = state.answers.iter().any(|answer| answer.agent_id == given.agent_id);
+    answered.then_some(SetAsideReason::Repeated)
+}
+
+fn set_aside(
+    state: &DebateState,
+    opened: &DebateOpened,
+    given: &GivenAnswer,
+    reason: SetAsideReason,
+) -> DebateDecision {
+    if state.set_aside.len() >= opened.policy.set_aside_max as usize {
+        return Decision::Reject(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "",
+            "This debate has recorded as many late and repeated answers as its policy allows.",
+            "Give one answer to each question, before its deadline.",
+        ));
+    }
+    Decision::Append(DebateEvent::AnswerSetAside(AnswerSetAside {
+        case_id: opened.case_id.clone(),
+        agent_id: given.agent_id.clone(),
+        message_id: given.message_id.clone(),
+        digest: given.digest.clone(),
+        answer: given.answer.clone(),
+        reason,
+    }))
+}
+
+fn received(state: &DebateState, given: &GivenAnswer, held: &Position) -> ReceivedAnswer {
+    let agrees = given.answer.agrees_with_peer.unwrap_or(given.is_agreement);
+    ReceivedAnswer {
+        agent_id: given.agent_id.clone(),
+        message_id: given.message_id.clone(),
+        digest: given.digest.clone(),
+        round: state.round,
+        agrees,
+        position: position::after(&state.positions, held, given, agrees),
+        answer: given.answer.clone(),
+    }
+}
+
+fn not_a_party(agent: &AgentId) -> Fault {
+    Fault::new(
+        ErrorCode::Unauthorized,
+        "/from_agent",
+        format!("{agent} is no party to this debate."),
+        "Only agents whose findings conflict are asked.",
+    )
+}
+
+fn not_asked(agent: &AgentId) -> Fault {
+    Fault::new(
+        ErrorCode::Unauthorized,
+        "/from_agent",
+        format!("{agent} was not asked in this round."),
+        "Answer only questions that were addressed to you.",
+    )
+}
+
+fn elapsed(
+    state: &DebateState,
+    opened: &DebateOpened,
+    context: &Context,
+    deadline: &DeadlineElapsed,
+) -> DebateDecision {
+    let open = state.outcome.is_none() && state.due == Some(deadline.due) && deadline.name == round_name(state.round);
+    if !open {
+        return Decision::Ignore(Ignored::DeadlineNotOpen);
+    }
+    Decision::Append(close::close(state, opened, context, None, CloseReason::Deadline))
+}

@@ -1,0 +1,41 @@
+//! What follows from the facts of a debate.
+
+use concord_protocol::event::{DebateEvent, Record};
+
+use crate::effect::{Effect, Round};
+
+pub(super) fn effects(record: &Record<DebateEvent>) -> Vec<Effect> {
+    match &record.event {
+        DebateEvent::Opened(opened) => Round {
+            case_id: &opened.case_id,
+            conflict: &opened.conflict,
+            round: 1,
+            rounds_max: opened.policy.rounds_max,
+            tokens_max: opened.policy.tokens_per_message_max,
+            asked: &opened.asked,
+            due: opened.due.unwrap_or(record.meta.at),
+        }
+        .questions(),
+        DebateEvent::RoundClosed(closed) => Round {
+            case_id: &closed.case_id,
+            conflict: &closed.conflict,
+            round: closed.next_round,
+            rounds_max: closed.rounds_max,
+            tokens_max: closed.tokens_per_message_max,
+            asked: &closed.asked,
+            due: closed.due,
+        }
+        .questions(),
+        DebateEvent::AnswerSetAside(aside) => vec![Effect::ReportSetAside {
+            to: aside.agent_id.clone(),
+            message_id: aside.message_id.clone(),
+            reason: aside.reason,
+            what: "answer",
+        }],
+        DebateEvent::Resolved(resolved) => vec![Effect::AnnounceResolution {
+            topic: resolved.topic.clone(),
+            outcome: Box::new(resolved.outcome.clone()),
+        }],
+        DebateEvent::Answered(_) => Vec::new(),
+    }
+}

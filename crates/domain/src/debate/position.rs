@@ -1,0 +1,67 @@
+//! What a party holds after an answer.
+
+use concord_protocol::payload::Position;
+
+use super::GivenAnswer;
+use crate::compare::normalise;
+
+/// The position that the answer states; else that of the peer agreed with; else the one held before.
+pub(super) fn after(positions: &[Position], held: &Position, given: &GivenAnswer, agrees: bool) -> Position {
+    let answer = &given.answer;
+    let confidence = answer.confidence.or(given.confidence).unwrap_or(held.confidence);
+    let (text, value) = match (&answer.revised_position, &answer.value) {
+        (Some(text), Some(value)) => (text.clone(), Some(value.clone())),
+        (None, Some(value)) => (spoken(value), Some(value.clone())),
+        (Some(text), None) => stated_in_words(positions, held, text),
+        (None, None) => peer_agreed_with(positions, held, given, agrees).unwrap_or_else(|| unchanged(held)),
+    };
+    // What was shown before stays shown: new evidence is put in front of it.
+    let mut evidence = answer.evidence.clone();
+    evidence.extend(held.evidence.iter().filter(|quote| !answer.evidence.contains(quote)).cloned());
+    Position {
+        agent_id: held.agent_id.clone(),
+        position: text,
+        value: value.filter(|value| !value.is_null()),
+        confidence,
+        evidence,
+        reasoning: Some(answer.reasoning.clone()).filter(|reasoning| !reasoning.is_empty()),
+    }
+}
+
+fn unchanged(held: &Position) -> (String, Option<serde_json::Value>) {
+    (held.position.clone(), held.value.clone())
+}
+
+fn spoken(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A position given in words only has the value of the position with the same words, if anyone holds one.
+fn stated_in_words(positions: &[Position], held: &Position, text: &str) -> (String, Option<serde_json::Value>) {
+    let words = normalise(text);
+    let same = |position: &&Position| normalise(&position.position) == words;
+    let known = std::iter::once(held).chain(positions).find(same);
+    (text.to_owned(), known.and_then(|position| position.value.clone()))
+}
+
+/// The position of the peer named, or of the only peer position there is.
+fn peer_agreed_with(
+    positions: &[Position],
+    held: &Position,
+    given: &GivenAnswer,
+    agrees: bool,
+) -> Option<(String, Option<serde_json::Value>)> {
+    if !agrees {
+        return None;
+    }
+    let peers: Vec<&Position> = positions.iter().filter(|other| other.agent_id != held.agent_id).collect();
+    if let Some(named) = &given.answer.agrees_with {
+        return peers.iter().find(|peer| peer.agent_id == *named).map(|peer| unchanged(peer));
+    }
+    let first = peers.first()?;
+    let alike = |peer: &&Position| match (&peer.value, &first.value) {
+        (Some(a), Some(b)) => a == b,
+        _ => normalise(&peer.position) == normalise(&first.position),
+    };
+    peers.iter().all(alike).then(|| unchanged(first))
+}

@@ -1,0 +1,86 @@
+//! What is known of a debate.
+
+use std::collections::BTreeMap;
+
+use concord_protocol::event::{DebateEvent, DebateOpened, ReceivedAnswer, Record};
+use concord_protocol::payload::{ConflictOutcome, Position, RoundRecord, SetAsideReason};
+use concord_protocol::{AgentId, MessageId, Timestamp};
+
+/// What is known of a debate.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DebateState {
+    /// How it was opened.
+    pub opened: Option<DebateOpened>,
+    /// The round under way, from 1; 0 before the first.
+    pub round: u32,
+    /// Sequence of the fact that began the round; questions of the round carry it in their ids.
+    pub round_sequence: u64,
+    /// Who is asked in the round.
+    pub asked: Vec<AgentId>,
+    /// Until when answers of the round count.
+    pub due: Option<Timestamp>,
+    /// Answers of the round, in the order of arrival.
+    pub answers: Vec<ReceivedAnswer>,
+    /// What each party holds now, ordered by agent id.
+    pub positions: Vec<Position>,
+    /// What each party held when the round began.
+    pub round_positions: Vec<Position>,
+    /// Rounds that have closed.
+    pub rounds: Vec<RoundRecord>,
+    /// How it ended.
+    pub outcome: Option<ConflictOutcome>,
+    /// Digests of the messages that were recorded, to know a repetition.
+    pub seen: BTreeMap<MessageId, String>,
+    /// Answers recorded and not used.
+    pub set_aside: Vec<(AgentId, MessageId, SetAsideReason)>,
+}
+
+impl DebateState {
+    pub(super) fn apply(&mut self, record: &Record<DebateEvent>) {
+        match &record.event {
+            DebateEvent::Opened(opened) => {
+                self.positions.clone_from(&opened.conflict.positions);
+                self.begin(record.sequence, 1, &opened.asked, opened.due);
+                self.opened = Some((**opened).clone());
+            }
+            DebateEvent::Answered(answered) => self.take(&answered.received),
+            DebateEvent::AnswerSetAside(aside) => {
+                self.seen.insert(aside.message_id.clone(), aside.digest.clone());
+                self.set_aside.push((aside.agent_id.clone(), aside.message_id.clone(), aside.reason));
+            }
+            DebateEvent::RoundClosed(closed) => {
+                if let Some(last) = &closed.last {
+                    self.take(last);
+                }
+                self.rounds.push(closed.record.clone());
+                self.begin(record.sequence, closed.next_round, &closed.asked, Some(closed.due));
+            }
+            DebateEvent::Resolved(resolved) => {
+                if let Some(last) = &resolved.last {
+                    self.take(last);
+                }
+                self.rounds.clone_from(&resolved.outcome.rounds);
+                self.outcome = Some(resolved.outcome.clone());
+                self.due = None;
+            }
+        }
+    }
+
+    fn begin(&mut self, sequence: u64, round: u32, asked: &[AgentId], due: Option<Timestamp>) {
+        self.round = round;
+        self.round_sequence = sequence;
+        self.asked = asked.to_vec();
+        self.due = due;
+        self.answers.clear();
+        self.round_positions.clone_from(&self.positions);
+    }
+
+    /// Takes an answer into account: remembers the message and moves the party to its new position.
+    pub(super) fn take(&mut self, received: &ReceivedAnswer) {
+        self.seen.insert(received.message_id.clone(), received.digest.clone());
+        if let Some(held) = self.positions.iter_mut().find(|held| held.agent_id == received.agent_id) {
+            *held = received.position.clone();
+        }
+        self.answers.push(received.clone());
+    }
+}

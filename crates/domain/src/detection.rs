@@ -1,0 +1,78 @@
+//! A detection: the conflicts among a case's findings, found once. Owned by the conflict detector.
+
+use concord_protocol::CaseId;
+use concord_protocol::event::{Deadline, Detected, DetectionEvent, ReceivedFinding, Record};
+use concord_protocol::policy::Policy;
+
+use crate::conflict;
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Ignored, Machine};
+
+/// The detection machine.
+#[derive(Debug, Clone, Copy)]
+pub struct DetectionMachine;
+
+/// What is known of a detection.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DetectionState {
+    /// What was found.
+    pub detected: Option<Detected>,
+}
+
+/// The findings of a case whose phase has closed.
+#[derive(Debug, Clone)]
+pub struct DetectionInput {
+    /// The case.
+    pub case_id: CaseId,
+    /// Its rules.
+    pub policy: Policy,
+    /// Its findings.
+    pub findings: Vec<ReceivedFinding>,
+}
+
+impl Machine for DetectionMachine {
+    type State = DetectionState;
+    type Event = DetectionEvent;
+    type Input = DetectionInput;
+
+    fn decide(state: &DetectionState, _: &Context, input: &DetectionInput) -> Decision<DetectionEvent> {
+        if state.detected.is_some() {
+            return Decision::Ignore(Ignored::AlreadyDone);
+        }
+        let mut debated = conflict::detect(&input.case_id, &input.policy, &input.findings);
+        let deferred = debated.split_off(debated.len().min(input.policy.conflicts_max as usize));
+        Decision::Append(DetectionEvent::Completed(Box::new(Detected {
+            case_id: input.case_id.clone(),
+            policy: input.policy.clone(),
+            debated,
+            deferred,
+        })))
+    }
+
+    fn apply(state: &mut DetectionState, record: &Record<DetectionEvent>) {
+        let DetectionEvent::Completed(detected) = &record.event;
+        state.detected = Some((**detected).clone());
+    }
+
+    fn deadlines(_: &DetectionState) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn effects(record: &Record<DetectionEvent>) -> Vec<Effect> {
+        let DetectionEvent::Completed(detected) = &record.event;
+        let open = detected
+            .debated
+            .iter()
+            .map(|conflict| Effect::OpenDebate { conflict: conflict.clone(), policy: detected.policy.clone() });
+        open.collect()
+    }
+
+    fn case_of(record: &Record<DetectionEvent>) -> Option<CaseId> {
+        let DetectionEvent::Completed(detected) = &record.event;
+        Some(detected.case_id.clone())
+    }
+
+    fn creates(_: &DetectionInput) -> bool {
+        true
+    }
+}

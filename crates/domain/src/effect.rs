@@ -1,0 +1,267 @@
+//! Every effect that Concord has on the outside, in one list. Read this first.
+//!
+//! Effects follow from stored facts only. The shell publishes each one with a `message_id` made of the aggregate, the
+//! fact's sequence and the effect's place, so that publishing again changes nothing.
+
+use concord_protocol::envelope::Metadata;
+use concord_protocol::event::{Facts, Record};
+use concord_protocol::payload::{
+    Conflict, ConflictOutcome, ConflictView, DebateLimits, Decision, ErrorReport, Notification, NotificationSeverity,
+    OpenDebate, Question, Request, Response, ResponseStatus, SetAsideReason, TaskAssignment,
+};
+use concord_protocol::policy::Policy;
+use concord_protocol::subject::Service;
+use concord_protocol::{
+    AgentId, CaseId, DebateId, Envelope, ErrorCode, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
+    Token,
+};
+use serde::Serialize;
+use serde_json::{json, value::RawValue};
+
+/// What is said because of a fact.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Tells who asked for a case that it is open.
+    ConfirmCase {
+        /// Who asked.
+        to: AgentId,
+        /// In which message.
+        request_id: MessageId,
+    },
+    /// Gives a participant the task.
+    AssignTask {
+        /// Which participant.
+        to: AgentId,
+        /// The task.
+        assignment: TaskAssignment,
+    },
+    /// Tells a sender that its message was recorded and not used.
+    ReportSetAside {
+        /// The sender.
+        to: AgentId,
+        /// Its message.
+        message_id: MessageId,
+        /// Why.
+        reason: SetAsideReason,
+        /// `finding` or `answer`.
+        what: &'static str,
+    },
+    /// Has a conflict debated.
+    OpenDebate {
+        /// What to settle.
+        conflict: Conflict,
+        /// By which rules.
+        policy: Policy,
+    },
+    /// Asks a party for its position.
+    AskParty {
+        /// Which party.
+        to: AgentId,
+        /// The question.
+        question: Box<Question>,
+    },
+    /// Tells everyone in the case how a debate ended.
+    AnnounceResolution {
+        /// What was disputed.
+        topic: String,
+        /// How it ended.
+        outcome: Box<ConflictOutcome>,
+    },
+    /// Tells everyone in the case its decision.
+    AnnounceDecision {
+        /// The decision.
+        decision: Box<Decision>,
+    },
+}
+
+/// An effect with what it takes from the record it follows from.
+struct Draft {
+    from: Service,
+    to: Recipient,
+    message_type: MessageType,
+    correlation_id: Option<String>,
+    reply_to: Option<MessageId>,
+    round: Option<u32>,
+    deadline: Option<Timestamp>,
+    requires_response: bool,
+    payload: Result<Box<RawValue>, serde_json::Error>,
+}
+
+impl Draft {
+    fn new(from: Service, to: impl Into<Recipient>, message_type: MessageType, payload: &impl Serialize) -> Self {
+        Self {
+            from,
+            to: to.into(),
+            message_type,
+            correlation_id: None,
+            reply_to: None,
+            round: None,
+            deadline: None,
+            requires_response: false,
+            payload: serde_json::value::to_raw_value(payload),
+        }
+    }
+}
+
+/// The messages that follow from a record, ready to publish.
+pub fn messages<M: crate::Machine>(record: &Record<M::Event>) -> Result<Vec<Envelope>, serde_json::Error> {
+    let case = M::case_of(record);
+    let effects = M::effects(record).into_iter().enumerate();
+    effects.map(|(place, effect)| message(record, case.as_ref(), place, effect)).collect()
+}
+
+fn message<E: Facts>(
+    record: &Record<E>,
+    case: Option<&CaseId>,
+    place: usize,
+    effect: Effect,
+) -> Result<Envelope, serde_json::Error> {
+    let draft = draft(effect, concord_protocol::stream::owner(E::AGGREGATE), case);
+    let message_id = effect_id(&record.meta.id, record.sequence, place);
+    Ok(Envelope {
+        message_id,
+        timestamp: record.meta.at,
+        from_agent: draft.from.agent_id(),
+        to_agent: draft.to,
+        message_type: draft.message_type,
+        case_id: case.cloned(),
+        correlation_id: draft.correlation_id,
+        reply_to: draft.reply_to.map(|id| id.to_string()),
+        round: draft.round,
+        priority: Priority::Normal,
+        requires_response: draft.requires_response,
+        deadline: draft.deadline,
+        payload: draft.payload?,
+        metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+    })
+}
+
+fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
+    match effect {
+        Effect::ConfirmCase { to, request_id } => {
+            let result = json!({ "case_id": case });
+            let payload =
+                Response { status: ResponseStatus::Success, result, errors: Vec::new(), warnings: Vec::new() };
+            let draft = Draft::new(Service::Coordinator, to, MessageType::Response, &payload);
+            Draft { correlation_id: Some(request_id.to_string()), reply_to: Some(request_id), ..draft }
+        }
+        Effect::AssignTask { to, assignment } => {
+            let deadline = Some(assignment.deadline);
+            let draft = Draft::new(Service::Coordinator, to, MessageType::TaskAssignment, &assignment);
+            Draft { deadline, requires_response: true, ..draft }
+        }
+        Effect::ReportSetAside { to, message_id, reason, what } => {
+            let draft = Draft::new(owner, to, MessageType::Error, &set_aside_report(reason, what, &message_id));
+            Draft { correlation_id: Some(message_id.to_string()), reply_to: Some(message_id), ..draft }
+        }
+        Effect::OpenDebate { conflict, policy } => {
+            let to = Service::DebateFacilitator.agent_id();
+            let correlation_id = Some(conflict.conflict_id.to_string());
+            let parameters = case.map(|case| OpenDebate { case_id: case.clone(), conflict, policy });
+            let payload = json!({ "action": OPEN_DEBATE, "parameters": parameters });
+            Draft { correlation_id, ..Draft::new(Service::ConflictDetector, to, MessageType::Request, &payload) }
+        }
+        Effect::AskParty { to, question } => Draft {
+            correlation_id: Some(question.debate_id.to_string()),
+            round: Some(question.round),
+            deadline: Some(question.deadline),
+            requires_response: true,
+            ..Draft::new(Service::DebateFacilitator, to, MessageType::Question, &question)
+        },
+        Effect::AnnounceResolution { topic, outcome } => {
+            let correlation_id = Some(outcome.conflict_id.to_string());
+            let data = json!({ "topic": topic, "outcome": outcome });
+            let payload = Notification { event: "debate_resolved".into(), data, severity: NotificationSeverity::Info };
+            let from = Service::DebateFacilitator;
+            Draft { correlation_id, ..Draft::new(from, Recipient::All, MessageType::Notification, &payload) }
+        }
+        Effect::AnnounceDecision { decision } => {
+            let data = json!({ "decision": decision });
+            let payload = Notification { event: "case_decided".into(), data, severity: NotificationSeverity::Info };
+            Draft::new(Service::Coordinator, Recipient::All, MessageType::Notification, &payload)
+        }
+    }
+}
+
+/// The action of a request that opens a case.
+pub const OPEN_CASE: &str = "open_case";
+/// The action of a request that opens a debate.
+pub const OPEN_DEBATE: &str = "open_debate";
+
+/// `message_id` of the effect at `place` of the fact at `sequence`.
+pub fn effect_id(aggregate_id: &Token, sequence: u64, place: usize) -> MessageId {
+    MessageId::of_effect(aggregate_id, sequence, place)
+}
+
+/// The inverse of [`effect_id`]: aggregate and sequence of the fact that a message follows from.
+pub fn source_of(message_id: &str) -> Option<(&str, u64)> {
+    let (rest, place) = message_id.rsplit_once('-')?;
+    place.parse::<usize>().ok()?;
+    let (aggregate_id, sequence) = rest.rsplit_once('-')?;
+    Some((aggregate_id, sequence.parse().ok()?))
+}
+
+fn set_aside_report(reason: SetAsideReason, what: &str, message_id: &MessageId) -> ErrorReport {
+    let fault = match reason {
+        SetAsideReason::Late => Fault::new(
+            ErrorCode::Timeout,
+            "",
+            format!("The {what} came after its phase had closed; it is recorded and not used."),
+            "Answer before the deadline that stands in the message you were sent.",
+        ),
+        SetAsideReason::Repeated => Fault::invalid(
+            "",
+            format!("You had already given a {what}; this one is recorded and not used."),
+            "Give one answer to each assignment and each question.",
+        ),
+    };
+    let mut report = ErrorReport::from(&fault);
+    report.details.insert("message_id".into(), json!(message_id));
+    report
+}
+
+/// What a party is asked in one round.
+pub(crate) struct Round<'a> {
+    pub(crate) case_id: &'a CaseId,
+    pub(crate) conflict: &'a Conflict,
+    pub(crate) round: u32,
+    pub(crate) rounds_max: u32,
+    pub(crate) tokens_max: u32,
+    pub(crate) asked: &'a [AgentId],
+    pub(crate) due: Timestamp,
+}
+
+impl Round<'_> {
+    /// One question for each party asked.
+    pub(crate) fn questions(&self) -> Vec<Effect> {
+        let debate_id: DebateId = self.conflict.conflict_id.clone();
+        let questions = self.asked.iter().filter_map(|agent| {
+            let (own, others): (Vec<_>, Vec<_>) =
+                self.conflict.positions.iter().cloned().partition(|position| position.agent_id == *agent);
+            let question = Question {
+                debate_id: debate_id.clone(),
+                case_id: self.case_id.clone(),
+                conflict: ConflictView {
+                    conflict_id: debate_id.clone(),
+                    kind: self.conflict.kind,
+                    topic: self.conflict.topic.clone(),
+                    subject: self.conflict.subject.clone(),
+                },
+                round: self.round,
+                max_rounds: self.rounds_max,
+                your_position: own.into_iter().next()?,
+                other_positions: others,
+                limits: DebateLimits { max_tokens: self.tokens_max },
+                deadline: self.due,
+                reply_with: ["agreement", "disagreement", "revision"].map(Token::fixed).to_vec(),
+            };
+            Some(Effect::AskParty { to: agent.clone(), question: Box::new(question) })
+        });
+        questions.collect()
+    }
+}
+
+/// The request that [`Effect::OpenDebate`] sends, as its receiver reads it.
+pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
+    concord_protocol::envelope::from_json(request.parameters.to_string().as_bytes(), "/payload/parameters")
+}

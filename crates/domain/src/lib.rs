@@ -1,0 +1,26 @@
+//! Every decision of Concord, pure.
+//!
+//! A state machine here is a folder: its state, what it decides ([`Machine::decide`]), how a fact changes its state
+//! ([`Machine::apply`]) and what follows from a fact ([`Machine::effects`]). Beside the machines stand the algorithms:
+//! [`conflict`] (the five rules), [`compare`] (when are two positions the same), [`vote`].
+//!
+//! There is no clock, no randomness, no IO and no async in this crate: time and ids are arguments. A test reads the
+//! dependency tree to hold that, and clippy names the replacement for each forbidden call.
+
+pub mod audit;
+pub mod case;
+pub mod caution;
+pub mod compare;
+pub mod conflict;
+pub mod deadline;
+pub mod debate;
+pub mod detection;
+mod digest;
+pub mod effect;
+pub mod machine;
+pub mod replay;
+pub mod vote;
+
+pub use digest::digest;
+pub use effect::Effect;
+pub use machine::{Context, Decision, Ignored, Machine, Versioned};

@@ -1,0 +1,116 @@
+//! Phase 5: the vote. A tally holds every weight, so that anyone can count again and come to the same result.
+
+use std::cmp::Ordering;
+
+use concord_protocol::payload::{ConflictType, Position, Tally, VoteOption, Voter};
+use concord_protocol::policy::{Policy, VoteRule};
+use serde_json::Value;
+
+use crate::caution;
+use crate::compare::{Canonical, canonical, group, normalise};
+
+/// Positions in comparable form: by value where there is one, else by words.
+fn comparable(position: &Position) -> Canonical {
+    match &position.value {
+        Some(value) if !value.is_null() => canonical(value, None),
+        _ => Canonical::Text(normalise(&position.position)),
+    }
+}
+
+/// For each position the number of its option. Only facts are compared with tolerance: a score of 70 is not one of 70.3.
+pub fn options_of(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<usize> {
+    let tolerance = if kind == ConflictType::FactualDisagreement { policy.number_tolerance } else { 0.0 };
+    group(&positions.iter().map(comparable).collect::<Vec<_>>(), tolerance)
+}
+
+/// How many different options the positions make.
+pub fn option_count(kind: ConflictType, policy: &Policy, positions: &[Position]) -> usize {
+    options_of(kind, policy, positions).into_iter().max().map_or(0, |last| last + 1)
+}
+
+/// The weight that a rule gives to a vote with this stated confidence.
+pub fn weight(rule: VoteRule, confidence: f64) -> f64 {
+    match rule {
+        VoteRule::Confidence => confidence,
+        VoteRule::Majority | VoteRule::Unanimous => 1.0,
+        VoteRule::Reconcile => reconcile(confidence),
+    }
+}
+
+/// ReConcile's rescaling of stated confidence (Chen, Saha, Bansal 2023, section 3.3).
+fn reconcile(confidence: f64) -> f64 {
+    if confidence >= 1.0 {
+        1.0
+    } else if confidence >= 0.9 {
+        0.8
+    } else if confidence >= 0.8 {
+        0.5
+    } else if confidence > 0.6 {
+        0.3
+    } else {
+        0.1
+    }
+}
+
+/// Counts the votes.
+///
+/// The winner is the option with the greatest weight. A tie goes to the more cautious option ([`caution`]), then to the
+/// lower `position_id`. [`VoteRule::Unanimous`] chooses only when there is one option.
+pub fn tally(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Tally {
+    let rule = policy.vote_rule;
+    let options = options(kind, policy, positions);
+    let total: f64 = options.iter().map(|option| option.weight).sum();
+    let mut ranked: Vec<&VoteOption> = options.iter().collect();
+    ranked.sort_by(|a, b| better(kind, policy, a, b));
+    let (first, second) = (ranked.first(), ranked.get(1));
+    let allowed = rule != VoteRule::Unanimous || options.len() == 1;
+    let winner = first.filter(|_| allowed).map(|option| option.position_id.clone());
+    let lead = first.map_or(0.0, |a| a.weight) - second.map_or(0.0, |b| b.weight);
+    let tied = first.zip(second).filter(|(a, b)| a.weight.total_cmp(&b.weight) == Ordering::Equal);
+    let tie_broken_by = tied.filter(|_| winner.is_some()).map(|(a, b)| {
+        let by_caution = caution::compare(kind, policy, a.value.as_ref(), b.value.as_ref()) != Ordering::Equal;
+        if by_caution { "caution" } else { "position_id" }.to_owned()
+    });
+    let margin = if total > 0.0 { lead / total } else { 0.0 };
+    Tally { rule, winner, margin, tie_broken_by, options: options.clone() }
+}
+
+/// Best first.
+fn better(kind: ConflictType, policy: &Policy, a: &VoteOption, b: &VoteOption) -> Ordering {
+    b.weight
+        .total_cmp(&a.weight)
+        .then_with(|| caution::compare(kind, policy, b.value.as_ref(), a.value.as_ref()))
+        .then_with(|| position_number(a).cmp(&position_number(b)))
+}
+
+fn position_number(option: &VoteOption) -> usize {
+    option.position_id.trim_start_matches('p').parse().unwrap_or(usize::MAX)
+}
+
+fn options(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<VoteOption> {
+    let mut ordered: Vec<(usize, &Position)> = options_of(kind, policy, positions).into_iter().zip(positions).collect();
+    // Voters in the order of their ids: the sums are then the same whoever counts.
+    ordered.sort_by(|(a, p), (b, q)| a.cmp(b).then_with(|| p.agent_id.cmp(&q.agent_id)));
+    let mut options: Vec<VoteOption> = Vec::new();
+    for (number, position) in ordered {
+        let vote = weight(policy.vote_rule, position.confidence);
+        let voter = Voter { agent_id: position.agent_id.clone(), confidence: position.confidence, weight: vote };
+        match options.get_mut(number) {
+            Some(option) => {
+                option.weight += vote;
+                option.voters.push(voter);
+            }
+            None => options.push(VoteOption {
+                position_id: format!("p{}", number + 1),
+                position: position.position.clone(),
+                value: position.value.clone().filter(|value| *value != Value::Null),
+                weight: vote,
+                voters: vec![voter],
+            }),
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! What could not be processed, and why.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error_code::ErrorCode;
+use crate::id::Token;
+use crate::subject::Service;
+use crate::timestamp::Timestamp;
+
+/// Why something is dead; the last token of its subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadReason {
+    /// The message is malformed or cannot be used.
+    Invalid,
+    /// The sender may not do this.
+    Unauthorized,
+    /// A limit is reached.
+    Capacity,
+    /// It failed again and again.
+    Exhausted,
+}
+
+impl DeadReason {
+    /// All reasons.
+    pub const ALL: [Self; 4] = [Self::Invalid, Self::Unauthorized, Self::Capacity, Self::Exhausted];
+
+    /// The reason as a subject token.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Unauthorized => "unauthorized",
+            Self::Capacity => "capacity",
+            Self::Exhausted => "exhausted",
+        }
+    }
+
+    /// The reason as a subject token.
+    pub fn token(self) -> Token {
+        Token::trusted(self.as_str())
+    }
+}
+
+impl From<ErrorCode> for DeadReason {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::Unauthorized => Self::Unauthorized,
+            ErrorCode::CapacityExceeded => Self::Capacity,
+            ErrorCode::InternalError | ErrorCode::Timeout => Self::Exhausted,
+            ErrorCode::InvalidRequest | ErrorCode::AgentUnavailable => Self::Invalid,
+        }
+    }
+}
+
+/// Headers of a message on `dead`; its body is the original, byte for byte.
+pub mod header {
+    /// The original's subject.
+    pub const SUBJECT: &str = "Concord-Dead-Subject";
+    /// The original's stream.
+    pub const STREAM: &str = "Concord-Dead-Stream";
+    /// The original's sequence in its stream.
+    pub const SEQUENCE: &str = "Concord-Dead-Sequence";
+    /// The consumer that gave up.
+    pub const CONSUMER: &str = "Concord-Dead-Consumer";
+    /// The wire code.
+    pub const CODE: &str = "Concord-Dead-Code";
+    /// JSON pointer to the offending place.
+    pub const POINTER: &str = "Concord-Dead-Pointer";
+    /// What was wrong.
+    pub const ERROR: &str = "Concord-Dead-Error";
+    /// How often it was tried.
+    pub const DELIVERIES: &str = "Concord-Dead-Deliveries";
+    /// When it was given up.
+    pub const AT: &str = "Concord-Dead-At";
+}
+
+/// A dead message as the command line shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeadLetter {
+    /// Its sequence in the stream of the dead.
+    pub sequence: u64,
+    /// Which service gave up.
+    pub service: Service,
+    /// Why.
+    pub reason: String,
+    /// The original's subject.
+    pub subject: String,
+    /// The original's sequence in its stream.
+    pub original_sequence: Option<u64>,
+    /// The wire code.
+    pub code: String,
+    /// JSON pointer to the offending place.
+    pub pointer: String,
+    /// What was wrong.
+    pub error: String,
+    /// When it was given up.
+    pub at: Option<Timestamp>,
+    /// Bytes of the original.
+    pub bytes: usize,
+}

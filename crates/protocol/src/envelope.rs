@@ -1,0 +1,365 @@
+//! The one envelope of everything that is said.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::id::{AgentId, CaseId, MessageId, Recipient, Token};
+use crate::subject::{Lane, Subject};
+use crate::timestamp::Timestamp;
+
+/// Largest envelope, in bytes: the specification's payload limit. Larger contents travel by reference.
+pub const ENVELOPE_BYTES_MAX: usize = 1_048_576;
+/// The major version of the envelope that this build speaks.
+pub const VERSION_MAJOR: u64 = 1;
+
+macro_rules! message_types {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)?) => {
+        /// What kind of thing is said; decides the schema of the payload.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum MessageType {
+            $($(#[$doc])* $variant,)+
+            /// A type this build does not know; stored, counted and otherwise ignored.
+            Unknown(Token),
+        }
+
+        impl MessageType {
+            /// Every type this build knows.
+            pub const KNOWN: &'static [&'static str] = &[$($text),+];
+
+            /// The type as a subject token.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $text,)+
+                    Self::Unknown(name) => name.as_str(),
+                }
+            }
+        }
+
+        impl From<Token> for MessageType {
+            fn from(token: Token) -> Self {
+                match token.as_str() {
+                    $($text => Self::$variant,)+
+                    _ => Self::Unknown(token),
+                }
+            }
+        }
+    };
+}
+
+message_types! {
+    /// What one agent concluded.
+    Finding = "finding",
+    /// A finding with earlier cases it rests on.
+    FindingWithPrecedent = "finding_with_precedent",
+    /// A question to an agent.
+    Question = "question",
+    /// The answer to a question that asked for more detail.
+    Clarification = "clarification",
+    /// In a debate: the sender now holds a peer's position.
+    Agreement = "agreement",
+    /// In a debate: the sender keeps its position.
+    Disagreement = "disagreement",
+    /// In a debate: the sender changed its position.
+    Revision = "revision",
+    /// Supporting evidence.
+    Evidence = "evidence",
+    /// One agent disputes another's finding on purpose.
+    Challenge = "challenge",
+    /// Receipt of a challenge.
+    Acknowledgement = "acknowledgement",
+    /// Validates information.
+    Confirmation = "confirmation",
+    /// Urgent attention needed.
+    Alert = "alert",
+    /// A person's binding answer.
+    Ruling = "ruling",
+    /// A person's review at a gate.
+    Review = "review",
+    /// Asks another to do something.
+    Request = "request",
+    /// The answer to a request.
+    Response = "response",
+    /// Tells without expecting an answer.
+    Notification = "notification",
+    /// Says what went wrong.
+    Error = "error",
+    /// State of an agent or of work.
+    Status = "status",
+    /// Hands work over.
+    Handoff = "handoff",
+    /// Gives a participant its task.
+    TaskAssignment = "task_assignment",
+    /// The result of a task.
+    TaskResult = "task_result",
+    /// News without a question.
+    InfoUpdate = "info_update",
+    /// What a newcomer must know.
+    SessionBriefing = "session_briefing",
+    /// An agent has joined.
+    AgentJoined = "agent_joined",
+    /// A question to the group.
+    GroupQuery = "group_query",
+    /// Asks a peer for help.
+    PeerRequest = "peer_request",
+    /// Offers expertise.
+    ExpertiseOffer = "expertise_offer",
+    /// Invites to collaborate.
+    CollaborationInvite = "collaboration_invite",
+    /// Contract net: asks for bids.
+    CallForProposals = "call_for_proposals",
+    /// Contract net: a bid.
+    Bid = "bid",
+    /// Contract net: the award.
+    Award = "award",
+    /// A commitment to do something.
+    Commitment = "commitment",
+}
+
+impl MessageType {
+    /// The type as a subject token.
+    pub fn token(&self) -> Token {
+        Token::trusted(self.as_str())
+    }
+}
+
+impl fmt::Display for MessageType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for MessageType {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for MessageType {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Token::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl JsonSchema for MessageType {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "MessageType".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "examples": Self::KNOWN })
+    }
+}
+
+/// How urgent a message is. From `critical` on it travels on the urgent lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// Can wait.
+    Low,
+    /// The default.
+    #[default]
+    Normal,
+    /// Before normal work.
+    High,
+    /// Urgent lane.
+    Critical,
+    /// Urgent lane, for the installation itself.
+    SystemCritical,
+}
+
+impl Priority {
+    /// The lane that this priority travels on.
+    pub fn lane(self) -> Lane {
+        if self >= Self::Critical { Lane::Urgent } else { Lane::Normal }
+    }
+}
+
+/// Facts about a message.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Metadata {
+    /// How sure the sender is, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub confidence: Option<f64>,
+    /// How long the sender worked on it, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processing_time_ms: Option<u64>,
+    /// Version of the envelope, `major.minor`; 1.0 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// The envelope. Unknown fields are ignored here and kept in the stored original.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope {
+    /// Identity of the message, unique in the installation.
+    pub message_id: MessageId,
+    /// When it was sent.
+    pub timestamp: Timestamp,
+    /// Who says it; must equal the subject's sender.
+    pub from_agent: AgentId,
+    /// To whom it is said; must equal the subject's recipient.
+    pub to_agent: Recipient,
+    /// What kind of thing is said; must equal the subject's type.
+    pub message_type: MessageType,
+    /// The case, if in one; must equal the subject's case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
+    /// Ties a response to its request, and an answer to its debate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// `message_id` of the message this answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// Discussion round; 0 or absent outside a discussion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    /// How urgent it is.
+    #[serde(default)]
+    pub priority: Priority,
+    /// Whether the sender waits for an answer.
+    #[serde(default)]
+    pub requires_response: bool,
+    /// Until when an answer is of use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// What is said; its schema follows from `message_type`.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub payload: Box<RawValue>,
+    /// Facts about the message.
+    #[serde(default)]
+    pub metadata: Metadata,
+}
+
+impl Envelope {
+    /// Reads an envelope from the bytes of a message and checks it against the subject it came on.
+    ///
+    /// The fault names the place as a JSON pointer.
+    pub fn decode(bytes: &[u8], subject: &Subject) -> Result<Self, Fault> {
+        if bytes.len() > ENVELOPE_BYTES_MAX {
+            return Err(Fault::new(
+                crate::ErrorCode::CapacityExceeded,
+                "",
+                format!("The message has {} bytes; at most {ENVELOPE_BYTES_MAX} are accepted.", bytes.len()),
+                "Send less, or put large contents into an object store and send a reference.",
+            ));
+        }
+        let envelope: Self = from_json(bytes, "")?;
+        envelope.check_against(subject)?;
+        envelope.check_values()?;
+        Ok(envelope)
+    }
+
+    fn check_against(&self, subject: &Subject) -> Result<(), Fault> {
+        let Subject::Message { case, from, to, kind, .. } = subject else {
+            return Err(Fault::invalid("", "The subject is not that of a message.", "Publish on the msg subjects."));
+        };
+        let differs = |pointer: &str, body: &str, token: &str| {
+            Err(Fault::invalid(
+                pointer,
+                format!("The envelope says {body:?}, the subject says {token:?}."),
+                "Make the field equal to the subject's token; the subject is what the broker has checked.",
+            ))
+        };
+        if self.from_agent != *from {
+            let fault = differs("/from_agent", self.from_agent.as_str(), from.as_str());
+            return fault.map_err(|f: Fault| Fault { code: crate::ErrorCode::Unauthorized, ..f });
+        }
+        if self.to_agent != *to {
+            return differs("/to_agent", self.to_agent.as_str(), to.as_str());
+        }
+        if self.message_type.as_str() != kind.as_str() {
+            return differs("/message_type", self.message_type.as_str(), kind.as_str());
+        }
+        match (&self.case_id, case) {
+            (Some(body), Some(token)) if body != token => differs("/case_id", body.as_str(), token.as_str()),
+            (Some(body), None) => differs("/case_id", body.as_str(), "_"),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_values(&self) -> Result<(), Fault> {
+        if let Some(confidence) = self.metadata.confidence {
+            check_confidence("/metadata/confidence", confidence)?;
+        }
+        let version = self.metadata.version.as_deref().unwrap_or("1.0");
+        let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());
+        if major != Some(VERSION_MAJOR) {
+            return Err(Fault::invalid(
+                "/metadata/version",
+                format!("Version {version:?} of the envelope is not spoken here."),
+                format!("Send version {VERSION_MAJOR}.x, for example \"1.0\"."),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Reads the payload as `T`; the fault's pointer begins with `/payload`.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        from_json(self.payload.get().as_bytes(), "/payload")
+    }
+
+    /// The subject that this envelope belongs on.
+    pub fn subject(&self) -> Subject {
+        Subject::Message {
+            lane: self.priority.lane(),
+            case: self.case_id.clone(),
+            from: self.from_agent.clone(),
+            to: self.to_agent.clone(),
+            kind: self.message_type.token(),
+        }
+    }
+}
+
+/// Checks that a confidence is a number from 0 to 1.
+pub fn check_confidence(pointer: &str, confidence: f64) -> Result<(), Fault> {
+    if (0.0..=1.0).contains(&confidence) {
+        return Ok(());
+    }
+    Err(Fault::invalid(pointer, format!("Confidence is {confidence}."), "Give a number from 0 to 1, for example 0.85."))
+}
+
+/// Parses JSON and, when it does not fit, says where: quick when good, exact when bad.
+pub fn from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fault> {
+    if let Ok(value) = serde_json::from_slice(bytes) {
+        return Ok(value);
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let (pointer, error) = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(value) => match deserializer.end() {
+            Ok(()) => return Ok(value),
+            Err(error) => (base.to_owned(), error),
+        },
+        Err(error) => (format!("{base}{}", json_pointer(error.path())), error.into_inner()),
+    };
+    let advice = match error.classify() {
+        serde_json::error::Category::Syntax | serde_json::error::Category::Eof => {
+            "Send one JSON object in UTF-8, nested at most 128 deep."
+        }
+        _ => "See the JSON Schema of this message type in proto-schemas/.",
+    };
+    Err(Fault::invalid(pointer, format!("It is not what is expected: {error}."), advice))
+}
+
+fn json_pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let mut pointer = String::new();
+    for segment in path.iter() {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } => {
+                pointer.push('/');
+                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            }
+            Segment::Enum { .. } | Segment::Unknown => {}
+        }
+    }
+    pointer
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ErrorCode;
+use crate::subject::SubjectSpace;
+
+fn good() -> Value {
+    json!({
+        "message_id": "m-1", "timestamp": "2026-11-21T20:15:00.000Z",
+        "from_agent": "alice", "to_agent": "coordinator", "message_type": "finding", "case_id": "c-1",
+        "payload": {"summary": "fine"}, "metadata": {"confidence": 0.8}, "x_unknown": [1, 2],
+    })
+}
+
+fn decode(value: &Value) -> Result<Envelope, Fault> {
+    decode_bytes(value.to_string().as_bytes())
+}
+
+fn decode_bytes(bytes: &[u8]) -> Result<Envelope, Fault> {
+    let subject = SubjectSpace::default().parse("concord.v1.msg.c-1.alice.coordinator.finding").unwrap();
+    Envelope::decode(bytes, &subject)
+}
+
+#[test]
+fn a_good_message_is_read_and_unknown_fields_do_not_hurt() {
+    let envelope = decode(&good()).unwrap();
+    assert_eq!(envelope.message_type, MessageType::Finding);
+    assert_eq!(envelope.priority, Priority::Normal);
+    assert_eq!(envelope.subject().clone(), decode(&good()).unwrap().subject());
+}
+
+#[test]
+fn each_fault_names_its_place() {
+    let cases: Vec<(&str, Value, ErrorCode)> = vec![
+        ("/metadata/confidence", json!({"metadata": {"confidence": 1.7}}), ErrorCode::InvalidRequest),
+        ("/from_agent", json!({"from_agent": "mallory"}), ErrorCode::Unauthorized),
+        ("/to_agent", json!({"to_agent": "debate-facilitator"}), ErrorCode::InvalidRequest),
+        ("/message_type", json!({"message_type": "evidence"}), ErrorCode::InvalidRequest),
+        ("/case_id", json!({"case_id": "c-2"}), ErrorCode::InvalidRequest),
+        ("/message_id", json!({"message_id": "a b"}), ErrorCode::InvalidRequest),
+        ("/timestamp", json!({"timestamp": "noon"}), ErrorCode::InvalidRequest),
+        ("/priority", json!({"priority": "extreme"}), ErrorCode::InvalidRequest),
+        ("/metadata/version", json!({"metadata": {"version": "2.0"}}), ErrorCode::InvalidRequest),
+    ];
+    for (pointer, change, code) in cases {
+        let mut message = good();
+        for (key, value) in change.as_object().unwrap() {
+            message[key] = value.clone();
+        }
+        let fault = decode(&message).unwrap_err();
+        assert_eq!((fault.pointer.as_str(), fault.code), (pointer, code), "{fault}");
+    }
+}
+
+#[test]
+fn a_missing_field_is_named() {
+    let mut message = good();
+    message.as_object_mut().unwrap().remove("payload");
+    let fault = decode(&message).unwrap_err();
+    assert!(fault.message.contains("payload"), "{fault}");
+}
+
+#[test]
+fn what_is_not_json_is_refused_without_harm() {
+    let deep = "[".repeat(100_000);
+    let deep_payload =
+        good().to_string().replace(r#"{"summary":"fine"}"#, &("[".repeat(100_000) + &"]".repeat(100_000)));
+    for bytes in [b"".as_slice(), b"hello", b"\xff\xfe", deep.as_bytes(), b"null", b"[]", b"{} {}"] {
+        assert_eq!(decode_bytes(bytes).unwrap_err().code, ErrorCode::InvalidRequest);
+    }
+    let envelope = decode_bytes(deep_payload.as_bytes()).unwrap();
+    let fault = envelope.payload::<Value>().unwrap_err();
+    assert!(fault.pointer.starts_with("/payload"), "{fault}");
+}
+
+#[test]
+fn five_megabytes_are_too_many() {
+    let fault = decode_bytes(&vec![b' '; 5_000_000]).unwrap_err();
+    assert_eq!(fault.code, ErrorCode::CapacityExceeded);
+}
+
+#[test]
+fn every_known_type_is_a_token_and_comes_back() {
+    for name in MessageType::KNOWN {
+        let token = Token::new(*name).unwrap();
+        let kind = MessageType::from(token.clone());
+        assert!(!matches!(kind, MessageType::Unknown(_)), "{name}");
+        assert_eq!(kind.token(), token);
+    }
+}

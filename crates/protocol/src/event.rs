@@ -1,0 +1,242 @@
+//! The facts that services store: the system of record.
+//!
+//! One aggregate's facts are an enum; [`Record`] is the form in which one of them is stored. A record also
+//! carries the complete set of deadlines that its aggregate has open after it, so that whoever keeps time
+//! needs no other source.
+
+mod case;
+mod deadline;
+mod debate;
+mod detection;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+pub use case::{
+    CaseEvent, CaseOpened, ConflictsReceived, DebateSettled, Decided, FindingRecorded, FindingsClosed, ReceivedFinding,
+    SetAsideFinding,
+};
+pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
+pub use debate::{
+    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, ReceivedAnswer, RoundClosed,
+};
+pub use detection::{Detected, DetectionEvent};
+
+use crate::id::{MessageId, Token};
+use crate::subject::{Aggregate, Subject};
+use crate::timestamp::Timestamp;
+
+/// A point in time that an aggregate waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Deadline {
+    /// Its name inside the aggregate.
+    pub name: Token,
+    /// When it is due.
+    pub due: Timestamp,
+}
+
+/// What is known of a fact besides what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordMeta {
+    /// Identity, derived from the aggregate and the cause; also the `Nats-Msg-Id`.
+    pub event_id: MessageId,
+    /// Which aggregate of its kind.
+    pub id: Token,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// `message_id` or `event_id` of what caused it.
+    pub cause: MessageId,
+    /// All deadlines the aggregate has open after this fact.
+    #[serde(default)]
+    pub deadlines: Vec<Deadline>,
+    /// Names of those that are new, or due at another time than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opened: Vec<Token>,
+    /// Names of deadlines that were open before this fact and no longer are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<Token>,
+    /// Stream sequences of all earlier facts of the aggregate, oldest first. The lock under which a fact is appended
+    /// proves the list complete, so an aggregate is loaded by sequence instead of by a search through the stream.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<u64>,
+}
+
+/// A fact in its stored form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record<E> {
+    /// About the fact.
+    pub meta: RecordMeta,
+    /// Its position in the stream of events.
+    pub sequence: u64,
+    /// What happened.
+    pub event: E,
+}
+
+/// The stored form, as it is written: the fact's name and contents beside [`RecordMeta`]'s fields.
+#[derive(Serialize)]
+struct StoredRef<'a> {
+    fact: &'a str,
+    aggregate: Aggregate,
+    #[serde(flatten)]
+    meta: &'a RecordMeta,
+    data: &'a RawValue,
+}
+
+/// The stored form without [`RecordMeta`]'s fields, which are read apart: raw JSON cannot be read beside flattened fields.
+#[derive(Deserialize)]
+struct StoredFact<'a> {
+    fact: Token,
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+/// Why stored bytes are not a fact.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not JSON, or not of the fact's shape.
+    #[error("the stored event does not have the form of its fact")]
+    Json(#[from] serde_json::Error),
+    /// A fact this build does not know: stored by a newer one.
+    #[error(
+        "the fact {fact:?} of a {aggregate} is not known to this build; run the version that stored it, or a newer one"
+    )]
+    UnknownFact {
+        /// Kind of aggregate.
+        aggregate: Aggregate,
+        /// The unknown fact.
+        fact: String,
+    },
+}
+
+/// The facts of one kind of aggregate.
+pub trait Facts: Sized + Clone + Send + Sync + 'static {
+    /// Which kind.
+    const AGGREGATE: Aggregate;
+    /// All facts with what follows from them.
+    const FACTS: &'static [FactInfo];
+
+    /// Which fact this is.
+    fn fact(&self) -> &'static str;
+    /// The fact's contents as JSON.
+    fn encode(&self) -> Result<Box<RawValue>, serde_json::Error>;
+    /// Reads the contents of `fact`.
+    fn decode(fact: &str, data: &RawValue) -> Result<Self, Error>;
+}
+
+/// What follows from a fact, so that consumers are given no more than they need. Tests hold it against the machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FactInfo {
+    /// The fact's token.
+    pub name: &'static str,
+    /// Messages are published because of it.
+    pub has_effects: bool,
+    /// The set of open deadlines may differ from before.
+    pub moves_deadlines: bool,
+    /// One line for the generated reference.
+    pub doc: &'static str,
+}
+
+/// Declares an aggregate's facts once: enum, names, encoding and decoding.
+macro_rules! facts {
+    (
+        $(#[$doc:meta])* $name:ident of $aggregate:expr;
+        $( $variant:ident($data:ty) = $fact:literal, effects: $effects:literal, deadlines: $deadlines:literal, $line:literal; )+
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(clippy::large_enum_variant)] // Facts are made one at a time and stored at once.
+        pub enum $name {
+            $( #[doc = $line] $variant($data), )+
+        }
+
+        impl crate::event::Facts for $name {
+            const AGGREGATE: crate::subject::Aggregate = $aggregate;
+            const FACTS: &'static [crate::event::FactInfo] = &[$( crate::event::FactInfo {
+                name: $fact, has_effects: $effects, moves_deadlines: $deadlines, doc: $line,
+            } ),+];
+
+            fn fact(&self) -> &'static str {
+                match self { $( Self::$variant(_) => $fact, )+ }
+            }
+
+            fn encode(&self) -> Result<Box<serde_json::value::RawValue>, serde_json::Error> {
+                match self { $( Self::$variant(data) => serde_json::value::to_raw_value(data), )+ }
+            }
+
+            fn decode(fact: &str, data: &serde_json::value::RawValue) -> Result<Self, crate::event::Error> {
+                match fact {
+                    $( $fact => Ok(Self::$variant(serde_json::from_str(data.get())?)), )+
+                    other => Err(crate::event::Error::UnknownFact {
+                        aggregate: $aggregate, fact: other.to_owned(),
+                    }),
+                }
+            }
+        }
+
+        impl $name {
+            /// Adds the JSON Schema of each fact's contents.
+            pub(crate) fn schemas(out: &mut Vec<(&'static str, &'static str, schemars::Schema)>) {
+                $( out.push((
+                    <Self as crate::event::Facts>::AGGREGATE.as_str(), $fact,
+                    crate::schema::of::<$data>(),
+                )); )+
+            }
+        }
+    };
+}
+pub(crate) use facts;
+
+impl<E: Facts> Record<E> {
+    /// The bytes to store.
+    pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let data = self.event.encode()?;
+        serde_json::to_vec(&StoredRef {
+            fact: self.event.fact(),
+            aggregate: E::AGGREGATE,
+            meta: &self.meta,
+            data: &data,
+        })
+    }
+
+    /// Reads stored bytes; `sequence` is their position in the stream.
+    pub fn decode(bytes: &[u8], sequence: u64) -> Result<Self, Error> {
+        let meta = RecordMeta::decode(bytes)?;
+        let StoredFact { fact, data } = serde_json::from_slice(bytes)?;
+        Ok(Self { meta, sequence, event: E::decode(fact.as_str(), data)? })
+    }
+
+    /// The subject this fact is stored on.
+    pub fn subject(&self) -> Subject {
+        Subject::Event { aggregate: E::AGGREGATE, id: self.meta.id.clone(), fact: Token::trusted(self.event.fact()) }
+    }
+}
+
+impl RecordMeta {
+    /// Reads what is known of a stored fact without reading the fact itself.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        Ok(serde_json::from_slice(bytes)?)
+    }
+}
+
+/// The identity of the one event that `cause` can bring about in an aggregate.
+///
+/// A step appends at most one event, so aggregate and cause identify it. An append that is tried again, by this
+/// process or another, therefore has the same `Nats-Msg-Id` and is stored once.
+pub fn event_id(aggregate: Aggregate, id: &Token, cause: &MessageId) -> MessageId {
+    let name = format!("{aggregate}/{id}/{cause}");
+    MessageId::trusted(uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes()).to_string())
+}
+
+/// All facts of all aggregates, for definitions of consumers and the generated reference.
+pub fn all_facts() -> Vec<(Aggregate, FactInfo)> {
+    fn of<E: Facts>(out: &mut Vec<(Aggregate, FactInfo)>) {
+        out.extend(E::FACTS.iter().map(|info| (E::AGGREGATE, *info)));
+    }
+    let mut out = Vec::new();
+    of::<CaseEvent>(&mut out);
+    of::<DetectionEvent>(&mut out);
+    of::<DebateEvent>(&mut out);
+    of::<DeadlineEvent>(&mut out);
+    out
+}

@@ -1,0 +1,118 @@
+//! Facts of a case.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::facts;
+use crate::id::{AgentId, MessageId};
+use crate::payload::{Conflict, ConflictOutcome, Decision, Finding, SetAsideReason, Task};
+use crate::policy::Policy;
+use crate::subject::Aggregate;
+use crate::timestamp::Timestamp;
+
+facts! {
+    /// What can happen to a case.
+    CaseEvent of Aggregate::Case;
+    Opened(CaseOpened) = "opened", effects: true, deadlines: true,
+        "The case was opened; each participant is given the task.";
+    FindingRecorded(FindingRecorded) = "finding_recorded", effects: false, deadlines: false,
+        "A participant's finding was recorded; others are still awaited.";
+    FindingSetAside(SetAsideFinding) = "finding_set_aside", effects: true, deadlines: false,
+        "A late or repeated finding was recorded and is not used; the sender is told.";
+    FindingsClosed(FindingsClosed) = "findings_closed", effects: false, deadlines: true,
+        "All have answered or the deadline passed; conflicts are looked for now.";
+    ConflictsReceived(ConflictsReceived) = "conflicts_received", effects: false, deadlines: false,
+        "The conflicts are known; their debates are awaited.";
+    DebateSettled(DebateSettled) = "debate_settled", effects: false, deadlines: false,
+        "One debate has ended; others are still awaited.";
+    Decided(Box<Decided>) = "decided", effects: true, deadlines: true,
+        "The case has its decision; everyone in it is told.";
+}
+
+/// Contents of `opened`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseOpened {
+    /// Who asked for it.
+    pub opened_by: AgentId,
+    /// In which message.
+    pub request_id: MessageId,
+    /// The rules, frozen.
+    pub policy: Policy,
+    /// SHA-256 of the rules.
+    pub policy_digest: String,
+    /// Who takes part, ordered.
+    pub participants: Vec<AgentId>,
+    /// What to deliberate on.
+    pub task: Task,
+    /// Until when findings count.
+    pub findings_due: Timestamp,
+    /// Until when the case must be decided.
+    pub case_due: Timestamp,
+}
+
+/// A finding as it was received.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceivedFinding {
+    /// Who sent it.
+    pub agent_id: AgentId,
+    /// In which message.
+    pub message_id: MessageId,
+    /// SHA-256 of the message's payload, to tell a repetition from an attempt to replace it.
+    pub digest: String,
+    /// The stated confidence, 0 to 1; 0.5 when none was stated.
+    pub confidence: f64,
+    /// What was concluded.
+    pub finding: Finding,
+}
+
+/// Contents of `finding_recorded`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingRecorded {
+    /// The finding.
+    pub received: ReceivedFinding,
+}
+
+/// Contents of `finding_set_aside`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SetAsideFinding {
+    /// The finding.
+    pub received: ReceivedFinding,
+    /// Why it is not used.
+    pub reason: SetAsideReason,
+}
+
+/// Contents of `findings_closed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingsClosed {
+    /// The finding that completed the phase; none when the deadline closed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<ReceivedFinding>,
+    /// Who has not answered.
+    pub missing: Vec<AgentId>,
+}
+
+/// Contents of `conflicts_received`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConflictsReceived {
+    /// To be debated, in ranking order.
+    pub debated: Vec<Conflict>,
+    /// Beyond the policy's limit.
+    pub deferred: Vec<Conflict>,
+}
+
+/// Contents of `debate_settled`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DebateSettled {
+    /// How it ended.
+    pub outcome: ConflictOutcome,
+}
+
+/// Contents of `decided`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decided {
+    /// The debate whose end decided the case, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<ConflictOutcome>,
+    /// The decision.
+    pub decision: Decision,
+}

@@ -1,0 +1,30 @@
+//! Facts of a detection: the conflicts among a case's findings.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::facts;
+use crate::id::CaseId;
+use crate::payload::Conflict;
+use crate::policy::Policy;
+use crate::subject::Aggregate;
+
+facts! {
+    /// What can happen to a detection.
+    DetectionEvent of Aggregate::Detection;
+    Completed(Box<Detected>) = "completed", effects: true, deadlines: false,
+        "The conflicts among a case's findings were found and ranked; a debate is opened for each of the first.";
+}
+
+/// Contents of `completed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Detected {
+    /// The case.
+    pub case_id: CaseId,
+    /// The case's policy, for the debates.
+    pub policy: Policy,
+    /// To be debated, in ranking order.
+    pub debated: Vec<Conflict>,
+    /// Beyond the policy's limit.
+    pub deferred: Vec<Conflict>,
+}

@@ -1,0 +1,47 @@
+//! What is wrong with a message, in a form that its sender can act on.
+
+use std::fmt;
+
+use crate::ErrorCode;
+
+/// A refusal: which code, where in the message, what was expected there, and how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The wire code.
+    pub code: ErrorCode,
+    /// JSON pointer (RFC 6901) to the offending place; empty for the whole message.
+    pub pointer: String,
+    /// What is wrong, as one sentence.
+    pub message: String,
+    /// How to mend it, as one sentence.
+    pub advice: String,
+}
+
+impl Fault {
+    /// An [`ErrorCode::InvalidRequest`] at `pointer`.
+    pub fn invalid(pointer: impl Into<String>, message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidRequest, pointer, message, advice)
+    }
+
+    /// A fault with any code.
+    pub fn new(
+        code: ErrorCode,
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self { code, pointer: pointer.into(), message: message.into(), advice: advice.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        if !self.pointer.is_empty() {
+            write!(f, " at {}", self.pointer)?;
+        }
+        write!(f, ": {} {}", self.message, self.advice)
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,51 @@
+//! Opening a case and handing out its task.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{AgentId, CaseId, Token};
+use crate::timestamp::Timestamp;
+
+/// Parameters of the request `open_case`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenCase {
+    /// The case's id; one is made from the request's `message_id` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
+    /// The name of a preset (`"contract-review"`), or an object with `preset` and the fields that differ from it.
+    #[serde(default)]
+    pub policy: Value,
+    /// Who takes part.
+    pub participants: Vec<AgentId>,
+    /// What to deliberate on.
+    pub task: Task,
+}
+
+/// The matter of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// Kind of task, for example `contract_review`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For a reader.
+    #[serde(default)]
+    pub title: String,
+    /// Whatever the participants need, as JSON.
+    #[serde(default)]
+    pub input: Value,
+}
+
+/// The payload of `task_assignment`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskAssignment {
+    /// What to work on.
+    pub task: Task,
+    /// Until when a finding counts.
+    pub deadline: Timestamp,
+    /// The message types that count as an answer.
+    pub reply_with: Vec<Token>,
+    /// Everyone who takes part.
+    pub participants: Vec<AgentId>,
+}

@@ -1,0 +1,83 @@
+//! Typed disagreements between findings.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{AgentId, DebateId};
+
+/// The five kinds of conflict. The order is that of ranking between conflicts of equal weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConflictType {
+    /// Opposing recommendations.
+    RecommendationConflict,
+    /// Risk scores further apart than the policy's threshold.
+    RiskScoreDisagreement,
+    /// The same topic at different severities.
+    SeverityDisagreement,
+    /// One says a clause is there, another that it is not.
+    ClausePresenceDisagreement,
+    /// The same attribute of the same subject with different values.
+    FactualDisagreement,
+}
+
+impl ConflictType {
+    /// All five, in ranking order.
+    pub const ALL: [Self; 5] = [
+        Self::RecommendationConflict,
+        Self::RiskScoreDisagreement,
+        Self::SeverityDisagreement,
+        Self::ClausePresenceDisagreement,
+        Self::FactualDisagreement,
+    ];
+
+    /// The type as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RecommendationConflict => "recommendation_conflict",
+            Self::RiskScoreDisagreement => "risk_score_disagreement",
+            Self::SeverityDisagreement => "severity_disagreement",
+            Self::ClausePresenceDisagreement => "clause_presence_disagreement",
+            Self::FactualDisagreement => "factual_disagreement",
+        }
+    }
+}
+
+/// What one agent holds in a conflict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Position {
+    /// Who holds it.
+    pub agent_id: AgentId,
+    /// The position in words.
+    pub position: String,
+    /// The position as a value, where it has one: positions are compared by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// How sure the agent is, 0 to 1.
+    pub confidence: f64,
+    /// What supports it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+    /// Why, in brief.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+}
+
+/// A typed disagreement, detected, not asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Conflict {
+    /// Identity; also the id of the debate about it.
+    pub conflict_id: DebateId,
+    /// Which kind.
+    #[serde(rename = "type")]
+    pub kind: ConflictType,
+    /// For a reader, for example `Risk score spread: 35-80`.
+    pub topic: String,
+    /// For a program: the clause type, the topic, `subject/attribute`, or the name of the score.
+    pub subject: String,
+    /// Rank weight, higher is debated earlier.
+    pub weight: f64,
+    /// What each party holds, ordered by agent id.
+    pub positions: Vec<Position>,
+}

@@ -1,0 +1,201 @@
+//! What a case ends with.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{AgentId, DebateId, MessageId};
+use crate::payload::{Conflict, Position, Severity};
+use crate::policy::VoteRule;
+use crate::timestamp::Timestamp;
+
+/// How a debate ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The parties came to agree.
+    Discussion,
+    /// The vote chose.
+    Vote,
+    /// The voting rule of the policy chose nothing.
+    Unresolved,
+}
+
+/// A position that was chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resolution {
+    /// The position in words.
+    pub position: String,
+    /// The position as a value, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Who held it at the end.
+    pub supporters: Vec<AgentId>,
+}
+
+/// One voter of an option, with the weight its vote had.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Voter {
+    /// Who.
+    pub agent_id: AgentId,
+    /// The confidence it stated, 0 to 1.
+    pub confidence: f64,
+    /// What the rule made of it.
+    pub weight: f64,
+}
+
+/// One option of a vote.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VoteOption {
+    /// `p1`, `p2`, ...: options in the order of their compared form.
+    pub position_id: String,
+    /// In words.
+    pub position: String,
+    /// As a value, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// Sum of the voters' weights.
+    pub weight: f64,
+    /// Who voted for it, ordered by agent id.
+    pub voters: Vec<Voter>,
+}
+
+/// A vote with every weight, so that anyone can count again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tally {
+    /// How votes were weighed.
+    pub rule: VoteRule,
+    /// The options, in the order of `position_id`.
+    pub options: Vec<VoteOption>,
+    /// `position_id` of the winner; none when the rule chose nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub winner: Option<String>,
+    /// Winner's weight minus the runner-up's, as a share of all weight.
+    pub margin: f64,
+    /// How a tie was broken: `caution` or `position_id`; none when there was no tie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tie_broken_by: Option<String>,
+}
+
+/// One round of discussion in figures: talk buys agreement, not always accuracy, so before and after are kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundRecord {
+    /// The round, from 1.
+    pub round: u32,
+    /// Who answered in time.
+    pub answered: Vec<AgentId>,
+    /// Who was asked and did not.
+    pub silent: Vec<AgentId>,
+    /// How many of the answers agreed with a peer.
+    pub agreements: u32,
+    /// Different positions before the round.
+    pub positions_before: u32,
+    /// Different positions after it.
+    pub positions_after: u32,
+}
+
+/// What became of one debated conflict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConflictOutcome {
+    /// The conflict; also the debate.
+    pub conflict_id: DebateId,
+    /// How it ended.
+    pub status: Status,
+    /// What was chosen, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<Resolution>,
+    /// The vote, where one was held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tally: Option<Tally>,
+    /// The rounds of discussion.
+    pub rounds: Vec<RoundRecord>,
+    /// What each party held at the end.
+    pub positions: Vec<Position>,
+    /// When it ended.
+    pub resolved_at: Timestamp,
+}
+
+/// Why something said was not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SetAsideReason {
+    /// It came after the phase or round had closed.
+    Late,
+    /// The sender had already answered.
+    Repeated,
+}
+
+/// A message that was recorded and not used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SetAside {
+    /// Who sent it.
+    pub agent_id: AgentId,
+    /// Which message.
+    pub message_id: MessageId,
+    /// Why it was not used.
+    pub reason: SetAsideReason,
+    /// When it was received.
+    pub at: Timestamp,
+}
+
+/// A finding that the decision rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingReference {
+    /// Who concluded it.
+    pub agent_id: AgentId,
+    /// In which message.
+    pub message_id: MessageId,
+    /// How sure, 0 to 1.
+    pub confidence: f64,
+}
+
+/// Whether a clause is there, after deliberation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClauseOutcome {
+    /// Whether it is there.
+    pub present: bool,
+    /// `undisputed`, `discussion`, `vote`, `unresolved` or `deferred`.
+    pub basis: String,
+}
+
+/// The result of the case: findings where they agreed, resolutions where they did not.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// Resolved score, else the confidence-weighted mean of undisputed ones; the highest where the dispute is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk_score: Option<f64>,
+    /// The highest stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    /// Resolved or unanimous recommendation; the most cautious where the dispute is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<String>,
+    /// By clause type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub clauses: BTreeMap<String, ClauseOutcome>,
+}
+
+/// The decision of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decision {
+    /// The result.
+    pub outcome: Outcome,
+    /// The findings it rests on, ordered by agent id.
+    pub findings: Vec<FindingReference>,
+    /// Participants without a finding when the phase closed.
+    pub missing: Vec<AgentId>,
+    /// What was recorded and not used until now.
+    pub set_aside: Vec<SetAside>,
+    /// Debated conflicts, in ranking order.
+    pub conflicts: Vec<Conflict>,
+    /// What became of them, in the same order; shorter when the case ran out of time.
+    pub outcomes: Vec<ConflictOutcome>,
+    /// Conflicts beyond the policy's limit: recorded, not debated.
+    pub deferred: Vec<Conflict>,
+    /// Why the case ended: `settled`, `no_conflict`, `no_finding` or `timeout`.
+    pub reason: String,
+    /// SHA-256 of the policy, as frozen at the opening.
+    pub policy_digest: String,
+}

@@ -1,0 +1,113 @@
+//! Requests, responses, notifications and errors: the specification's general exchange.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error_code::ErrorCode;
+use crate::fault::Fault;
+use crate::timestamp::Timestamp;
+
+/// The payload of `request`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Request {
+    /// What to do, for example `open_case`.
+    pub action: String,
+    /// With what.
+    #[serde(default)]
+    #[schemars(with = "Map<String, Value>")]
+    pub parameters: Value,
+    /// Around it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub context: Map<String, Value>,
+    /// Within which bounds.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub constraints: Map<String, Value>,
+    /// Until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResponseStatus {
+    /// Done.
+    Success,
+    /// Not done.
+    Failure,
+    /// Done in part.
+    Partial,
+}
+
+/// The payload of `response`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Response {
+    /// How it ended.
+    pub status: ResponseStatus,
+    /// What came of it.
+    #[serde(default)]
+    #[schemars(with = "Map<String, Value>")]
+    pub result: Value,
+    /// What went wrong.
+    #[serde(default)]
+    pub errors: Vec<String>,
+    /// What to be aware of.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// How a notification is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NotificationSeverity {
+    /// For information.
+    #[default]
+    Info,
+    /// Worth a look.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// The payload of `notification`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Notification {
+    /// What happened, for example `debate_resolved`, `case_decided`.
+    pub event: String,
+    /// About it.
+    #[serde(default)]
+    #[schemars(with = "Map<String, Value>")]
+    pub data: Value,
+    /// How it is meant.
+    #[serde(default)]
+    pub severity: NotificationSeverity,
+}
+
+/// The payload of `error`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorReport {
+    /// Stable code; see `docs/errors.md`.
+    pub error_code: ErrorCode,
+    /// What is wrong, as a sentence.
+    pub error_message: String,
+    /// `pointer` (JSON pointer into the refused message), `subject` and `message_id` where known.
+    #[serde(default)]
+    pub details: Map<String, Value>,
+    /// How to mend it.
+    #[serde(default)]
+    pub recovery_suggestions: Vec<String>,
+}
+
+impl From<&Fault> for ErrorReport {
+    fn from(fault: &Fault) -> Self {
+        let mut details = Map::new();
+        details.insert("pointer".into(), Value::String(fault.pointer.clone()));
+        Self {
+            error_code: fault.code,
+            error_message: fault.message.clone(),
+            details,
+            recovery_suggestions: vec![fault.advice.clone()],
+        }
+    }
+}

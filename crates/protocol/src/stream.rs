@@ -1,0 +1,334 @@
+//! Streams and consumers as data. Services create what is missing and report what differs; nothing else defines one.
+
+use std::time::Duration;
+
+use crate::event::{FactInfo, all_facts};
+use crate::id::Recipient;
+use crate::subject::{Aggregate, Lane, Service, SubjectSpace};
+
+/// Oldest broker that has what Concord needs: message schedules that survive and can be cancelled.
+pub const BROKER_VERSION_MIN: (u64, u64) = (2, 14);
+
+/// The streams of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StreamKind {
+    /// What is said, at normal priority; also the audit log.
+    Messages,
+    /// What is said urgently.
+    Urgent,
+    /// Facts: the system of record.
+    Events,
+    /// Deadlines.
+    Timers,
+    /// Shared memory.
+    Memory,
+    /// What could not be processed.
+    Dead,
+}
+
+impl StreamKind {
+    /// All streams.
+    pub const ALL: [Self; 6] = [Self::Messages, Self::Urgent, Self::Events, Self::Timers, Self::Memory, Self::Dead];
+
+    /// The kind of subjects the stream holds.
+    fn subject_kind(self) -> &'static str {
+        match self {
+            Self::Messages => "msg",
+            Self::Urgent => "urgent",
+            Self::Events => "event",
+            Self::Timers => "timer",
+            Self::Memory => "memory",
+            Self::Dead => "dead",
+        }
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Messages => "MESSAGES",
+            Self::Urgent => "URGENT",
+            Self::Events => "EVENTS",
+            Self::Timers => "TIMERS",
+            Self::Memory => "MEMORY",
+            Self::Dead => "DEAD",
+        }
+    }
+
+    /// One line for the generated reference.
+    pub fn doc(self) -> &'static str {
+        match self {
+            Self::Messages => "What is said: transcript and audit log. Kept by age.",
+            Self::Urgent => "What is said at priority critical or system_critical, so that no backlog delays it.",
+            Self::Events => "Facts: the system of record. No age limit; messages cannot be deleted one by one.",
+            Self::Timers => "Deadlines held and delivered by the broker's scheduler.",
+            Self::Memory => "Shared memory with the history of each topic.",
+            Self::Dead => "What could not be processed, with the reason; see `concord dead`.",
+        }
+    }
+
+    /// The lane whose messages this stream holds, if it holds messages.
+    pub fn lane(self) -> Option<Lane> {
+        match self {
+            Self::Messages => Some(Lane::Normal),
+            Self::Urgent => Some(Lane::Urgent),
+            _ => None,
+        }
+    }
+}
+
+/// What an operator may choose about storage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StorageChoices {
+    /// Copies of each stream: 1 on a laptop, 3 in production.
+    pub replicas: usize,
+    /// How long messages and dead letters are kept.
+    pub message_age: Duration,
+}
+
+impl Default for StorageChoices {
+    fn default() -> Self {
+        Self { replicas: 1, message_age: Duration::from_secs(90 * 86_400) }
+    }
+}
+
+/// One stream's definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamDefinition {
+    /// Which stream.
+    pub kind: StreamKind,
+    /// Its name on the broker.
+    pub name: String,
+    /// The subjects it holds.
+    pub subjects: Vec<String>,
+    /// How long messages are kept; `None` for ever.
+    pub max_age: Option<Duration>,
+    /// Messages kept for each subject; `None` without limit.
+    pub max_messages_per_subject: Option<i64>,
+    /// How long a `Nats-Msg-Id` is remembered.
+    pub duplicate_window: Duration,
+    /// Whether deleting single messages is forbidden.
+    pub deny_delete: bool,
+    /// Whether the broker's scheduler works on it.
+    pub schedules: bool,
+    /// Copies.
+    pub replicas: usize,
+}
+
+/// The names and definitions of one installation.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Its subjects.
+    pub subjects: SubjectSpace,
+    stream_prefix: String,
+    choices: StorageChoices,
+}
+
+impl Layout {
+    /// The layout under `prefix`; stream names are its upper-case form.
+    pub fn new(prefix: &crate::Token, choices: StorageChoices) -> Self {
+        let stream_prefix = prefix.as_str().to_ascii_uppercase();
+        Self { subjects: SubjectSpace::new(prefix), stream_prefix, choices }
+    }
+
+    /// A stream's name on the broker.
+    pub fn stream_name(&self, kind: StreamKind) -> String {
+        format!("{}_{}", self.stream_prefix, kind.suffix())
+    }
+
+    /// A stream's definition.
+    pub fn stream(&self, kind: StreamKind) -> StreamDefinition {
+        let by_age = matches!(kind, StreamKind::Messages | StreamKind::Urgent | StreamKind::Dead);
+        StreamDefinition {
+            kind,
+            name: self.stream_name(kind),
+            subjects: vec![self.subjects.all(kind.subject_kind())],
+            max_age: by_age.then_some(self.choices.message_age),
+            // One message a subject: arming a deadline again replaces it.
+            max_messages_per_subject: match kind {
+                StreamKind::Timers => Some(1),
+                StreamKind::Memory => Some(64),
+                _ => None,
+            },
+            duplicate_window: Duration::from_secs(120),
+            deny_delete: kind == StreamKind::Events,
+            schedules: kind == StreamKind::Timers,
+            replicas: self.choices.replicas,
+        }
+    }
+
+    /// A consumer's definition.
+    pub fn consumer(&self, kind: ConsumerKind) -> ConsumerDefinition {
+        let (stream, filters) = self.consumer_source(kind);
+        ConsumerDefinition {
+            kind,
+            service: kind.service(),
+            stream: self.stream_name(stream),
+            stream_kind: stream,
+            name: kind.name(),
+            filters,
+        }
+    }
+
+    fn consumer_source(&self, kind: ConsumerKind) -> (StreamKind, Vec<String>) {
+        let subjects = &self.subjects;
+        let facts = |keep: &dyn Fn(Aggregate, &FactInfo) -> bool| -> Vec<String> {
+            all_facts()
+                .iter()
+                .filter(|(aggregate, info)| keep(*aggregate, info))
+                .map(|(aggregate, info)| subjects.fact(*aggregate, info.name))
+                .collect()
+        };
+        match kind {
+            ConsumerKind::Inbox(service) => (StreamKind::Messages, vec![subjects.service_inbox(Lane::Normal, service)]),
+            ConsumerKind::UrgentInbox(service) => {
+                (StreamKind::Urgent, vec![subjects.service_inbox(Lane::Urgent, service)])
+            }
+            ConsumerKind::Facts(service) => {
+                (StreamKind::Events, facts(&|aggregate, info| reads(service, aggregate, info.name)))
+            }
+            ConsumerKind::Effects(service) => {
+                (StreamKind::Events, facts(&|aggregate, info| owner(aggregate) == service && info.has_effects))
+            }
+            ConsumerKind::Deadlines => (StreamKind::Events, facts(&|_, info| info.moves_deadlines)),
+            ConsumerKind::Due => (StreamKind::Timers, vec![subjects.due()]),
+        }
+    }
+
+    /// Every consumer of the services. Hosted agents' inboxes are added by the adapter.
+    pub fn consumers(&self) -> Vec<ConsumerDefinition> {
+        ConsumerKind::all().into_iter().map(|kind| self.consumer(kind)).collect()
+    }
+
+    /// Where an agent's messages are read: its own and those for everyone.
+    pub fn agent_inbox(&self, lane: Lane, agent: &crate::AgentId) -> (StreamKind, String, Vec<String>) {
+        let stream = match lane {
+            Lane::Normal => StreamKind::Messages,
+            Lane::Urgent => StreamKind::Urgent,
+        };
+        let own = self.subjects.inbox(lane, &Recipient::Agent(agent.clone()));
+        (stream, format!("agent-{agent}"), vec![own])
+    }
+}
+
+/// The one service that appends an aggregate's facts.
+pub fn owner(aggregate: Aggregate) -> Service {
+    match aggregate {
+        Aggregate::Case => Service::Coordinator,
+        Aggregate::Detection => Service::ConflictDetector,
+        Aggregate::Debate => Service::DebateFacilitator,
+        Aggregate::Deadline => Service::EscalationTimer,
+    }
+}
+
+/// Which facts of others a service acts on.
+pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
+    matches!(
+        (service, aggregate, fact),
+        (Service::Coordinator, Aggregate::Detection, "completed")
+            | (Service::Coordinator, Aggregate::Debate, "resolved")
+            | (Service::Coordinator | Service::DebateFacilitator, Aggregate::Deadline, "elapsed")
+            | (Service::ConflictDetector, Aggregate::Case, "findings_closed")
+    )
+}
+
+/// The consumers of the services: durable, pulled, shared by all replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConsumerKind {
+    /// Messages addressed to a service.
+    Inbox(Service),
+    /// Urgent messages addressed to a service.
+    UrgentInbox(Service),
+    /// Facts of others that a service acts on.
+    Facts(Service),
+    /// A service's own facts, to publish what follows from them.
+    Effects(Service),
+    /// Every fact that may move a deadline, for the escalation timer.
+    Deadlines,
+    /// Deadlines the broker has delivered, for the escalation timer.
+    Due,
+}
+
+impl ConsumerKind {
+    /// Every consumer of the services.
+    pub fn all() -> Vec<Self> {
+        use Service::{ConflictDetector, Coordinator, DebateFacilitator};
+        vec![
+            Self::Inbox(Coordinator),
+            Self::UrgentInbox(Coordinator),
+            Self::Facts(Coordinator),
+            Self::Effects(Coordinator),
+            Self::Facts(ConflictDetector),
+            Self::Effects(ConflictDetector),
+            Self::Inbox(DebateFacilitator),
+            Self::UrgentInbox(DebateFacilitator),
+            Self::Facts(DebateFacilitator),
+            Self::Effects(DebateFacilitator),
+            Self::Deadlines,
+            Self::Due,
+        ]
+    }
+
+    /// Who pulls from it.
+    pub fn service(self) -> Service {
+        match self {
+            Self::Inbox(service) | Self::UrgentInbox(service) | Self::Facts(service) | Self::Effects(service) => {
+                service
+            }
+            Self::Deadlines | Self::Due => Service::EscalationTimer,
+        }
+    }
+
+    /// Its durable name.
+    pub fn name(self) -> String {
+        let service = self.service();
+        match self {
+            Self::Inbox(_) => format!("{service}-inbox"),
+            Self::UrgentInbox(_) => format!("{service}-urgent"),
+            Self::Facts(_) => format!("{service}-facts"),
+            Self::Effects(_) => format!("{service}-effects"),
+            Self::Deadlines => format!("{service}-deadlines"),
+            Self::Due => format!("{service}-due"),
+        }
+    }
+}
+
+/// One consumer's definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerDefinition {
+    /// Which consumer.
+    pub kind: ConsumerKind,
+    /// Who pulls from it.
+    pub service: Service,
+    /// The stream's name.
+    pub stream: String,
+    /// The stream.
+    pub stream_kind: StreamKind,
+    /// Its durable name.
+    pub name: String,
+    /// Subjects it is given.
+    pub filters: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_consumer_has_a_filter_and_a_name_of_its_own() {
+        let layout = Layout::new(&crate::Token::new("concord").unwrap(), StorageChoices::default());
+        let consumers = layout.consumers();
+        let mut names: Vec<_> = consumers.iter().map(|c| c.name.clone()).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), consumers.len());
+        for consumer in consumers {
+            assert!(!consumer.filters.is_empty(), "{}", consumer.name);
+        }
+    }
+
+    #[test]
+    fn every_fact_named_in_reads_exists() {
+        let facts = all_facts();
+        let read = facts.iter().filter(|(a, f)| Service::ALL.iter().any(|s| reads(*s, *a, f.name))).count();
+        assert_eq!(read, 4);
+    }
+}

@@ -1,0 +1,455 @@
+//! Every subject of Concord is built and parsed here; nothing else spells one.
+//!
+//! The grammar is that of `docs/subjects.md`, which is generated from [`GRAMMAR`].
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{self, AgentId, CaseId, Recipient, Token};
+
+/// Version of the subject grammar; the second token of every subject.
+pub const VERSION: &str = "v1";
+/// Prefix when none is configured.
+pub const DEFAULT_PREFIX: &str = "concord";
+/// The case token of a message outside any case.
+const NO_CASE: &str = "_";
+
+/// Form and purpose of every subject, for the generated reference.
+pub const GRAMMAR: [(&str, &str); 9] = [
+    ("msg.<case>.<from>.<to>.<type>", "what agents, people and services say"),
+    ("urgent.<case>.<from>.<to>.<type>", "the same at priority critical or system_critical"),
+    ("event.<aggregate>.<id>.<fact>", "facts, appended by the owner of the aggregate under an optimistic lock"),
+    ("timer.armed.<aggregate>.<id>.<name>", "a deadline held by the broker's scheduler"),
+    ("timer.due.<aggregate>.<id>.<name>", "where the broker delivers it"),
+    ("memory.<agent>.<topic>", "shared memory, with history"),
+    ("dead.<service>.<reason>", "what could not be processed: the original, and why"),
+    ("beat.<agent>", "heartbeats, not stored"),
+    ("api.<service>.<verb>", "queries and operator commands, request and reply (NATS micro services)"),
+];
+
+/// Why a string is not a subject of Concord.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It belongs to another installation or another grammar version.
+    #[error("does not begin with {expected:?}")]
+    Prefix {
+        /// What it should begin with.
+        expected: String,
+    },
+    /// The kind is unknown or the number of tokens does not fit it.
+    #[error("does not have the form of any subject of this installation")]
+    Shape,
+    /// A token is not a valid identifier.
+    #[error("token <{name}>")]
+    Token {
+        /// Which token of the grammar.
+        name: &'static str,
+        /// What is wrong with it.
+        source: id::Error,
+    },
+    /// No such aggregate or service.
+    #[error("{name:?} is not a known {what}")]
+    Unknown {
+        /// "aggregate" or "service".
+        what: &'static str,
+        /// The token found.
+        name: String,
+    },
+}
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident ($what:literal) { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name as a subject token.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// Parses the subject token.
+            pub fn parse(text: &str) -> Result<Self, Error> {
+                match text {
+                    $($text => Ok(Self::$variant),)+
+                    other => Err(Error::Unknown { what: $what, name: other.to_owned() }),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+named!(
+    /// A kind of aggregate; each has exactly one owning service.
+    Aggregate("aggregate") {
+        /// One matter under deliberation; owned by the coordinator.
+        Case = "case",
+        /// The conflicts found among a case's findings; owned by the conflict detector.
+        Detection = "detection",
+        /// The life of one conflict; owned by the debate facilitator.
+        Debate = "debate",
+        /// A point in time that somebody waits for; owned by the escalation timer.
+        Deadline = "deadline",
+    }
+);
+
+named!(
+    /// The services. Each name is also the agent id under which the service speaks.
+    Service("service") {
+        /// Opens cases, collects findings, decides.
+        Coordinator = "coordinator",
+        /// Turns findings into typed, ranked conflicts.
+        ConflictDetector = "conflict-detector",
+        /// Conducts discussion rounds and votes.
+        DebateFacilitator = "debate-facilitator",
+        /// Owns time.
+        EscalationTimer = "escalation-timer",
+        /// Hosts agents that do not speak NATS.
+        AgentAdapter = "agent-adapter",
+    }
+);
+
+impl Service {
+    /// The agent id under which this service sends and receives messages.
+    pub fn agent_id(self) -> AgentId {
+        AgentId::trusted(self.as_str())
+    }
+}
+
+/// Which stream a message travels on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// Priorities low to high.
+    Normal,
+    /// Priorities critical and system_critical: own stream, own consumers.
+    Urgent,
+}
+
+impl Lane {
+    /// The lane's token.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "msg",
+            Self::Urgent => "urgent",
+        }
+    }
+}
+
+/// One concrete subject, without prefix.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// Something said.
+    Message {
+        /// Normal or urgent.
+        lane: Lane,
+        /// The case, if in one.
+        case: Option<CaseId>,
+        /// The sender: the broker lets an agent publish only under its own name.
+        from: AgentId,
+        /// The addressee.
+        to: Recipient,
+        /// The message type as a token; known types are in [`crate::MessageType`].
+        kind: Token,
+    },
+    /// A fact of an aggregate.
+    Event {
+        /// Kind of aggregate.
+        aggregate: Aggregate,
+        /// Which one.
+        id: Token,
+        /// What happened.
+        fact: Token,
+    },
+    /// A deadline held by the broker's scheduler.
+    TimerArmed {
+        /// Kind of aggregate.
+        aggregate: Aggregate,
+        /// Which one.
+        id: Token,
+        /// Name of the deadline inside the aggregate.
+        name: Token,
+    },
+    /// A deadline that the broker's scheduler has delivered.
+    TimerDue {
+        /// Kind of aggregate.
+        aggregate: Aggregate,
+        /// Which one.
+        id: Token,
+        /// Name of the deadline inside the aggregate.
+        name: Token,
+    },
+    /// A topic of shared memory.
+    Memory {
+        /// Who wrote it.
+        agent: AgentId,
+        /// About what.
+        topic: Token,
+    },
+    /// Something that could not be processed.
+    Dead {
+        /// By which service.
+        service: Service,
+        /// Why, in one token.
+        reason: Token,
+    },
+    /// A heartbeat.
+    Beat {
+        /// Whose.
+        agent: AgentId,
+    },
+    /// A query or operator command.
+    Api {
+        /// Of which service.
+        service: Service,
+        /// What to do.
+        verb: Token,
+    },
+}
+
+/// Builds and parses the subjects of one installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectSpace {
+    root: String,
+}
+
+impl Default for SubjectSpace {
+    fn default() -> Self {
+        Self { root: format!("{DEFAULT_PREFIX}.{VERSION}.") }
+    }
+}
+
+impl SubjectSpace {
+    /// The subjects under `prefix`, one token such as `concord`.
+    pub fn new(prefix: &Token) -> Self {
+        Self { root: format!("{prefix}.{VERSION}.") }
+    }
+
+    /// The subject as text.
+    pub fn build(&self, subject: &Subject) -> String {
+        let root = &self.root;
+        match subject {
+            Subject::Message { lane, case, from, to, kind } => {
+                let case = case.as_ref().map_or(NO_CASE, CaseId::as_str);
+                format!("{root}{}.{case}.{from}.{to}.{kind}", lane.as_str())
+            }
+            Subject::Event { aggregate, id, fact } => format!("{root}event.{aggregate}.{id}.{fact}"),
+            Subject::TimerArmed { aggregate, id, name } => format!("{root}timer.armed.{aggregate}.{id}.{name}"),
+            Subject::TimerDue { aggregate, id, name } => format!("{root}timer.due.{aggregate}.{id}.{name}"),
+            Subject::Memory { agent, topic } => format!("{root}memory.{agent}.{topic}"),
+            Subject::Dead { service, reason } => format!("{root}dead.{service}.{reason}"),
+            Subject::Beat { agent } => format!("{root}beat.{agent}"),
+            Subject::Api { service, verb } => format!("{root}api.{service}.{verb}"),
+        }
+    }
+
+    /// The inverse of [`Self::build`].
+    pub fn parse(&self, text: &str) -> Result<Subject, Error> {
+        let rest = text.strip_prefix(&self.root).ok_or_else(|| Error::Prefix { expected: self.root.clone() })?;
+        let tokens: Vec<&str> = rest.split('.').collect();
+        match tokens.as_slice() {
+            ["msg", case, from, to, kind] => message(Lane::Normal, case, from, to, kind),
+            ["urgent", case, from, to, kind] => message(Lane::Urgent, case, from, to, kind),
+            ["event", aggregate, id, fact] => Ok(Subject::Event {
+                aggregate: Aggregate::parse(aggregate)?,
+                id: token("id", id)?,
+                fact: token("fact", fact)?,
+            }),
+            ["timer", "armed", aggregate, id, name] => Ok(Subject::TimerArmed {
+                aggregate: Aggregate::parse(aggregate)?,
+                id: token("id", id)?,
+                name: token("name", name)?,
+            }),
+            ["timer", "due", aggregate, id, name] => Ok(Subject::TimerDue {
+                aggregate: Aggregate::parse(aggregate)?,
+                id: token("id", id)?,
+                name: token("name", name)?,
+            }),
+            ["memory", agent, topic] => {
+                Ok(Subject::Memory { agent: agent_id("agent", agent)?, topic: token("topic", topic)? })
+            }
+            ["dead", service, reason] => {
+                Ok(Subject::Dead { service: Service::parse(service)?, reason: token("reason", reason)? })
+            }
+            ["beat", agent] => Ok(Subject::Beat { agent: agent_id("agent", agent)? }),
+            ["api", service, verb] => {
+                Ok(Subject::Api { service: Service::parse(service)?, verb: token("verb", verb)? })
+            }
+            _ => Err(Error::Shape),
+        }
+    }
+
+    /// The sender token of a message subject whose other tokens need not be valid: whom to tell what is wrong with it.
+    pub fn sender_of(&self, text: &str) -> Option<AgentId> {
+        let rest = text.strip_prefix(&self.root)?;
+        let mut tokens = rest.split('.');
+        matches!(tokens.next(), Some("msg" | "urgent")).then_some(())?;
+        AgentId::new(tokens.nth(1)?).ok()
+    }
+
+    // === Filters: subjects with wildcards, for streams, consumers and locks ===
+
+    /// Everything of one kind: `msg`, `urgent`, `event`, `timer`, `memory`, `dead`.
+    pub fn all(&self, kind: &str) -> String {
+        format!("{}{kind}.>", self.root)
+    }
+
+    /// Everything sent to `to` on `lane`, in any case, by anyone, of any type.
+    pub fn inbox(&self, lane: Lane, to: &Recipient) -> String {
+        format!("{}{}.*.*.{to}.*", self.root, lane.as_str())
+    }
+
+    /// Everything addressed to a service on `lane`, malformed surplus tokens included, so that they can be answered.
+    pub fn service_inbox(&self, lane: Lane, service: Service) -> String {
+        format!("{}{}.*.*.{service}.>", self.root, lane.as_str())
+    }
+
+    /// Everything said in `case` on `lane`: its transcript.
+    pub fn transcript(&self, lane: Lane, case: &CaseId) -> String {
+        format!("{}{}.{case}.>", self.root, lane.as_str())
+    }
+
+    /// Everything of type `kind` on `lane`, for listing who says what.
+    pub fn of_type(&self, lane: Lane, kind: &Token) -> String {
+        format!("{}{}.*.*.*.{kind}", self.root, lane.as_str())
+    }
+
+    /// All facts of one aggregate; also the subject that its optimistic lock is taken on.
+    pub fn aggregate(&self, aggregate: Aggregate, id: &Token) -> String {
+        format!("{}event.{aggregate}.{id}.*", self.root)
+    }
+
+    /// One fact of every aggregate of a kind.
+    pub fn fact(&self, aggregate: Aggregate, fact: &str) -> String {
+        format!("{}event.{aggregate}.*.{fact}", self.root)
+    }
+
+    /// All armed deadlines of one aggregate.
+    pub fn armed_of(&self, aggregate: Aggregate, id: &Token) -> String {
+        format!("{}timer.armed.{aggregate}.{id}.*", self.root)
+    }
+
+    /// All armed deadlines.
+    pub fn armed(&self) -> String {
+        format!("{}timer.armed.>", self.root)
+    }
+
+    /// All delivered deadlines.
+    pub fn due(&self) -> String {
+        format!("{}timer.due.>", self.root)
+    }
+
+    /// All heartbeats.
+    pub fn beats(&self) -> String {
+        format!("{}beat.*", self.root)
+    }
+
+    /// Root of a service's micro endpoints, without trailing dot.
+    pub fn api_root(&self, service: Service) -> String {
+        format!("{}api.{service}", self.root)
+    }
+}
+
+fn message(lane: Lane, case: &str, from: &str, to: &str, kind: &str) -> Result<Subject, Error> {
+    let case = match case {
+        NO_CASE => None,
+        other => Some(CaseId::new(other).map_err(|source| Error::Token { name: "case", source })?),
+    };
+    let to = Recipient::new(to).map_err(|source| Error::Token { name: "to", source })?;
+    Ok(Subject::Message { lane, case, from: agent_id("from", from)?, to, kind: token("type", kind)? })
+}
+
+fn token(name: &'static str, text: &str) -> Result<Token, Error> {
+    Token::new(text).map_err(|source| Error::Token { name, source })
+}
+
+fn agent_id(name: &'static str, text: &str) -> Result<AgentId, Error> {
+    AgentId::new(text).map_err(|source| Error::Token { name, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn token_text() -> impl Strategy<Value = String> {
+        "[A-Za-z0-9-][A-Za-z0-9_-]{0,63}"
+    }
+
+    fn any_subject() -> impl Strategy<Value = Subject> {
+        let t = || token_text().prop_map(|s| Token::new(s).unwrap());
+        let a = || token_text().prop_map(|s| AgentId::new(s).unwrap());
+        let case = prop_oneof![Just(None), token_text().prop_map(|s| Some(CaseId::new(s).unwrap()))];
+        let to = prop_oneof![Just(Recipient::All), Just(Recipient::Any), a().prop_map(Recipient::Agent)];
+        let lane = prop_oneof![Just(Lane::Normal), Just(Lane::Urgent)];
+        let aggregate = || proptest::sample::select(Aggregate::ALL);
+        let service = || proptest::sample::select(Service::ALL);
+        prop_oneof![
+            (lane, case, a(), to, t()).prop_map(|(lane, case, from, to, kind)| Subject::Message {
+                lane,
+                case,
+                from,
+                to,
+                kind
+            }),
+            (aggregate(), t(), t()).prop_map(|(aggregate, id, fact)| Subject::Event { aggregate, id, fact }),
+            (aggregate(), t(), t()).prop_map(|(aggregate, id, name)| Subject::TimerArmed { aggregate, id, name }),
+            (aggregate(), t(), t()).prop_map(|(aggregate, id, name)| Subject::TimerDue { aggregate, id, name }),
+            (a(), t()).prop_map(|(agent, topic)| Subject::Memory { agent, topic }),
+            (service(), t()).prop_map(|(service, reason)| Subject::Dead { service, reason }),
+            a().prop_map(|agent| Subject::Beat { agent }),
+            (service(), t()).prop_map(|(service, verb)| Subject::Api { service, verb }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_parser_is_the_inverse_of_the_builder(subject in any_subject(), prefix in token_text()) {
+            let space = SubjectSpace::new(&Token::new(prefix).unwrap());
+            prop_assert_eq!(space.parse(&space.build(&subject)), Ok(subject));
+        }
+
+        #[test]
+        fn any_text_parses_or_is_refused_and_what_parses_is_rebuilt_exactly(text in "(concord\\.v1\\.)?[a-z._*> -]{0,60}") {
+            let space = SubjectSpace::default();
+            if let Ok(subject) = space.parse(&text) {
+                prop_assert_eq!(space.build(&subject), text);
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_subjects_are_refused_and_their_sender_is_known_where_it_can_be() {
+        let space = SubjectSpace::default();
+        let long = "x".repeat(70);
+        for (text, sender) in [
+            (format!("concord.v1.msg.c-1.alice.coordinator.{long}"), Some("alice")),
+            ("concord.v1.msg.c-1.alice.coordinator.finding.extra".into(), Some("alice")),
+            ("concord.v1.msg._x.alice.coordinator.finding".into(), Some("alice")),
+            ("concord.v1.msg.c-1._alice.coordinator.finding".into(), None),
+            ("concord.v2.msg.c-1.alice.coordinator.finding".into(), None),
+            ("concord.v1.event.case.c-1.opened.extra".into(), None),
+            ("concord.v1.event.nothing.c-1.opened".into(), None),
+        ] {
+            assert!(space.parse(&text).is_err(), "{text}");
+            assert_eq!(space.sender_of(&text).as_ref().map(AgentId::as_str), sender, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_service_name_is_an_agent_id() {
+        for service in Service::ALL {
+            assert_eq!(AgentId::new(service.as_str()), Ok(service.agent_id()));
+        }
+    }
+}

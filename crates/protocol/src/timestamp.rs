@@ -1,0 +1,108 @@
+//! Points in time: milliseconds since the Unix epoch inside, RFC 3339 in UTC on the wire.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A point in time with millisecond resolution. The machines get it as an argument; nothing here reads a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+/// The first and last instant that RFC 3339 can write with a four-digit year.
+const MILLIS_RANGE: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
+
+impl Timestamp {
+    /// From milliseconds since the Unix epoch, held inside the years 1 to 9999.
+    pub fn from_unix_millis(millis: i64) -> Self {
+        Self(millis.clamp(*MILLIS_RANGE.start(), *MILLIS_RANGE.end()))
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub fn unix_millis(self) -> i64 {
+        self.0
+    }
+
+    /// This instant plus `millis`.
+    pub fn plus_millis(self, millis: u64) -> Self {
+        Self::from_unix_millis(self.0.saturating_add_unsigned(millis))
+    }
+
+    /// Milliseconds from `earlier` to this instant; zero when `earlier` is later.
+    pub fn millis_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+
+    /// Parses RFC 3339 with any offset.
+    pub fn parse(text: &str) -> Result<Self, time::error::Parse> {
+        let instant = OffsetDateTime::parse(text, &Rfc3339)?;
+        let millis = instant.unix_timestamp_nanos().div_euclid(1_000_000);
+        Ok(Self::from_unix_millis(i64::try_from(millis).unwrap_or(i64::MAX)))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.div_euclid(1_000);
+        let millis = self.0.rem_euclid(1_000);
+        let instant = OffsetDateTime::from_unix_timestamp(seconds).map_err(|_| fmt::Error)?;
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{millis:03}Z",
+            instant.year(),
+            u8::from(instant.month()),
+            instant.day(),
+            instant.hour(),
+            instant.minute(),
+            instant.second(),
+        )
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(|error| {
+            serde::de::Error::custom(format!("is not an RFC 3339 time such as 2026-11-21T20:15:00.000Z: {error}"))
+        })
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn offsets_become_utc_and_digits_past_the_millisecond_are_cut() {
+        let parsed = Timestamp::parse("2026-11-21T21:15:00.1239+01:00").unwrap();
+        assert_eq!(parsed.to_string(), "2026-11-21T20:15:00.123Z");
+        assert!(Timestamp::parse("yesterday").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_what_is_read(millis in MILLIS_RANGE) {
+            let instant = Timestamp::from_unix_millis(millis);
+            prop_assert_eq!(Timestamp::parse(&instant.to_string()).unwrap(), instant);
+        }
+    }
+}
