@@ -24,23 +24,29 @@ pub fn rebuild<M: Machine>(records: &[Record<M::Event>]) -> (Versioned<M>, Vec<D
     let mut rebuilt = Versioned::<M>::default();
     let mut differences = Vec::new();
     for record in records {
-        let mut differs = |what: String| {
-            let aggregate = format!("{}/{}", M::Event::AGGREGATE, record.meta.id);
-            differences.push(Difference { aggregate, sequence: record.sequence, what });
-        };
-        if record.meta.earlier != rebuilt.sequences {
-            differs(format!(
-                "it names {:?} as its predecessors; there are {:?}",
-                record.meta.earlier, rebuilt.sequences
-            ));
-        }
-        rebuilt.apply(record);
-        let deadlines = M::deadlines(&rebuilt.state);
-        if record.meta.deadlines != deadlines {
-            differs(format!("it says {:?} are open; it leaves {deadlines:?} open", record.meta.deadlines));
-        }
+        let found = step(&mut rebuilt, record);
+        differences.extend(found.into_iter().map(|what| difference(record, what)));
     }
     (rebuilt, differences)
+}
+
+fn difference<E: Facts>(record: &Record<E>, what: String) -> Difference {
+    Difference { aggregate: format!("{}/{}", E::AGGREGATE, record.meta.id), sequence: record.sequence, what }
+}
+
+/// Applies one more fact and says where its record differs from what the facts before it lead to.
+pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &Record<M::Event>) -> Vec<String> {
+    let mut differences = Vec::new();
+    if record.meta.earlier != rebuilt.sequences {
+        let (named, found) = (&record.meta.earlier, &rebuilt.sequences);
+        differences.push(format!("it names {named:?} as its predecessors; there are {found:?}"));
+    }
+    rebuilt.apply(record);
+    let deadlines = M::deadlines(&rebuilt.state);
+    if record.meta.deadlines != deadlines {
+        differences.push(format!("it says {:?} are open; it leaves {deadlines:?} open", record.meta.deadlines));
+    }
+    differences
 }
 
 /// Counts the vote of a resolved debate again, from the positions that the rebuilt state comes to.
@@ -49,20 +55,24 @@ pub fn recount(records: &[Record<DebateEvent>]) -> Vec<Difference> {
     let mut differences = Vec::new();
     for record in records {
         DebateMachine::apply(&mut state, record);
-        let (DebateEvent::Resolved(resolved), Some(opened)) = (&record.event, &state.opened) else { continue };
-        let outcome: &ConflictOutcome = &resolved.outcome;
-        let mut differs = |what: String| {
-            let aggregate = format!("debate/{}", record.meta.id);
-            differences.push(Difference { aggregate, sequence: record.sequence, what });
-        };
-        if outcome.positions != state.positions {
-            differs("the final positions are not those that the answers lead to".into());
-        }
-        if let Some(stored) = &outcome.tally {
-            let counted = vote::tally(opened.conflict.kind, &opened.policy, &state.positions);
-            if *stored != counted {
-                differs(format!("the stored tally {stored:?} is not the count {counted:?}"));
-            }
+        let found = recount_one(&state, record);
+        differences.extend(found.into_iter().map(|what| difference(record, what)));
+    }
+    differences
+}
+
+/// Counts again when `record` resolved the debate; `after` is the debate's state after it.
+pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<String> {
+    let (DebateEvent::Resolved(resolved), Some(opened)) = (&record.event, &after.opened) else { return Vec::new() };
+    let outcome: &ConflictOutcome = &resolved.outcome;
+    let mut differences = Vec::new();
+    if outcome.positions != after.positions {
+        differences.push("the final positions are not those that the answers lead to".to_owned());
+    }
+    if let Some(stored) = &outcome.tally {
+        let counted = vote::tally(opened.conflict.kind, &opened.policy, &after.positions);
+        if *stored != counted {
+            differences.push(format!("the stored tally {stored:?} is not the count {counted:?}"));
         }
     }
     differences

@@ -1,0 +1,103 @@
+//! Invariant 5: every deadline fires at least once after it is due, never before, and is acted on at most once.
+
+use std::collections::BTreeMap;
+
+use concord_protocol::event::{Deadline, DeadlineEvent, Origin, Record, RecordMeta, event_id};
+use concord_protocol::subject::Aggregate;
+use concord_protocol::{MessageId, Timestamp, Token};
+
+use super::report::{Invariant, Ledgers};
+use super::{Ending, place};
+
+/// One deadline at one instant.
+type Instant = (Aggregate, Token, Token, Timestamp);
+
+/// Whose deadline has elapsed, and which fact followed from it.
+#[derive(Debug)]
+struct Elapsed {
+    aggregate: Aggregate,
+    id: Token,
+    acted_at: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Timing {
+    /// What each aggregate has open.
+    open: BTreeMap<(Aggregate, Token), Vec<Deadline>>,
+    /// By instant, the fact that said so first.
+    instants: BTreeMap<Instant, u64>,
+    /// By `event_id`.
+    elapsed: BTreeMap<MessageId, Elapsed>,
+}
+
+impl Timing {
+    /// A deadline is said to have passed.
+    pub(super) fn elapsed(&mut self, ledgers: &mut Ledgers, record: &Record<DeadlineEvent>) {
+        let DeadlineEvent::Elapsed(elapsed) = &record.event;
+        ledgers.examined(Invariant::Deadlines);
+        let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
+        let mut violated = |what: String| {
+            ledgers.violated(Invariant::Deadlines, place.clone(), Some(record.sequence), what);
+        };
+        if record.meta.at < elapsed.due {
+            violated(format!("It elapsed at {}, before it was due at {}.", record.meta.at, elapsed.due));
+        }
+        let instant = (elapsed.aggregate, elapsed.id.clone(), elapsed.name.clone(), elapsed.due);
+        if let Some(first) = self.instants.get(&instant) {
+            violated(format!("It elapsed a second time for {}; the first time was at {first}.", elapsed.due));
+        }
+        self.instants.entry(instant).or_insert(record.sequence);
+        let of = Elapsed { aggregate: elapsed.aggregate, id: elapsed.id.clone(), acted_at: None };
+        self.elapsed.entry(record.meta.event_id.clone()).or_insert(of);
+    }
+
+    /// Any fact: what it leaves open, and whether it follows from a deadline.
+    pub(super) fn event(&mut self, ledgers: &mut Ledgers, aggregate: Aggregate, sequence: u64, meta: &RecordMeta) {
+        let key = (aggregate, meta.id.clone());
+        if meta.deadlines.is_empty() {
+            self.open.remove(&key);
+        } else {
+            self.open.insert(key, meta.deadlines.clone());
+        }
+        // A sender may give its message the id of a fact; only a fact's event_id tells the two apart.
+        if meta.event_id != event_id(aggregate, &meta.id, Origin::Fact, &meta.cause) {
+            return;
+        }
+        let Some(elapsed) = self.elapsed.get_mut(&meta.cause) else { return };
+        let place = place(aggregate, &meta.id);
+        let mut violated = |what: String| ledgers.violated(Invariant::Deadlines, place.clone(), Some(sequence), what);
+        if (elapsed.aggregate, &elapsed.id) != (aggregate, &meta.id) {
+            violated(format!("It acts on a deadline of {}/{}.", elapsed.aggregate, elapsed.id));
+        }
+        if let Some(first) = elapsed.acted_at {
+            violated(format!("It acts on the deadline {} a second time; the first time was at {first}.", meta.cause));
+        }
+        elapsed.acted_at.get_or_insert(sequence);
+    }
+
+    pub(super) fn finish(&self, ledgers: &mut Ledgers, ending: &Ending) {
+        if !ending.quiescent {
+            return;
+        }
+        for ((aggregate, id), deadlines) in &self.open {
+            for Deadline { name, due } in deadlines {
+                if ending.now <= due.plus_millis(ending.grace_ms) {
+                    continue;
+                }
+                let place = format!("{aggregate}/{id}/{name}");
+                let instant = (*aggregate, id.clone(), name.clone(), *due);
+                match self.instants.get(&instant) {
+                    Some(sequence) => {
+                        let what = format!("It elapsed, was due at {due}, and is still open.");
+                        ledgers.violated(Invariant::Deadlines, place, Some(*sequence), what);
+                    }
+                    None => {
+                        ledgers.examined(Invariant::Deadlines);
+                        let what = format!("It was due at {due} and has not fired.");
+                        ledgers.violated(Invariant::Deadlines, place, None, what);
+                    }
+                }
+            }
+        }
+    }
+}
