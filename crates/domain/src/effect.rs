@@ -196,9 +196,13 @@ pub fn effect_id(aggregate_id: &Token, sequence: u64, place: usize) -> MessageId
 /// The inverse of [`effect_id`]: aggregate and sequence of the fact that a message follows from.
 pub fn source_of(message_id: &str) -> Option<(&str, u64)> {
     let (rest, place) = message_id.rsplit_once('-')?;
-    place.parse::<usize>().ok()?;
     let (aggregate_id, sequence) = rest.rsplit_once('-')?;
-    Some((aggregate_id, sequence.parse().ok()?))
+    Some((aggregate_id, number(sequence).filter(|_| number(place).is_some())?))
+}
+
+/// Reads a number in the one form in which it is written: an id has no second spelling.
+fn number(digits: &str) -> Option<u64> {
+    digits.parse::<u64>().ok().filter(|number| number.to_string() == digits)
 }
 
 fn set_aside_report(reason: SetAsideReason, what: &str, message_id: &MessageId) -> ErrorReport {

@@ -1,6 +1,6 @@
 //! What every state machine is, and the one way in which a decision becomes a record.
 
-use concord_protocol::event::{Deadline, Facts, Record, RecordMeta, event_id};
+use concord_protocol::event::{Deadline, Facts, Origin, Record, RecordMeta, event_id};
 use concord_protocol::{CaseId, Fault, MessageId, Timestamp, Token};
 
 use crate::effect::Effect;
@@ -12,6 +12,20 @@ pub struct Context {
     pub now: Timestamp,
     /// `message_id` or `event_id` of the input.
     pub cause: MessageId,
+    /// Which of the two.
+    pub origin: Origin,
+}
+
+impl Context {
+    /// For an input that was said.
+    pub fn of_message(now: Timestamp, message_id: MessageId) -> Self {
+        Self { now, cause: message_id, origin: Origin::Message }
+    }
+
+    /// For an input that is a fact of another aggregate.
+    pub fn of_fact(now: Timestamp, event_id: MessageId) -> Self {
+        Self { now, cause: event_id, origin: Origin::Fact }
+    }
 }
 
 /// What is to be done about an input: at most one event.
@@ -72,12 +86,19 @@ pub trait Machine: Sized + 'static {
 }
 
 /// A state together with the stream sequences of the facts it was made from.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Versioned<M: Machine> {
     /// The state.
     pub state: M::State,
     /// Sequences of all facts applied, oldest first.
     pub sequences: Vec<u64>,
+}
+
+// Derived, these would ask the machine itself to be cloneable; only its state is.
+impl<M: Machine> Clone for Versioned<M> {
+    fn clone(&self) -> Self {
+        Self { state: self.state.clone(), sequences: self.sequences.clone() }
+    }
 }
 
 impl<M: Machine> Default for Versioned<M> {
@@ -104,7 +125,7 @@ impl<M: Machine> Versioned<M> {
     pub fn record(&self, id: &Token, context: &Context, event: M::Event) -> Record<M::Event> {
         let before = M::deadlines(&self.state);
         let meta = RecordMeta {
-            event_id: event_id(M::Event::AGGREGATE, id, &context.cause),
+            event_id: event_id(M::Event::AGGREGATE, id, context.origin, &context.cause),
             id: id.clone(),
             at: context.now,
             cause: context.cause.clone(),

@@ -55,24 +55,26 @@ impl From<ErrorCode> for DeadReason {
 
 /// Headers of a message on `dead`; its body is the original, byte for byte.
 pub mod header {
-    /// The original's subject.
-    pub const SUBJECT: &str = "Concord-Dead-Subject";
-    /// The original's stream.
-    pub const STREAM: &str = "Concord-Dead-Stream";
-    /// The original's sequence in its stream.
-    pub const SEQUENCE: &str = "Concord-Dead-Sequence";
-    /// The consumer that gave up.
-    pub const CONSUMER: &str = "Concord-Dead-Consumer";
-    /// The wire code.
-    pub const CODE: &str = "Concord-Dead-Code";
-    /// JSON pointer to the offending place.
-    pub const POINTER: &str = "Concord-Dead-Pointer";
-    /// What was wrong.
-    pub const ERROR: &str = "Concord-Dead-Error";
-    /// How often it was tried.
-    pub const DELIVERIES: &str = "Concord-Dead-Deliveries";
-    /// When it was given up.
-    pub const AT: &str = "Concord-Dead-At";
+    crate::header::headers! {
+        /// The original's subject.
+        SUBJECT = "Concord-Dead-Subject";
+        /// The original's stream.
+        STREAM = "Concord-Dead-Stream";
+        /// The original's sequence in its stream.
+        SEQUENCE = "Concord-Dead-Sequence";
+        /// The consumer that gave up.
+        CONSUMER = "Concord-Dead-Consumer";
+        /// The wire code.
+        CODE = "Concord-Dead-Code";
+        /// JSON pointer to the offending place.
+        POINTER = "Concord-Dead-Pointer";
+        /// What was wrong.
+        ERROR = "Concord-Dead-Error";
+        /// How often it was tried.
+        DELIVERIES = "Concord-Dead-Deliveries";
+        /// When it was given up.
+        AT = "Concord-Dead-At";
+    }
 }
 
 /// A dead message as the command line shows it.

@@ -18,11 +18,11 @@ pub const ENVELOPE_BYTES_MAX: usize = 1_048_576;
 pub const VERSION_MAJOR: u64 = 1;
 
 macro_rules! message_types {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)?) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
         /// What kind of thing is said; decides the schema of the payload.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum MessageType {
-            $($(#[$doc])* $variant,)+
+            $($(#[doc = $doc])+ $variant,)+
             /// A type this build does not know; stored, counted and otherwise ignored.
             Unknown(Token),
         }
@@ -30,6 +30,9 @@ macro_rules! message_types {
         impl MessageType {
             /// Every type this build knows.
             pub const KNOWN: &'static [&'static str] = &[$($text),+];
+
+            /// What each known type is for, for the generated reference; in the order of [`Self::KNOWN`].
+            pub const DOCS: &'static [(&'static str, &'static str)] = &[$(($text, concat!($($doc),+).trim_ascii())),+];
 
             /// The type as a subject token.
             pub fn as_str(&self) -> &str {
@@ -190,6 +193,7 @@ pub struct Metadata {
     pub processing_time_ms: Option<u64>,
     /// Version of the envelope, `major.minor`; 1.0 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^1(\.|$)"))]
     pub version: Option<String>,
 }
 
@@ -249,6 +253,13 @@ impl Envelope {
             ));
         }
         let envelope: Self = from_json(bytes, "")?;
+        // A derived reader also takes a struct's fields as an array, which no schema of ours allows.
+        if !bytes.trim_ascii_start().starts_with(b"{") {
+            return Err(not_an_object(""));
+        }
+        if !envelope.payload.get().starts_with('{') {
+            return Err(not_an_object("/payload"));
+        }
         envelope.check_against(subject)?;
         envelope.check_values()?;
         Ok(envelope)
@@ -313,6 +324,10 @@ impl Envelope {
             kind: self.message_type.token(),
         }
     }
+}
+
+fn not_an_object(pointer: &str) -> Fault {
+    Fault::invalid(pointer, "It is not a JSON object.", "Send an object, as the JSON Schema of this message type says.")
 }
 
 /// Checks that a confidence is a number from 0 to 1.

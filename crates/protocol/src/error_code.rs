@@ -54,7 +54,7 @@ impl ErrorCode {
                 "Start the agent, or ask another; hosted agents are listed by `concord agents`.",
             ),
             Self::InvalidRequest => (
-                "The message could not be used: `details.pointer` names the place, `details.expected` what belongs there.",
+                "The message could not be used: `details.pointer` names the place, `error_message` says what is wrong there.",
                 "Correct the named place and send again with a new `message_id`.",
             ),
             Self::Timeout => (
@@ -63,7 +63,7 @@ impl ErrorCode {
             ),
             Self::CapacityExceeded => (
                 "A stated limit is reached: message size, tokens, messages a round, or recorded refusals of a case.",
-                "Send less; the limit and its value are in the error's details.",
+                "Send less; `error_message` names the limit.",
             ),
             Self::Unauthorized => (
                 "The sender may not do this: it is not a participant, was not asked, or speaks for another.",

@@ -175,13 +175,8 @@ macro_rules! facts {
         }
 
         impl $name {
-            /// Adds the JSON Schema of each fact's contents.
-            pub(crate) fn schemas(out: &mut Vec<(&'static str, &'static str, schemars::Schema)>) {
-                $( out.push((
-                    <Self as crate::event::Facts>::AGGREGATE.as_str(), $fact,
-                    crate::schema::of::<$data>(),
-                )); )+
-            }
+            /// The schema of each fact's contents, in the order of [`crate::event::Facts::FACTS`].
+            pub(crate) const SCHEMAS: &'static [crate::schema::Make] = &[$(crate::schema::make::<$data>),+];
         }
     };
 }
@@ -219,12 +214,25 @@ impl RecordMeta {
     }
 }
 
+/// What kind of thing a cause is. Senders choose the ids of their messages, so a message must never be taken for a fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Something said.
+    Message,
+    /// A fact of another aggregate.
+    Fact,
+}
+
 /// The identity of the one event that `cause` can bring about in an aggregate.
 ///
 /// A step appends at most one event, so aggregate and cause identify it. An append that is tried again, by this
 /// process or another, therefore has the same `Nats-Msg-Id` and is stored once.
-pub fn event_id(aggregate: Aggregate, id: &Token, cause: &MessageId) -> MessageId {
-    let name = format!("{aggregate}/{id}/{cause}");
+pub fn event_id(aggregate: Aggregate, id: &Token, origin: Origin, cause: &MessageId) -> MessageId {
+    let origin = match origin {
+        Origin::Message => "message",
+        Origin::Fact => "fact",
+    };
+    let name = format!("{aggregate}/{id}/{origin}/{cause}");
     MessageId::trusted(uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes()).to_string())
 }
 

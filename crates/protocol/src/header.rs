@@ -1,16 +1,29 @@
 //! Names of the NATS headers that Concord reads and writes.
 
-/// Deduplication id; equal to the envelope's `message_id` or the event's `event_id`.
-pub const MESSAGE_ID: &str = "Nats-Msg-Id";
-/// The optimistic lock: last sequence expected on the subject named by [`EXPECTED_LAST_SUBJECT`].
-pub const EXPECTED_LAST_SUBJECT_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
-/// The wildcard subject the lock is taken on.
-pub const EXPECTED_LAST_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
-/// When the broker's scheduler publishes a stored message: `@at <RFC 3339>`.
-pub const SCHEDULE: &str = "Nats-Schedule";
-/// Where the broker's scheduler publishes it.
-pub const SCHEDULE_TARGET: &str = "Nats-Schedule-Target";
-/// W3C trace context, parent.
-pub const TRACEPARENT: &str = "traceparent";
-/// W3C trace context, vendor state.
-pub const TRACESTATE: &str = "tracestate";
+/// Declares header names once: a constant each, and all of them with their meaning for the generated reference.
+macro_rules! headers {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal;)+) => {
+        $($(#[doc = $doc])+ pub const $name: &str = $text;)+
+
+        /// Every header of this module with its meaning, for the generated reference.
+        pub const ALL: &[(&str, &str)] = &[$(($text, concat!($($doc),+).trim_ascii())),+];
+    };
+}
+pub(crate) use headers;
+
+headers! {
+    /// Deduplication id; equal to the envelope's `message_id` or the event's `event_id`.
+    MESSAGE_ID = "Nats-Msg-Id";
+    /// The optimistic lock: the last sequence expected on the subject that the next header names.
+    EXPECTED_LAST_SUBJECT_SEQUENCE = "Nats-Expected-Last-Subject-Sequence";
+    /// The wildcard subject the lock is taken on.
+    EXPECTED_LAST_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject";
+    /// When the broker's scheduler publishes a stored message: `@at <RFC 3339>`.
+    SCHEDULE = "Nats-Schedule";
+    /// Where the broker's scheduler publishes it.
+    SCHEDULE_TARGET = "Nats-Schedule-Target";
+    /// W3C trace context, parent.
+    TRACEPARENT = "traceparent";
+    /// W3C trace context, vendor state.
+    TRACESTATE = "tracestate";
+}

@@ -148,6 +148,13 @@ identifier!(
     MessageId, MESSAGE_ID_BYTES_MAX
 );
 
+impl AgentId {
+    /// A name fixed in the program text; see [`Token::fixed`].
+    pub fn fixed(name: &'static str) -> Self {
+        Self(Token::fixed(name).0)
+    }
+}
+
 impl Token {
     /// A name fixed in the program text. Anything that is not a token becomes one by replacing what is not allowed,
     /// so this cannot fail; tests hold that the names in use are unchanged by it.
@@ -169,10 +176,27 @@ impl Token {
 }
 
 impl MessageId {
+    /// The id of the refusal of the message at `sequence` of a stream.
+    pub fn of_refusal(lane: &'static str, sequence: u64) -> Self {
+        Self(format!("{}-{sequence}-refused", Token::fixed(lane)))
+    }
+
+    /// The id of a request through the API to open this case: the same for the same case.
+    pub fn of_api_request(case: &CaseId) -> Self {
+        Self(format!("api-{case}"))
+    }
+
     /// The id of the effect at `place` of the fact at `sequence` of an aggregate: at most 64 + 20 + 20 characters and
     /// two hyphens, so it always fits.
     pub fn of_effect(aggregate_id: &Token, sequence: u64, place: usize) -> Self {
         Self(format!("{aggregate_id}-{sequence}-{place}"))
+    }
+}
+
+impl CaseId {
+    /// A case id derived from any text: the same for the same text.
+    pub fn derived(text: &str) -> Self {
+        Self(Token::derived(text).0)
     }
 }
 

@@ -53,6 +53,13 @@ fn each_fault_names_its_place() {
 }
 
 #[test]
+fn a_payload_is_an_object_whatever_the_type() {
+    let mut message = good();
+    message["payload"] = json!(["fine"]);
+    assert_eq!(decode(&message).unwrap_err().pointer, "/payload");
+}
+
+#[test]
 fn a_missing_field_is_named() {
     let mut message = good();
     message.as_object_mut().unwrap().remove("payload");
@@ -62,10 +69,12 @@ fn a_missing_field_is_named() {
 
 #[test]
 fn what_is_not_json_is_refused_without_harm() {
+    const FIELDS_AS_ARRAY: &[u8] =
+        br#"["m-1", "2026-11-21T20:15:00Z", "alice", "coordinator", "finding", "c-1", null, null,
+        null, "normal", false, null, {}, {}]"#;
     let deep = "[".repeat(100_000);
-    let deep_payload =
-        good().to_string().replace(r#"{"summary":"fine"}"#, &("[".repeat(100_000) + &"]".repeat(100_000)));
-    for bytes in [b"".as_slice(), b"hello", b"\xff\xfe", deep.as_bytes(), b"null", b"[]", b"{} {}"] {
+    let deep_payload = good().to_string().replace(r#""fine""#, &("[".repeat(100_000) + &"]".repeat(100_000)));
+    for bytes in [b"".as_slice(), b"hello", b"\xff\xfe", deep.as_bytes(), b"null", b"[]", b"{} {}", FIELDS_AS_ARRAY] {
         assert_eq!(decode_bytes(bytes).unwrap_err().code, ErrorCode::InvalidRequest);
     }
     let envelope = decode_bytes(deep_payload.as_bytes()).unwrap();

@@ -16,6 +16,7 @@ pub struct OpenCase {
     pub case_id: Option<CaseId>,
     /// The name of a preset (`"contract-review"`), or an object with `preset` and the fields that differ from it.
     #[serde(default)]
+    #[schemars(schema_with = "crate::schema::requested_policy")]
     pub policy: Value,
     /// Who takes part.
     pub participants: Vec<AgentId>,

@@ -15,7 +15,7 @@ pub struct Request {
     pub action: String,
     /// With what.
     #[serde(default)]
-    #[schemars(with = "Map<String, Value>")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub parameters: Value,
     /// Around it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -47,7 +47,7 @@ pub struct Response {
     pub status: ResponseStatus,
     /// What came of it.
     #[serde(default)]
-    #[schemars(with = "Map<String, Value>")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub result: Value,
     /// What went wrong.
     #[serde(default)]
@@ -77,7 +77,7 @@ pub struct Notification {
     pub event: String,
     /// About it.
     #[serde(default)]
-    #[schemars(with = "Map<String, Value>")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub data: Value,
     /// How it is meant.
     #[serde(default)]

@@ -38,9 +38,10 @@ impl Severity {
 /// The payload of `finding`. Everything but `summary` is optional; the sender's confidence is in the metadata.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["summary"]))]
 pub struct Finding {
     /// What was concluded, in a sentence or two.
-    #[schemars(required)]
+    #[schemars(regex(pattern = r"\S"))]
     pub summary: String,
     /// Risk, 0 (none) to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,6 +109,7 @@ pub struct FactClaim {
     /// Which property of it.
     pub attribute: String,
     /// A number, a boolean, a date or a text.
+    #[schemars(extend("type" = ["number", "boolean", "string"]))]
     pub value: Value,
     /// Unit of a number, for example `USD`, `days`, `%`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,60 @@
+//! The conflict detector: turns the findings of a case into typed, ranked conflicts. The detection machine on the broker.
+
+use std::sync::Arc;
+
+use concord_domain::case::CaseMachine;
+use concord_domain::detection::DetectionMachine;
+use concord_protocol::CaseId;
+use concord_protocol::event::RecordMeta;
+use concord_protocol::stream::ConsumerKind;
+use concord_protocol::subject::Service;
+use concord_runtime::Aggregates;
+use concord_runtime::consume::{Delivery, Done, Handler, Problem};
+use concord_runtime::feed::{self, EffectFeed};
+use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::service::{Run, Shell};
+use concord_runtime::settings::NoSettings;
+
+pub mod route;
+
+/// The service.
+pub struct ConflictDetector;
+
+impl Run for ConflictDetector {
+    const SERVICE: Service = Service::ConflictDetector;
+    const ABOUT: &'static str = "Turns the findings of a case into typed, ranked conflicts";
+    type Own = NoSettings;
+
+    async fn start(shell: Shell, _: NoSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let detections = Arc::new(Aggregates::new(ledger.clone(), shell.work.cached_max));
+        // Every case is looked at once, so there is nothing to gain from keeping it.
+        let cases = Aggregates::new(ledger.clone(), shell.work.cached_max);
+        shell.consume(ConsumerKind::Facts(Self::SERVICE), Closed { shell: shell.clone(), cases, detections });
+        shell.consume(ConsumerKind::Effects(Self::SERVICE), EffectFeed::<DetectionMachine>::new(&shell, ledger));
+        Ok(())
+    }
+}
+
+/// Looks for conflicts when the findings of a case have closed.
+struct Closed {
+    shell: Shell,
+    cases: Aggregates<CaseMachine, NatsLedger>,
+    detections: Arc<Aggregates<DetectionMachine, NatsLedger>>,
+}
+
+impl Handler for Closed {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        let (_, id) = feed::aggregate_of(&self.shell, delivery)?;
+        let case_id = CaseId::new(id.as_str()).map_err(|error| Problem::Failed(error.into()))?;
+        let meta = RecordMeta::decode(&delivery.payload)?;
+        // The closing fact is on the stream's leader, and so is everything before it.
+        let case = self.cases.load(&id).await?;
+        self.cases.forget(&id);
+        let Some(input) = route::from_case(&case_id, &case.state) else {
+            return Err(Problem::Failed("the case of a closing fact could not be read".into()));
+        };
+        let context = Shell::fact_context(meta.event_id);
+        feed::step(&self.shell, &self.detections, id, context, &input, delivery.trace.clone()).await
+    }
+}

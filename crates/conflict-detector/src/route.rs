@@ -1,0 +1,11 @@
+//! Which cases are to be examined for conflicts.
+
+use concord_domain::case::CaseState;
+use concord_domain::detection::DetectionInput;
+use concord_protocol::CaseId;
+
+/// The findings of a case, once its phase has closed; none before.
+pub fn from_case(case_id: &CaseId, state: &CaseState) -> Option<DetectionInput> {
+    let opened = state.opened.as_ref()?;
+    Some(DetectionInput { case_id: case_id.clone(), policy: opened.policy.clone(), findings: state.findings.clone() })
+}

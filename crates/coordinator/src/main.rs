@@ -1,0 +1,7 @@
+//! The coordinator's process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    concord_runtime::service::main::<concord_coordinator::Coordinator>()
+}

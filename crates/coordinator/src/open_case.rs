@@ -1,0 +1,57 @@
+//! Opening a case by request and reply, for those who want the answer at once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use concord_domain::case::{CaseInput, CaseMachine, OpenRequest};
+use concord_protocol::payload::OpenCase;
+use concord_protocol::policy::Policy;
+use concord_protocol::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
+use concord_runtime::api::{Answer, Verb, answer};
+use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::service::Shell;
+use concord_runtime::{Aggregates, Outcome, Trace};
+use serde_json::json;
+
+/// Who opens a case that is opened through the API: the requester is known to the broker, not to the message.
+const OPERATOR: &str = "operator";
+
+type Cases = Arc<Aggregates<CaseMachine, NatsLedger>>;
+
+/// Answers `open_case`: the parameters of the request of the same name; the answer is `{"case_id": ...}`.
+pub(super) fn verb(shell: &Shell, cases: &Cases) -> Verb {
+    let (shell, cases) = (shell.clone(), Arc::clone(cases));
+    Arc::new(move |request: Bytes| {
+        let (shell, cases) = (shell.clone(), Arc::clone(&cases));
+        let opened: Answer = Box::pin(async move { open(&shell, &cases, &request).await });
+        opened
+    })
+}
+
+async fn open(shell: &Shell, cases: &Cases, request: &[u8]) -> Result<Bytes, Fault> {
+    let request: OpenCase = concord_protocol::envelope::from_json(request, "")?;
+    let policy = Policy::resolve(&request.policy, "/policy")?;
+    // A request without an id is a new case each time it is sent; one with an id may be repeated.
+    let case_id = match &request.case_id {
+        Some(case_id) => case_id.clone(),
+        None => CaseId::derived(&uuid::Uuid::now_v7().to_string()),
+    };
+    let request_id = MessageId::of_api_request(&case_id);
+    let opened_by = AgentId::fixed(OPERATOR);
+    let input = CaseInput::Open(Box::new(OpenRequest { opened_by, request_id: request_id.clone(), request, policy }));
+    let context = Shell::message_context(request_id);
+    let id: Token = case_id.token();
+    let outcome = cases.step(&id, &context, &input, Some(&Trace::of_case(&case_id))).await.map_err(|error| {
+        Fault::new(
+            ErrorCode::InternalError,
+            "",
+            format!("The case could not be opened: {}.", concord_runtime::consume::Chain(&error)),
+            "Send the request again with the same case_id; a case that was opened is not opened twice.",
+        )
+    })?;
+    shell.count_step::<CaseMachine>(&outcome);
+    match outcome {
+        Outcome::Rejected(fault) => Err(fault),
+        Outcome::Appended { .. } | Outcome::Ignored(_) => answer(&json!({ "case_id": case_id })),
+    }
+}

@@ -1,0 +1,105 @@
+//! Which messages and facts are inputs for which case.
+
+use concord_domain::case::{CaseInput, OpenRequest};
+use concord_domain::effect;
+use concord_protocol::event::{self, DeadlineEvent, DebateEvent, DetectionEvent, ReceivedFinding, Record};
+use concord_protocol::payload::{Finding, OpenCase, Request};
+use concord_protocol::policy::Policy;
+use concord_protocol::subject::Aggregate;
+use concord_protocol::{CaseId, Envelope, ErrorCode, Fault, MessageType};
+use concord_runtime::Routed;
+use concord_runtime::route::{digest_of, unknown_type};
+
+/// Confidence of a finding that states none: neither sure nor unsure.
+const CONFIDENCE_UNSTATED: f64 = 0.5;
+
+/// A message addressed to the coordinator.
+pub fn from_message(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
+    match &envelope.message_type {
+        MessageType::Finding | MessageType::FindingWithPrecedent => finding(envelope),
+        MessageType::Request => request(envelope),
+        MessageType::Unknown(name) => Err(unknown_type(name)),
+        // News for people and other agents; part of the transcript and of no interest here.
+        _ => Ok(Routed::Ignored("other_type")),
+    }
+}
+
+fn finding(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
+    let case = envelope.case_id.as_ref().ok_or_else(no_case)?;
+    let finding: Finding = envelope.payload()?;
+    finding.check()?;
+    let received = ReceivedFinding {
+        agent_id: envelope.from_agent.clone(),
+        message_id: envelope.message_id.clone(),
+        digest: digest_of(envelope),
+        confidence: envelope.metadata.confidence.unwrap_or(CONFIDENCE_UNSTATED),
+        finding,
+    };
+    Ok(Routed::Step { id: case.token(), input: CaseInput::Finding(Box::new(received)) })
+}
+
+fn no_case() -> Fault {
+    Fault::invalid(
+        "/case_id",
+        "A finding belongs to a case.",
+        "Publish on the msg subject of the case, with the case id of your task assignment.",
+    )
+}
+
+fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
+    let request: Request = envelope.payload()?;
+    if request.action != effect::OPEN_CASE {
+        return Err(Fault::invalid(
+            "/payload/action",
+            format!("The coordinator does not do {:?}.", request.action),
+            format!("Ask for {:?}.", effect::OPEN_CASE),
+        ));
+    }
+    let parameters = request.parameters.to_string();
+    let open: OpenCase = concord_protocol::envelope::from_json(parameters.as_bytes(), "/payload/parameters")?;
+    let (id, input) = open_case(envelope, open)?;
+    Ok(Routed::Step { id: id.token(), input })
+}
+
+/// The id and the input of a request to open a case.
+pub fn open_case(envelope: &Envelope, request: OpenCase) -> Result<(CaseId, CaseInput), Fault> {
+    let policy = Policy::resolve(&request.policy, "/payload/parameters/policy")?;
+    let case = match &request.case_id {
+        Some(case) => case.clone(),
+        None => CaseId::derived(&format!("{}/{}", envelope.from_agent, envelope.message_id)),
+    };
+    if envelope.case_id.as_ref().is_some_and(|stated| *stated != case) {
+        return Err(Fault::new(
+            ErrorCode::InvalidRequest,
+            "/case_id",
+            "The envelope names another case than the one to be opened.",
+            "Leave case_id out of the envelope, or make both equal.",
+        ));
+    }
+    let (opened_by, request_id) = (envelope.from_agent.clone(), envelope.message_id.clone());
+    Ok((case, CaseInput::Open(Box::new(OpenRequest { opened_by, request_id, request, policy }))))
+}
+
+/// A fact of another service.
+pub fn from_fact(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Routed<CaseInput>, event::Error> {
+    Ok(match aggregate {
+        Aggregate::Detection => {
+            let DetectionEvent::Completed(detected) = Record::<DetectionEvent>::decode(bytes, sequence)?.event;
+            Routed::Step { id: detected.case_id.token(), input: CaseInput::Detected(detected) }
+        }
+        Aggregate::Debate => match Record::<DebateEvent>::decode(bytes, sequence)?.event {
+            DebateEvent::Resolved(resolved) => {
+                Routed::Step { id: resolved.case_id.token(), input: CaseInput::Resolved(Box::new(resolved.outcome)) }
+            }
+            _ => Routed::Ignored("other_fact"),
+        },
+        Aggregate::Deadline => {
+            let DeadlineEvent::Elapsed(elapsed) = Record::<DeadlineEvent>::decode(bytes, sequence)?.event;
+            if elapsed.aggregate != Aggregate::Case {
+                return Ok(Routed::Ignored("other_deadline"));
+            }
+            Routed::Step { id: elapsed.id.clone(), input: CaseInput::Elapsed(elapsed) }
+        }
+        Aggregate::Case => Routed::Ignored("own_fact"),
+    })
+}

@@ -1,0 +1,229 @@
+//! The connection to the broker.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{self, context::ContextBuilder};
+use async_nats::{ConnectOptions, Event, HeaderMap};
+use concord_protocol::stream::{BROKER_VERSION_MIN, Layout, StreamKind};
+use concord_protocol::subject::{Service, SubjectSpace};
+use concord_protocol::{Envelope, Timestamp, header};
+
+use crate::ledger::Error as LedgerError;
+use crate::settings::{BrokerSettings, StorageSettings};
+use crate::trace::Trace;
+
+/// How long the broker may take for one answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the connection is tested. A broker behind a black hole is noticed after two of these; the client's own
+/// default of a minute leaves a service hanging for as long.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Why there is no broker to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No connection.
+    #[error("no connection to NATS at {servers}; is nats-server running there?")]
+    Connect {
+        /// Where it was tried.
+        servers: String,
+        /// Why it failed.
+        source: async_nats::ConnectError,
+    },
+    /// The credentials file cannot be read.
+    #[error("the credentials file {path} cannot be read")]
+    Credentials {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The broker is too old.
+    #[error(
+        "nats-server {found} is too old: Concord needs {}.{} or newer, for message schedules. Upgrade the broker.",
+        BROKER_VERSION_MIN.0,
+        BROKER_VERSION_MIN.1
+    )]
+    TooOld {
+        /// Its version.
+        found: String,
+    },
+    /// Server addresses that cannot be parsed.
+    #[error("{servers:?} is not a list of NATS addresses such as nats://127.0.0.1:4222")]
+    Address {
+        /// What was given.
+        servers: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A connection with the names of one installation. Cheap to clone.
+#[derive(Clone)]
+pub struct Broker {
+    /// The connection.
+    pub client: async_nats::Client,
+    /// JetStream on it.
+    pub jetstream: jetstream::Context,
+    /// Subjects, streams and consumers.
+    pub layout: std::sync::Arc<Layout>,
+}
+
+impl Broker {
+    /// Connects, waits until the broker is there, and checks its version.
+    ///
+    /// `name` is shown by the broker for this connection. With `wait` the first connection is tried until it succeeds.
+    pub async fn connect(
+        name: &str,
+        broker: &BrokerSettings,
+        storage: &StorageSettings,
+        wait: bool,
+    ) -> Result<Self, Error> {
+        let servers = broker.servers.clone();
+        let addresses: Vec<async_nats::ServerAddr> = servers
+            .split(',')
+            .map(|address| address.trim().parse())
+            .collect::<Result<_, _>>()
+            .map_err(|source| Error::Address { servers: servers.clone(), source })?;
+        let mut delay = Duration::from_millis(100);
+        let client = loop {
+            let options = options(name, broker)?;
+            match options.connect(&addresses[..]).await {
+                Ok(client) => break client,
+                Err(error) if wait => {
+                    tracing::warn!(%servers, %error, "No connection to NATS yet; trying again.");
+                    tokio::time::sleep(delay).await;
+                    delay = (delay * 2).min(Duration::from_secs(2));
+                }
+                Err(source) => return Err(Error::Connect { servers, source }),
+            }
+        };
+        check_version(&client.server_info().version)?;
+        let jetstream =
+            ContextBuilder::new().timeout(REQUEST_TIMEOUT).ack_timeout(REQUEST_TIMEOUT).build(client.clone());
+        let layout = std::sync::Arc::new(Layout::new(&storage.prefix, storage.choices()));
+        Ok(Self { client, jetstream, layout })
+    }
+
+    /// The subjects of this installation.
+    pub fn subjects(&self) -> &SubjectSpace {
+        &self.layout.subjects
+    }
+
+    /// A handle on a stream, without asking the broker for it.
+    pub async fn stream(&self, kind: StreamKind) -> Result<jetstream::stream::Stream<()>, LedgerError> {
+        let name = self.layout.stream_name(kind);
+        self.jetstream.get_stream_no_info(name).await.map_err(|source| unavailable("give a handle on a stream", source))
+    }
+
+    /// Stores one message under its `message_id`; done when it is stored.
+    pub async fn publish(&self, envelope: &Envelope, trace: Option<&Trace>) -> Result<(), LedgerError> {
+        crate::nats_ledger::NatsLedger::publish_all(self, std::slice::from_ref(envelope), trace).await
+    }
+
+    /// Root of a service's API subjects.
+    pub fn api_root(&self, service: Service) -> String {
+        self.subjects().api_root(service)
+    }
+}
+
+fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error> {
+    let mut options = ConnectOptions::new()
+        .name(name)
+        .ping_interval(PING_INTERVAL)
+        .connection_timeout(REQUEST_TIMEOUT)
+        .request_timeout(Some(REQUEST_TIMEOUT))
+        .max_reconnects(None)
+        .subscription_capacity(65_536)
+        .client_capacity(8_192)
+        .reconnect_delay_callback(|attempts| {
+            let exponent = u32::try_from(attempts.min(6)).unwrap_or(6);
+            Duration::from_millis(25 * 2_u64.pow(exponent)).min(Duration::from_secs(1))
+        })
+        .event_callback(|event| async move {
+            match event {
+                Event::Connected => tracing::info!("Connected to NATS."),
+                Event::Disconnected => tracing::warn!("Lost the connection to NATS; reconnecting."),
+                Event::ServerError(error) => tracing::error!(%error, "NATS reports an error."),
+                other => tracing::debug!(event = %other, "NATS connection event."),
+            }
+        });
+    if let Some(path) = &broker.credentials {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::Credentials { path: path.display().to_string(), source })?;
+        options = options
+            .credentials(&text)
+            .map_err(|source| Error::Credentials { path: path.display().to_string(), source })?;
+    }
+    if let (Some(user), Some(password)) = (&broker.user, &broker.password) {
+        options = options.user_and_password(user.clone(), password.clone());
+    }
+    if let Some(token) = &broker.token {
+        options = options.token(token.clone());
+    }
+    if let Some(authority) = &broker.tls_ca {
+        options = options.add_root_certificates(authority.clone());
+    }
+    Ok(options)
+}
+
+fn check_version(version: &str) -> Result<(), Error> {
+    let mut numbers = version.split(['.', '-']).map(|part| part.parse::<u64>().unwrap_or(0));
+    let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if found < BROKER_VERSION_MIN {
+        return Err(Error::TooOld { found: version.to_owned() });
+    }
+    Ok(())
+}
+
+/// The error of a broker that did not do `what`.
+pub(crate) fn unavailable(
+    what: &'static str,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> LedgerError {
+    LedgerError::Unavailable { what, source: source.into() }
+}
+
+/// Headers with a message's id and trace context.
+pub(crate) fn headers(message_id: &str, trace: Option<&Trace>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::MESSAGE_ID, message_id);
+    if let Some(trace) = trace {
+        headers.insert(header::TRACEPARENT, trace.parent.as_str());
+        if let Some(state) = &trace.state {
+            headers.insert(header::TRACESTATE, state.as_str());
+        }
+    }
+    headers
+}
+
+/// The trace context that a message brings.
+pub fn trace_of(headers: Option<&HeaderMap>) -> Option<Trace> {
+    let headers = headers?;
+    let parent = headers.get(header::TRACEPARENT)?.as_str().to_owned();
+    Some(Trace { parent, state: headers.get(header::TRACESTATE).map(|state| state.as_str().to_owned()) })
+}
+
+/// A broker's time stamp in ours.
+pub fn timestamp(nanoseconds: i128) -> Timestamp {
+    Timestamp::from_unix_millis(i64::try_from(nanoseconds / 1_000_000).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_broker_is_refused_by_name() {
+        for (version, good) in [
+            ("2.14.0", true),
+            ("2.15.1", true),
+            ("3.0.0-RC.1", true),
+            ("2.9.10", false),
+            ("2.13.9", false),
+            ("", false),
+        ] {
+            assert_eq!(check_version(version).is_ok(), good, "{version}");
+        }
+        assert!(check_version("2.9.10").unwrap_err().to_string().contains("2.9.10 is too old"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Pulling messages: bounded in number, each handled on its own task, acknowledged when done, put back when it failed,
+//! and kept under `dead` when it fails again and again. Survives the loss of the broker.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{self, AckKind};
+use bytes::Bytes;
+use concord_protocol::dead::DeadReason;
+use concord_protocol::{Fault, Timestamp};
+use futures::{FutureExt, StreamExt};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::broker::{timestamp, trace_of};
+use crate::metrics::DeliveryLabels;
+use crate::provision::PullConsumer;
+use crate::service::Shell;
+use crate::trace::Trace;
+use crate::{dead, refuse};
+
+/// A message or fact as it was delivered.
+pub struct Delivery {
+    /// Its subject.
+    pub subject: String,
+    /// Its body.
+    pub payload: Bytes,
+    /// Its headers.
+    pub headers: Option<async_nats::HeaderMap>,
+    /// The trace context it brought.
+    pub trace: Option<Trace>,
+    /// The stream it is stored in.
+    pub stream: String,
+    /// Where in the stream.
+    pub sequence: u64,
+    /// How often it was delivered, this time included.
+    pub deliveries: u64,
+    /// When it was stored.
+    pub stored_at: Timestamp,
+    /// The consumer that delivered it.
+    pub consumer: String,
+}
+
+/// A delivery that was handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// It need not be delivered again.
+    Acknowledge,
+    /// Deliver it again after this time; not a failure.
+    Later(Duration),
+}
+
+/// A delivery that was not handled.
+#[derive(Debug)]
+pub enum Problem {
+    /// It cannot be used: its sender is told, and it is kept under `dead`.
+    Refused(Fault),
+    /// Something failed; it is tried again.
+    Failed(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Problem {
+    fn from(error: E) -> Self {
+        // A fault is an error too, so that `?` works on both; it is not a failure of ours.
+        let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
+        match boxed.downcast::<Fault>() {
+            Ok(fault) => Self::Refused(*fault),
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
+/// What is done with each delivery of a consumer.
+pub trait Handler: Send + Sync + 'static {
+    /// Handles one delivery. May be called at the same time for others, and again for the same.
+    fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Done, Problem>> + Send;
+}
+
+/// Longest wait before something that failed is tried again.
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Pulls from `consumer` until `stop`, then finishes what is under way.
+pub async fn run<H: Handler>(shell: Shell, consumer: PullConsumer, handler: Arc<H>, stop: CancellationToken) {
+    let work = Worker {
+        permits: Arc::new(Semaphore::new(shell.work.in_flight_max)),
+        tasks: TaskTracker::new(),
+        shell,
+        consumer: consumer.name.clone(),
+        handler,
+    };
+    let mut wait = Duration::from_millis(100);
+    while !stop.is_cancelled() {
+        let started = Instant::now();
+        if let Err(error) = work.pull(&consumer, &stop).await {
+            tracing::warn!(consumer = %consumer.name, error = %Chain(&*error), "Pulling failed; starting again.");
+            if started.elapsed() > Duration::from_secs(10) {
+                wait = Duration::from_millis(100);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(Duration::from_secs(2)),
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+    work.tasks.close();
+    work.tasks.wait().await;
+}
+
+struct Worker<H> {
+    shell: Shell,
+    consumer: String,
+    handler: Arc<H>,
+    permits: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+impl<H: Handler> Worker<H> {
+    async fn pull(&self, consumer: &PullConsumer, stop: &CancellationToken) -> Result<(), AnyError> {
+        let bound = consumer.bind(&self.shell.broker).await?;
+        self.shell.bound(&self.consumer);
+        let mut messages = bound
+            .stream()
+            .max_messages_per_batch(self.shell.work.in_flight_max.max(1) * 2)
+            .expires(Duration::from_secs(30))
+            .heartbeat(Duration::from_secs(5))
+            .messages()
+            .await?;
+        loop {
+            let next = tokio::select! {
+                next = messages.next() => next,
+                () = stop.cancelled() => break,
+            };
+            let message = next.ok_or("the subscription ended")??;
+            self.start(message).await?;
+        }
+        // What was fetched and not begun goes to another process at once instead of after the wait for its answer.
+        while let Some(Some(Ok(message))) = messages.next().now_or_never() {
+            message.ack_with(AckKind::Nak(None)).await?;
+        }
+        Ok(())
+    }
+
+    async fn start(&self, message: jetstream::Message) -> Result<(), AnyError> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await?;
+        let (shell, handler) = (self.shell.clone(), Arc::clone(&self.handler));
+        let consumer = self.consumer.clone();
+        self.tasks.spawn(async move {
+            let _permit = permit;
+            handle_one(&shell, &*handler, consumer, message).await;
+        });
+        Ok(())
+    }
+}
+
+async fn handle_one<H: Handler>(shell: &Shell, handler: &H, consumer: String, message: jetstream::Message) {
+    let (delivery, acker) = match split(consumer, message) {
+        Ok(parts) => parts,
+        Err(error) => {
+            tracing::error!(%error, "A delivery without its stream's description was left to be delivered again.");
+            return;
+        }
+    };
+    let started = Instant::now();
+    let (answer, verdict) = handle(shell, handler, &delivery).await;
+    if let Err(error) = acker.ack_with(answer).await {
+        tracing::warn!(%error, "An acknowledgement could not be sent; the message will be delivered again.");
+    }
+    shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
+    shell.metrics.deliveries.get_or_create(&DeliveryLabels { consumer: delivery.consumer, verdict }).inc();
+}
+
+async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> (AckKind, &'static str) {
+    // Counted here and not by the broker, so that what crashes a process again and again is recorded too.
+    if delivery.deliveries > shell.work.deliveries_max {
+        return give_up(shell, delivery, "it was delivered again and again without an end").await;
+    }
+    match handler.handle(delivery).await {
+        Ok(Done::Acknowledge) => (AckKind::Ack, "acked"),
+        Ok(Done::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
+        Err(Problem::Refused(fault)) => match refuse::refuse(shell, delivery, &fault).await {
+            Ok(()) => (AckKind::Term, "refused"),
+            Err(error) => retry(delivery, &error.into()),
+        },
+        Err(Problem::Failed(error)) if delivery.deliveries >= shell.work.deliveries_max => {
+            let why = Chain(&*error).to_string();
+            give_up(shell, delivery, &why).await
+        }
+        Err(Problem::Failed(error)) => retry(delivery, &error),
+    }
+}
+
+fn retry(delivery: &Delivery, error: &AnyError) -> (AckKind, &'static str) {
+    let exponent = u32::try_from(delivery.deliveries.min(8)).unwrap_or(8);
+    let wait = Duration::from_millis(25 * 2_u64.pow(exponent)).min(RETRY_WAIT_MAX);
+    tracing::warn!(
+        subject = %delivery.subject, sequence = delivery.sequence, deliveries = delivery.deliveries,
+        error = %Chain(&**error), "Handling failed; it will be tried again."
+    );
+    (AckKind::Nak(Some(wait)), "failed")
+}
+
+async fn give_up(shell: &Shell, delivery: &Delivery, why: &str) -> (AckKind, &'static str) {
+    match dead::keep_exhausted(shell, delivery, why).await {
+        Ok(()) => {
+            tracing::error!(subject = %delivery.subject, sequence = delivery.sequence, why, "Given up; kept under dead.");
+            shell.count_dead(DeadReason::Exhausted);
+            (AckKind::Term, "dead")
+        }
+        Err(error) => retry(delivery, &error.into()),
+    }
+}
+
+fn split(consumer: String, message: jetstream::Message) -> Result<(Delivery, jetstream::message::Acker), AnyError> {
+    let (stream, sequence, deliveries, published) = {
+        let info = message.info()?;
+        let deliveries = u64::try_from(info.delivered).unwrap_or(0);
+        (info.stream.to_owned(), info.stream_sequence, deliveries, info.published.unix_timestamp_nanos())
+    };
+    let (message, acker) = message.split();
+    let delivery = Delivery {
+        subject: message.subject.to_string(),
+        payload: message.payload,
+        trace: trace_of(message.headers.as_ref()),
+        headers: message.headers,
+        stream,
+        sequence,
+        deliveries,
+        stored_at: timestamp(published),
+        consumer,
+    };
+    Ok((delivery, acker))
+}
+
+/// An error with its causes, on one line.
+pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'a));
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

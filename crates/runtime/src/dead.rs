@@ -1,0 +1,55 @@
+//! Keeping what could not be processed: the original, byte for byte, and why.
+
+use async_nats::HeaderMap;
+use concord_protocol::dead::{DeadReason, header};
+use concord_protocol::subject::Subject;
+use concord_protocol::{ErrorCode, Fault};
+
+use crate::broker::{headers, unavailable};
+use crate::clock;
+use crate::consume::Delivery;
+use crate::ledger::Error;
+use crate::refuse;
+use crate::service::Shell;
+
+/// Keeps a refused delivery.
+pub async fn keep(shell: &Shell, delivery: &Delivery, fault: &Fault, reason: DeadReason) -> Result<(), Error> {
+    let subject = shell.broker.subjects().build(&Subject::Dead { service: shell.service, reason: reason.token() });
+    // Keeping it again, after a crash before the acknowledgement, changes nothing.
+    let id = format!("dead-{}-{}-{}", delivery.consumer, delivery.stream, delivery.sequence);
+    let headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault);
+    let sent = shell.broker.jetstream.publish_with_headers(subject, headers, delivery.payload.clone()).await;
+    let stored = sent.map_err(|error| unavailable("take a dead letter", error))?.await;
+    stored.map(|_| ()).map_err(|error| unavailable("store a dead letter", error))
+}
+
+/// Keeps a delivery that failed again and again, and tells its sender.
+pub async fn keep_exhausted(shell: &Shell, delivery: &Delivery, why: &str) -> Result<(), Error> {
+    let fault = Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!("The message could not be processed: {why}."),
+        "It is kept; the operator can send it again with `concord dead retry`.",
+    );
+    refuse::tell_sender(shell, delivery, &fault).await?;
+    keep(shell, delivery, &fault, DeadReason::Exhausted).await
+}
+
+fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> HeaderMap {
+    headers.insert(header::SUBJECT, delivery.subject.as_str());
+    headers.insert(header::STREAM, delivery.stream.as_str());
+    headers.insert(header::SEQUENCE, delivery.sequence.to_string());
+    headers.insert(header::CONSUMER, delivery.consumer.as_str());
+    headers.insert(header::CODE, fault.code.as_str());
+    headers.insert(header::POINTER, one_line(&fault.pointer));
+    headers.insert(header::ERROR, one_line(&fault.message));
+    headers.insert(header::DELIVERIES, delivery.deliveries.to_string());
+    headers.insert(header::AT, clock::now().to_string());
+    headers
+}
+
+/// Header values are one line of moderate length; a sender's text may be neither.
+fn one_line(text: &str) -> String {
+    const LENGTH_MAX: usize = 500;
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LENGTH_MAX).collect()
+}

@@ -1,0 +1,165 @@
+//! The three things a service does with deliveries: messages and facts become steps, own facts become effects.
+
+use std::sync::Arc;
+
+use concord_domain::{Context, Machine};
+use concord_protocol::event::{self, Record, RecordMeta};
+use concord_protocol::subject::{Aggregate, Subject};
+use concord_protocol::{CaseId, Envelope, Fault, Token};
+use tracing::Instrument;
+
+use crate::consume::{Delivery, Done, Handler, Problem};
+use crate::ledger::Ledger;
+use crate::nats_ledger::NatsLedger;
+use crate::service::Shell;
+use crate::step::{Aggregates, Outcome};
+use crate::trace::Trace;
+use crate::{effects, route::Routed, telemetry};
+
+type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
+type FactRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, event::Error>;
+
+/// Messages become steps.
+pub struct MessageFeed<M: Machine, L> {
+    shell: Shell,
+    aggregates: Arc<Aggregates<M, L>>,
+    route: MessageRoute<M::Input>,
+}
+
+impl<M: Machine, L: Ledger> MessageFeed<M, L> {
+    /// Steps on `aggregates` for what `route` makes an input of.
+    pub fn new(shell: &Shell, aggregates: &Arc<Aggregates<M, L>>, route: MessageRoute<M::Input>) -> Self {
+        Self { shell: shell.clone(), aggregates: Arc::clone(aggregates), route }
+    }
+}
+
+impl<M: Machine, L: Ledger> Handler for MessageFeed<M, L> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        let subject = subject_of(&self.shell, delivery)?;
+        let envelope = Envelope::decode(&delivery.payload, &subject)?;
+        match (self.route)(&envelope)? {
+            Routed::Ignored(reason) => {
+                self.shell.count_ignored(reason);
+                Ok(Done::Acknowledge)
+            }
+            Routed::Step { id, input } => {
+                let trace = trace_for(delivery, envelope.case_id.as_ref());
+                let context = Shell::message_context(envelope.message_id);
+                step(&self.shell, &self.aggregates, id, context, &input, trace).await
+            }
+        }
+    }
+}
+
+fn subject_of(shell: &Shell, delivery: &Delivery) -> Result<Subject, Problem> {
+    shell.broker.subjects().parse(&delivery.subject).map_err(|error| {
+        Problem::Refused(Fault::invalid(
+            "",
+            format!("The subject {error}{}.", source_text(&error)),
+            "Publish on <prefix>.v1.msg.<case>.<from>.<to>.<type>; see docs/subjects.md.",
+        ))
+    })
+}
+
+fn source_text(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(String::new, |source| format!(" {source}"))
+}
+
+fn trace_for(delivery: &Delivery, case: Option<&CaseId>) -> Option<Trace> {
+    delivery.trace.clone().or_else(|| case.map(Trace::of_case))
+}
+
+/// Facts of others become steps.
+pub struct FactFeed<M: Machine, L> {
+    shell: Shell,
+    aggregates: Arc<Aggregates<M, L>>,
+    route: FactRoute<M::Input>,
+}
+
+impl<M: Machine, L: Ledger> FactFeed<M, L> {
+    /// Steps on `aggregates` for what `route` makes an input of.
+    pub fn new(shell: &Shell, aggregates: &Arc<Aggregates<M, L>>, route: FactRoute<M::Input>) -> Self {
+        Self { shell: shell.clone(), aggregates: Arc::clone(aggregates), route }
+    }
+}
+
+/// The aggregate whose fact a delivery is.
+pub fn aggregate_of(shell: &Shell, delivery: &Delivery) -> Result<(Aggregate, Token), Problem> {
+    match subject_of(shell, delivery)? {
+        Subject::Event { aggregate, id, .. } => Ok((aggregate, id)),
+        _ => Err(Problem::Refused(Fault::invalid("", "The subject is not that of a fact.", "See docs/subjects.md."))),
+    }
+}
+
+impl<M: Machine, L: Ledger> Handler for FactFeed<M, L> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        let (aggregate, _) = aggregate_of(&self.shell, delivery)?;
+        match (self.route)(aggregate, &delivery.payload, delivery.sequence)? {
+            Routed::Ignored(reason) => {
+                self.shell.count_ignored(reason);
+                Ok(Done::Acknowledge)
+            }
+            Routed::Step { id, input } => {
+                let meta = RecordMeta::decode(&delivery.payload)?;
+                let context = Shell::fact_context(meta.event_id);
+                step(&self.shell, &self.aggregates, id, context, &input, delivery.trace.clone()).await
+            }
+        }
+    }
+}
+
+/// One step with its span and its count.
+pub async fn step<M: Machine, L: Ledger>(
+    shell: &Shell,
+    aggregates: &Aggregates<M, L>,
+    id: Token,
+    context: Context,
+    input: &M::Input,
+    trace: Option<Trace>,
+) -> Result<Done, Problem> {
+    let aggregate = <M::Event as event::Facts>::AGGREGATE.as_str();
+    let span = tracing::info_span!(
+        target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
+        deliberation.id = %id, deliberation.outcome = tracing::field::Empty
+    );
+    if let Some(trace) = &trace {
+        telemetry::continue_trace(&span, trace);
+    }
+    let onward = telemetry::trace_of_span(&span, trace);
+    let outcome = aggregates.step(&id, &context, input, onward.as_ref()).instrument(span.clone()).await?;
+    shell.count_step::<M>(&outcome);
+    match outcome {
+        Outcome::Rejected(fault) => Err(Problem::Refused(fault)),
+        Outcome::Appended { fact, .. } => {
+            span.record("deliberation.outcome", fact);
+            Ok(Done::Acknowledge)
+        }
+        Outcome::Ignored(reason) => {
+            span.record("deliberation.outcome", reason.as_str());
+            Ok(Done::Acknowledge)
+        }
+    }
+}
+
+/// Own facts become effects.
+pub struct EffectFeed<M> {
+    shell: Shell,
+    outbox: NatsLedger,
+    machine: std::marker::PhantomData<fn() -> M>,
+}
+
+impl<M: Machine> EffectFeed<M> {
+    /// Publishes what follows from the facts of `M`.
+    pub fn new(shell: &Shell, outbox: NatsLedger) -> Self {
+        Self { shell: shell.clone(), outbox, machine: std::marker::PhantomData }
+    }
+}
+
+impl<M: Machine> Handler for EffectFeed<M> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        let record = Record::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
+        let count = effects::deliver::<M>(&self.outbox, &record, delivery.trace.as_ref()).await?;
+        self.shell.metrics.effects.inc_by(u64::try_from(count).unwrap_or(0));
+        Ok(Done::Acknowledge)
+    }
+}

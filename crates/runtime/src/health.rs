@@ -1,0 +1,78 @@
+//! Health for orchestrators: `/healthz` (the process lives), `/readyz` (broker reachable, consumers bound, lag bearable),
+//! `/metrics`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use concord_protocol::stream::ConsumerDefinition;
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Consumer;
+use crate::service::Shell;
+
+/// How often the broker is asked how much waits.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Whether a service can do its work, and if not, why.
+#[derive(Debug, Clone, Serialize)]
+pub struct Readiness {
+    /// Whether it can.
+    pub ready: bool,
+    /// What stands in the way.
+    pub reasons: Vec<String>,
+}
+
+/// Serves until `stop`.
+pub async fn serve(shell: Shell, listener: TcpListener, stop: CancellationToken) -> std::io::Result<()> {
+    let router = Router::new()
+        .route("/healthz", get(|| async { "alive\n" }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(|State(shell): State<Shell>| async move { shell.metrics.text() }))
+        .with_state(shell);
+    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+async fn readyz(State(shell): State<Shell>) -> (StatusCode, String) {
+    let readiness = shell.readiness();
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, serde_json::to_string(&readiness).unwrap_or_default() + "\n")
+}
+
+/// Watches the broker and the lag of the service's consumers until `stop`.
+pub async fn watch(shell: Shell, consumers: Arc<Vec<ConsumerDefinition>>, stop: CancellationToken) {
+    loop {
+        let mut up = true;
+        for definition in consumers.iter() {
+            up &= poll(&shell, definition).await;
+        }
+        if consumers.is_empty() {
+            up = shell.broker.client.connection_state() == async_nats::connection::State::Connected;
+        }
+        shell.metrics.broker_up.set(i64::from(up));
+        tokio::select! {
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+async fn poll(shell: &Shell, definition: &ConsumerDefinition) -> bool {
+    let Ok(stream) = shell.broker.stream(definition.stream_kind).await else { return false };
+    match stream.consumer_info(&definition.name).await {
+        Ok(info) => {
+            let waiting = i64::try_from(info.num_pending).unwrap_or(i64::MAX);
+            shell.metrics.lag.get_or_create(&Consumer { consumer: definition.name.clone() }).set(waiting);
+            true
+        }
+        Err(error) => {
+            tracing::debug!(consumer = %definition.name, %error, "The consumer could not be described.");
+            false
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the one step needs of the world: reading and appending facts, publishing messages.
+
+use concord_protocol::event::{Facts, Record};
+use concord_protocol::{Envelope, Token};
+
+use crate::trace::Trace;
+
+/// From where to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// From any copy of the stream, which may lag.
+    Any,
+    /// From the stream's leader: what a decision *not* to append must rest on.
+    Leader,
+}
+
+/// What became of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// The fact is stored, at this sequence.
+    Stored(u64),
+    /// It is not known to be stored: another fact was first, or this one had been stored before. Load again to see.
+    Lost,
+}
+
+/// Why the world did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The broker could not be reached or did not answer; what was asked may have happened.
+    #[error("the broker did not {what}")]
+    Unavailable {
+        /// What was asked.
+        what: &'static str,
+        /// Why it failed.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Stored bytes could not be read.
+    #[error("the fact at sequence {sequence} cannot be read")]
+    Unreadable {
+        /// Where.
+        sequence: u64,
+        /// Why.
+        source: concord_protocol::event::Error,
+    },
+    /// A fact could not be written as JSON.
+    #[error("the fact cannot be written as JSON")]
+    Unwritable(#[from] serde_json::Error),
+    /// A fact or message is larger than the broker takes.
+    #[error("{bytes} bytes are more than the broker takes in one message")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+}
+
+/// Where facts are kept.
+pub trait Ledger: Send + Sync + 'static {
+    /// The facts of an aggregate after those at the `known` sequences, in order.
+    fn load<E: Facts>(
+        &self,
+        id: &Token,
+        known: &[u64],
+        read: Read,
+    ) -> impl Future<Output = Result<Vec<Record<E>>, Error>> + Send;
+
+    /// Appends a fact if its aggregate's last sequence is still the last of `record.meta.earlier` (0 for none).
+    fn append<E: Facts>(
+        &self,
+        record: &Record<E>,
+        trace: Option<&Trace>,
+    ) -> impl Future<Output = Result<Appended, Error>> + Send;
+}
+
+/// Where messages are published.
+pub trait Outbox: Send + Sync + 'static {
+    /// Stores all of them, each under its `message_id`; done when all are stored.
+    fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+impl<T: Ledger> Ledger for std::sync::Arc<T> {
+    async fn load<E: Facts>(&self, id: &Token, known: &[u64], read: Read) -> Result<Vec<Record<E>>, Error> {
+        (**self).load(id, known, read).await
+    }
+
+    async fn append<E: Facts>(&self, record: &Record<E>, trace: Option<&Trace>) -> Result<Appended, Error> {
+        (**self).append(record, trace).await
+    }
+}

@@ -1,0 +1,33 @@
+//! The shell that all services share, and the only crate with a NATS client and tokio in its API.
+//!
+//! A service is its settings, a [`service::Service`] and the consumers it runs. Everything it does to an aggregate is
+//! [`step`]; everything it says follows from stored facts by [`effects`]. [`ledger`] is what the step needs of the
+//! broker; the simulator implements it with a world of its own, so the step that is simulated is the step that runs.
+
+pub mod api;
+pub mod broker;
+pub mod clock;
+pub mod consume;
+pub mod dead;
+pub mod effects;
+pub mod feed;
+pub mod health;
+pub mod ledger;
+pub mod metrics;
+pub mod nats_ledger;
+pub mod provision;
+pub mod refuse;
+pub mod route;
+pub mod service;
+pub mod settings;
+pub mod shutdown;
+pub mod step;
+pub mod telemetry;
+pub mod trace;
+
+pub use broker::Broker;
+pub use consume::{Delivery, Handler, Problem};
+pub use ledger::{Appended, Ledger, Outbox, Read};
+pub use route::Routed;
+pub use step::{Aggregates, Outcome};
+pub use trace::Trace;

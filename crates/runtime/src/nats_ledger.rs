@@ -1,0 +1,148 @@
+//! The ledger and the outbox on NATS.
+
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::{
+    DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, RawMessageError, Stream,
+};
+use concord_protocol::event::{Facts, Record, RecordMeta};
+use concord_protocol::stream::StreamKind;
+use concord_protocol::{Envelope, Token, header};
+use futures::future::try_join_all;
+
+use crate::broker::{Broker, headers, unavailable};
+use crate::ledger::{Appended, Error, Ledger, Outbox, Read};
+use crate::trace::Trace;
+
+/// Facts and messages on the broker's streams.
+#[derive(Clone)]
+pub struct NatsLedger {
+    broker: Broker,
+    events: Stream<()>,
+}
+
+impl NatsLedger {
+    /// On this connection.
+    pub async fn new(broker: Broker) -> Result<Self, Error> {
+        let events = broker.stream(StreamKind::Events).await?;
+        Ok(Self { broker, events })
+    }
+
+    /// The last fact of an aggregate, as stored.
+    pub async fn last(
+        &self,
+        aggregate: concord_protocol::subject::Aggregate,
+        id: &Token,
+        read: Read,
+    ) -> Result<Option<StreamMessage>, Error> {
+        let subject = self.broker.subjects().aggregate(aggregate, id);
+        match read {
+            Read::Any => found(self.events.direct_get_last_for_subject(subject).await),
+            Read::Leader => match self.events.get_last_raw_message_by_subject(&subject).await {
+                Ok(message) => Ok(Some(message)),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                Err(error) => Err(unavailable("give the last fact", error)),
+            },
+        }
+    }
+
+    async fn at(&self, sequence: u64, read: Read) -> Result<StreamMessage, Error> {
+        let message = match read {
+            Read::Any => found(self.events.direct_get(sequence).await)?,
+            Read::Leader => None,
+        };
+        match message {
+            Some(message) => Ok(message),
+            // A copy that lags does not have it yet; the leader does.
+            None => {
+                self.events.get_raw_message(sequence).await.map_err(|e: RawMessageError| unavailable("give a fact", e))
+            }
+        }
+    }
+
+    /// Stores messages, each under its `message_id`; all are sent before the first answer is awaited.
+    pub(crate) async fn publish_all(
+        broker: &Broker,
+        messages: &[Envelope],
+        trace: Option<&Trace>,
+    ) -> Result<(), Error> {
+        let mut pending = Vec::with_capacity(messages.len());
+        for envelope in messages {
+            let subject = broker.subjects().build(&envelope.subject());
+            let payload = serde_json::to_vec(envelope)?;
+            check_size(broker, payload.len())?;
+            let headers = headers(envelope.message_id.as_str(), trace);
+            let sent = broker.jetstream.publish_with_headers(subject, headers, payload.into()).await;
+            pending.push(sent.map_err(|error| unavailable("take a message", error))?);
+        }
+        let stored = try_join_all(pending.into_iter().map(IntoFuture::into_future)).await;
+        stored.map(|_| ()).map_err(|error| unavailable("store a message", error))
+    }
+}
+
+fn found(result: Result<StreamMessage, DirectGetError>) -> Result<Option<StreamMessage>, Error> {
+    match result {
+        Ok(message) => Ok(Some(message)),
+        Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unavailable("give a fact", error)),
+    }
+}
+
+/// Room for headers beside a payload.
+const HEADER_BYTES: usize = 4_096;
+
+fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
+    if bytes + HEADER_BYTES > broker.client.server_info().max_payload {
+        return Err(Error::TooLarge { bytes });
+    }
+    Ok(())
+}
+
+fn decode<E: Facts>(message: &StreamMessage) -> Result<Record<E>, Error> {
+    let sequence = message.sequence;
+    Record::decode(&message.payload, sequence).map_err(|source| Error::Unreadable { sequence, source })
+}
+
+impl Ledger for NatsLedger {
+    async fn load<E: Facts>(&self, id: &Token, known: &[u64], read: Read) -> Result<Vec<Record<E>>, Error> {
+        let Some(last) = self.last(E::AGGREGATE, id, read).await? else { return Ok(Vec::new()) };
+        let sequence = last.sequence;
+        let after = known.last().copied().unwrap_or(0);
+        if sequence <= after {
+            return Ok(Vec::new());
+        }
+        // The last fact names all before it, so they are fetched by sequence, all at once.
+        let meta = RecordMeta::decode(&last.payload).map_err(|source| Error::Unreadable { sequence, source })?;
+        let missing = meta.earlier.iter().copied().filter(|earlier| *earlier > after);
+        let earlier = try_join_all(missing.map(|sequence| self.at(sequence, read))).await?;
+        earlier.iter().chain(std::iter::once(&last)).map(decode).collect()
+    }
+
+    async fn append<E: Facts>(&self, record: &Record<E>, trace: Option<&Trace>) -> Result<Appended, Error> {
+        let subjects = self.broker.subjects();
+        let payload = record.encode()?;
+        check_size(&self.broker, payload.len())?;
+        let mut headers = headers(record.meta.event_id.as_str(), trace);
+        let expected = record.meta.earlier.last().copied().unwrap_or(0);
+        headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
+        headers.insert(header::EXPECTED_LAST_SUBJECT, subjects.aggregate(E::AGGREGATE, &record.meta.id));
+        let subject = subjects.build(&record.subject());
+        let sent = self.broker.jetstream.publish_with_headers(subject, headers, payload.into()).await;
+        let answer: Result<_, PublishError> = match sent {
+            Ok(pending) => pending.await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(ack) if ack.duplicate => Ok(Appended::Lost),
+            Ok(ack) => Ok(Appended::Stored(ack.sequence)),
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(Appended::Lost),
+            Err(error) => Err(unavailable("store a fact", error)),
+        }
+    }
+}
+
+impl Outbox for NatsLedger {
+    async fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> Result<(), Error> {
+        Self::publish_all(&self.broker, messages, trace).await
+    }
+}

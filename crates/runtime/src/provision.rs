@@ -1,0 +1,150 @@
+//! Streams and consumers: created when missing, compared when there. What differs is reported, never silently changed.
+
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use concord_protocol::stream::{StreamDefinition, StreamKind};
+
+use crate::broker::{Broker, unavailable};
+use crate::ledger::Error;
+
+/// A stream that is not as it is defined.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Deviation {
+    /// The stream's name.
+    pub stream: String,
+    /// Which property.
+    pub property: &'static str,
+    /// What it is.
+    pub found: String,
+    /// What it should be.
+    pub expected: String,
+}
+
+/// Creates the streams that are missing and compares the others with their definitions.
+pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Error> {
+    let mut deviations = Vec::new();
+    for kind in StreamKind::ALL {
+        let definition = broker.layout.stream(kind);
+        match broker.jetstream.get_stream(&definition.name).await {
+            Ok(stream) => deviations.extend(compare(&definition, &stream.cached_info().config)),
+            Err(error) if is_missing(&error) => {
+                let created = broker.jetstream.create_stream(config(&definition)).await;
+                created.map_err(|error| unavailable("create a stream", error))?;
+                tracing::info!(stream = %definition.name, "Created a stream.");
+            }
+            Err(error) => return Err(unavailable("describe a stream", error)),
+        }
+    }
+    for Deviation { stream, property, found, expected } in &deviations {
+        tracing::warn!(%stream, property, %found, %expected, "A stream differs from its definition.");
+    }
+    Ok(deviations)
+}
+
+/// Compares the streams with their definitions; a missing one is a deviation too.
+pub async fn inspect(broker: &Broker) -> Result<Vec<Deviation>, Error> {
+    let mut deviations = Vec::new();
+    for kind in StreamKind::ALL {
+        let definition = broker.layout.stream(kind);
+        match broker.jetstream.get_stream(&definition.name).await {
+            Ok(stream) => deviations.extend(compare(&definition, &stream.cached_info().config)),
+            Err(error) if is_missing(&error) => deviations.push(Deviation {
+                stream: definition.name,
+                property: "existence",
+                found: "missing".into(),
+                expected: "created by the first service that starts".into(),
+            }),
+            Err(error) => return Err(unavailable("describe a stream", error)),
+        }
+    }
+    Ok(deviations)
+}
+
+fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == jetstream::ErrorCode::STREAM_NOT_FOUND)
+}
+
+fn config(definition: &StreamDefinition) -> Config {
+    Config {
+        name: definition.name.clone(),
+        description: Some(definition.kind.doc().to_owned()),
+        subjects: definition.subjects.clone(),
+        retention: RetentionPolicy::Limits,
+        discard: DiscardPolicy::Old,
+        storage: StorageType::File,
+        num_replicas: definition.replicas,
+        max_age: definition.max_age.unwrap_or_default(),
+        max_messages_per_subject: definition.max_messages_per_subject.unwrap_or(-1),
+        duplicate_window: definition.duplicate_window,
+        deny_delete: definition.deny_delete,
+        allow_direct: true,
+        allow_message_schedules: definition.schedules,
+        allow_message_ttl: definition.schedules,
+        ..Config::default()
+    }
+}
+
+fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Deviation> {
+    let expected = config(definition);
+    let unlimited = |n: i64| if n <= 0 { -1 } else { n };
+    let rows: [(&'static str, String, String); 9] = [
+        ("subjects", format!("{:?}", found.subjects), format!("{:?}", expected.subjects)),
+        ("retention", format!("{:?}", found.retention), format!("{:?}", expected.retention)),
+        ("replicas", found.num_replicas.to_string(), expected.num_replicas.to_string()),
+        ("max_age", format!("{:?}", found.max_age), format!("{:?}", expected.max_age)),
+        (
+            "max_messages_per_subject",
+            unlimited(found.max_messages_per_subject).to_string(),
+            unlimited(expected.max_messages_per_subject).to_string(),
+        ),
+        ("duplicate_window", format!("{:?}", found.duplicate_window), format!("{:?}", expected.duplicate_window)),
+        ("deny_delete", found.deny_delete.to_string(), expected.deny_delete.to_string()),
+        ("allow_direct", found.allow_direct.to_string(), expected.allow_direct.to_string()),
+        (
+            "allow_msg_schedules",
+            found.allow_message_schedules.to_string(),
+            expected.allow_message_schedules.to_string(),
+        ),
+    ];
+    let differing = rows.into_iter().filter(|(_, found, expected)| found != expected);
+    differing
+        .map(|(property, found, expected)| Deviation { stream: definition.name.clone(), property, found, expected })
+        .collect()
+}
+
+/// A durable pull consumer shared by all replicas of whoever pulls from it.
+pub struct PullConsumer {
+    /// The stream's name.
+    pub stream: String,
+    /// The consumer's durable name.
+    pub name: String,
+    /// Subjects it is given.
+    pub filters: Vec<String>,
+    /// How long one delivery may take before it is given to another.
+    pub ack_wait: Duration,
+    /// Deliveries under way at once, over all replicas.
+    pub ack_pending_max: i64,
+}
+
+impl PullConsumer {
+    /// Creates the consumer, or brings an existing one of this name to this definition.
+    pub async fn bind(&self, broker: &Broker) -> Result<jetstream::consumer::Consumer<pull::Config>, Error> {
+        let config = pull::Config {
+            durable_name: Some(self.name.clone()),
+            deliver_policy: DeliverPolicy::All,
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.ack_wait,
+            // Bounded by the service itself, so that the last delivery can still be recorded as dead.
+            max_deliver: -1,
+            max_ack_pending: self.ack_pending_max,
+            filter_subjects: self.filters.clone(),
+            ..pull::Config::default()
+        };
+        let created = broker.jetstream.create_consumer_on_stream(config, self.stream.as_str()).await;
+        created.map_err(|error| unavailable("create a consumer", error))
+    }
+}

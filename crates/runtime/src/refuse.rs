@@ -1,0 +1,89 @@
+//! Refusing a message: its sender gets an `error` with code, place and advice, and the original is kept under `dead`.
+
+use concord_protocol::dead::DeadReason;
+use concord_protocol::envelope::Metadata;
+use concord_protocol::payload::ErrorReport;
+use concord_protocol::subject::{Service, Subject};
+use concord_protocol::{CaseId, Envelope, Fault, MessageId, MessageType, Priority, Recipient};
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::consume::Delivery;
+use crate::ledger::Error;
+use crate::service::Shell;
+
+/// Suffix of the `message_id` of a refusal, which follows from the place of the refused message in its stream.
+pub const SUFFIX: &str = "refused";
+
+/// Refuses a delivery.
+pub async fn refuse(shell: &Shell, delivery: &Delivery, fault: &Fault) -> Result<(), Error> {
+    tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
+    tell_sender(shell, delivery, fault).await?;
+    let reason = DeadReason::from(fault.code);
+    crate::dead::keep(shell, delivery, fault, reason).await?;
+    shell.count_dead(reason);
+    Ok(())
+}
+
+/// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
+pub async fn tell_sender(shell: &Shell, delivery: &Delivery, fault: &Fault) -> Result<(), Error> {
+    let subjects = shell.broker.subjects();
+    let Some(sender) = subjects.sender_of(&delivery.subject) else { return Ok(()) };
+    let parsed = subjects.parse(&delivery.subject).ok();
+    let is_error = matches!(&parsed, Some(Subject::Message { kind, .. }) if kind.as_str() == "error");
+    // A service is not told, and an error is not answered by an error: neither could lead to anything but a loop.
+    if is_error || Service::parse(sender.as_str()).is_ok() {
+        return Ok(());
+    }
+    let (lane, case) = match parsed {
+        Some(Subject::Message { lane, case, .. }) => (lane.as_str(), case),
+        _ => ("other", None),
+    };
+    let message_id = MessageId::of_refusal(lane, delivery.sequence);
+    let refused_id = message_id_of(&delivery.payload);
+    let envelope = error_message(shell.service, sender.into(), case, message_id, refused_id, fault, delivery)?;
+    shell.broker.publish(&envelope, delivery.trace.as_ref()).await
+}
+
+/// The refused message's own id, where it can be read.
+fn message_id_of(payload: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct OnlyId {
+        message_id: String,
+    }
+    let read: OnlyId = serde_json::from_slice(payload).ok()?;
+    MessageId::new(read.message_id).ok().map(|id| id.to_string())
+}
+
+fn error_message(
+    service: Service,
+    to: Recipient,
+    case_id: Option<CaseId>,
+    message_id: MessageId,
+    refused_id: Option<String>,
+    fault: &Fault,
+    delivery: &Delivery,
+) -> Result<Envelope, Error> {
+    let mut report = ErrorReport::from(fault);
+    report.details.insert("subject".into(), Value::String(delivery.subject.clone()));
+    report.details.insert("sequence".into(), json!(delivery.sequence));
+    if let Some(id) = &refused_id {
+        report.details.insert("message_id".into(), Value::String(id.clone()));
+    }
+    Ok(Envelope {
+        message_id,
+        timestamp: clock::now(),
+        from_agent: service.agent_id(),
+        to_agent: to,
+        message_type: MessageType::Error,
+        case_id,
+        correlation_id: refused_id.clone(),
+        reply_to: refused_id,
+        round: None,
+        priority: Priority::Normal,
+        requires_response: false,
+        deadline: None,
+        payload: serde_json::value::to_raw_value(&report)?,
+        metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+    })
+}

@@ -1,0 +1,163 @@
+//! Logs, and traces over OTLP with the context carried in NATS headers: one case is one trace across all services.
+
+use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_http::hyper::HyperClient;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::settings::{LogFormat, TelemetrySettings};
+use crate::trace::Trace;
+
+/// Why telemetry could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The log filter is not in the syntax of `RUST_LOG`.
+    #[error("telemetry.log {filter:?} is not a log filter such as \"info\" or \"concord_runtime=debug,warn\"")]
+    Filter {
+        /// What was given.
+        filter: String,
+        /// Why.
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// The exporter could not be built.
+    #[error("telemetry.otlp_endpoint {endpoint:?} cannot be used")]
+    Exporter {
+        /// What was given.
+        endpoint: String,
+        /// Why.
+        source: opentelemetry_otlp::ExporterBuildError,
+    },
+}
+
+/// Keeps telemetry going; sends what is left when it is dropped.
+pub struct Telemetry {
+    provider: Option<SdkTracerProvider>,
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        if let Some(provider) = self.provider.take()
+            && let Err(error) = provider.shutdown()
+        {
+            eprintln!("the last spans were not sent: {error}");
+        }
+    }
+}
+
+/// Sets up logs and, where an endpoint is given, traces. Call once in a process, inside the runtime.
+pub fn start(service: &'static str, settings: &TelemetrySettings) -> Result<Telemetry, Error> {
+    let filter =
+        EnvFilter::try_new(&settings.log).map_err(|source| Error::Filter { filter: settings.log.clone(), source })?;
+    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let logs = match settings.log_format {
+        LogFormat::Text => logs.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+        LogFormat::Json => logs.json().boxed(),
+    };
+    let provider = match settings.otlp_endpoint.as_str() {
+        "" => None,
+        endpoint => Some(provider(service, endpoint)?),
+    };
+    let traces = provider.as_ref().map(|provider| {
+        tracing_opentelemetry::layer()
+            .with_tracer(provider.tracer("concord"))
+            .with_filter(tracing_subscriber::filter::Targets::new().with_target("concord", tracing::Level::INFO))
+    });
+    tracing_subscriber::registry().with(logs.with_filter(filter)).with(traces).init();
+    Ok(Telemetry { provider })
+}
+
+fn provider(service: &'static str, endpoint: &str) -> Result<SdkTracerProvider, Error> {
+    let client = OnRuntime {
+        client: HyperClient::with_default_connector(std::time::Duration::from_secs(5), None),
+        runtime: tokio::runtime::Handle::current(),
+    };
+    let exporter = opentelemetry_otlp::SpanExporter::builder()
+        .with_http()
+        .with_http_client(client)
+        .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
+        .build()
+        .map_err(|source| Error::Exporter { endpoint: endpoint.to_owned(), source })?;
+    let resource = Resource::builder().with_service_name(format!("concord-{service}")).build();
+    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
+}
+
+/// Sends on the service's runtime: the exporter works on a thread of its own, where hyper has no runtime.
+#[derive(Debug)]
+struct OnRuntime {
+    client: HyperClient,
+    runtime: tokio::runtime::Handle,
+}
+
+type Sent<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+
+impl HttpClient for OnRuntime {
+    // The trait is written with `async_trait`; this is what that stands for.
+    fn send_bytes<'a, 'b>(&'a self, request: Request<Bytes>) -> Sent<'b>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        let client = self.client.clone();
+        let sent = self.runtime.spawn(async move { client.send_bytes(request).await });
+        Box::pin(async move { sent.await.map_err(HttpError::from)? })
+    }
+}
+
+struct Read<'a>(&'a Trace);
+
+impl Extractor for Read<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        match key {
+            "traceparent" => Some(&self.0.parent),
+            "tracestate" => self.0.state.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec!["traceparent", "tracestate"]
+    }
+}
+
+#[derive(Default)]
+struct Write {
+    parent: Option<String>,
+    state: Option<String>,
+}
+
+impl Injector for Write {
+    fn set(&mut self, key: &str, value: String) {
+        match key {
+            "traceparent" => self.parent = Some(value),
+            "tracestate" if !value.is_empty() => self.state = Some(value),
+            _ => {}
+        }
+    }
+}
+
+/// Makes `span` a child of the context that a message brought.
+pub fn continue_trace(span: &Span, trace: &Trace) {
+    if !span.is_disabled() {
+        // Without a tracer installed there is nothing to continue, and the header is passed on as it came.
+        let _ = span.set_parent(TraceContextPropagator::new().extract(&Read(trace)));
+    }
+}
+
+/// The context to pass on from `span`; what came in, where no spans are recorded.
+pub fn trace_of_span(span: &Span, incoming: Option<Trace>) -> Option<Trace> {
+    let mut write = Write::default();
+    TraceContextPropagator::new().inject_context(&span.context(), &mut write);
+    match write.parent {
+        Some(parent) => Some(Trace { parent, state: write.state }),
+        None => incoming,
+    }
+}
