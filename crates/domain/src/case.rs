@@ -3,15 +3,17 @@
 //! | phase        | Open    | Finding                         | Detected                  | Resolved           | findings due   | case due |
 //! |--------------|---------|---------------------------------|---------------------------|--------------------|----------------|----------|
 //! | new          | opened  | refused: unknown case           | refused                   | refused            | -              | -        |
-//! | collecting   | refused | finding_recorded, or            | conflicts_received, or    | debate_settled     | findings_closed| decided  |
-//! |              |         | findings_closed with the last   | decided without conflict  |                    |                |          |
-//! | detecting    | refused | finding_set_aside (late)        | conflicts_received/decided| debate_settled     | ignored        | decided  |
+//! | collecting   | refused | finding_recorded, or            | refused: not complete     | debate_settled     | findings_closed| decided  |
+//! |              |         | findings_closed with the last   |                           |                    |                |          |
+//! | detecting    | refused | finding_set_aside (late)        | conflicts_received, or    | debate_settled     | ignored        | decided  |
+//! |              |         |                                 | decided if all are settled|                    |                |          |
 //! | deliberating | refused | finding_set_aside (late)        | ignored                   | debate_settled, or | ignored        | decided  |
 //! |              |         |                                 |                           | decided by the last|                |          |
 //! | decided      | refused | finding_set_aside (late)        | ignored                   | ignored            | ignored        | ignored  |
 //!
 //! A second finding of the same agent is set aside as repeated; the same message again is ignored; the same
-//! `message_id` with other contents, or a sender that takes no part, is refused.
+//! `message_id` with other contents or of another sender, and a sender that takes no part, are refused. The same case
+//! opened again in the same way is ignored.
 
 use concord_protocol::event::{CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, ReceivedFinding, Record};
 use concord_protocol::payload::{ConflictOutcome, OpenCase};

@@ -33,12 +33,25 @@ pub fn detect(case: &CaseId, policy: &Policy, findings: &[ReceivedFinding]) -> V
     let mut sorted: Vec<&ReceivedFinding> = findings.iter().collect();
     sorted.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
     let rules = [recommendation::find, risk_score::find, severity::find, clause_presence::find, factual::find];
-    let found = rules.iter().flat_map(|rule| rule(policy, &sorted));
+    // Positions that are the same when compared, such as "yes" and "true", leave nothing to debate.
+    let disputed = |found: &Found| vote::option_count(found.kind, policy, &found.positions) > 1;
+    let found = rules.iter().flat_map(|rule| rule(policy, &sorted)).filter(disputed);
     let mut conflicts: Vec<Conflict> = found.map(|found| ranked(case, policy, found)).collect();
     conflicts.sort_by(|a, b| {
         b.weight.total_cmp(&a.weight).then_with(|| a.kind.cmp(&b.kind)).then_with(|| a.subject.cmp(&b.subject))
     });
     conflicts
+}
+
+/// The conflicts that are debated under the policy's limit, and the others.
+pub fn detect_within_limit(
+    case: &CaseId,
+    policy: &Policy,
+    findings: &[ReceivedFinding],
+) -> (Vec<Conflict>, Vec<Conflict>) {
+    let mut debated = detect(case, policy, findings);
+    let deferred = debated.split_off(debated.len().min(policy.conflicts_max as usize));
+    (debated, deferred)
 }
 
 fn ranked(case: &CaseId, policy: &Policy, found: Found) -> Conflict {

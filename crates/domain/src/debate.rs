@@ -22,6 +22,7 @@ mod effects;
 mod position;
 mod state;
 
+pub(crate) use close::ending_again;
 pub use state::DebateState;
 
 use crate::effect::Effect;

@@ -39,8 +39,7 @@ impl Machine for DetectionMachine {
         if state.detected.is_some() {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
-        let mut debated = conflict::detect(&input.case_id, &input.policy, &input.findings);
-        let deferred = debated.split_off(debated.len().min(input.policy.conflicts_max as usize));
+        let (debated, deferred) = conflict::detect_within_limit(&input.case_id, &input.policy, &input.findings);
         Decision::Append(DetectionEvent::Completed(Box::new(Detected {
             case_id: input.case_id.clone(),
             policy: input.policy.clone(),

@@ -17,6 +17,8 @@ pub mod debate;
 pub mod detection;
 mod digest;
 pub mod effect;
+#[cfg(test)]
+mod fixtures;
 pub mod machine;
 pub mod replay;
 pub mod vote;

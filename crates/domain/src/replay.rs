@@ -4,9 +4,8 @@ use concord_protocol::event::{DebateEvent, Facts, Record};
 use concord_protocol::payload::ConflictOutcome;
 
 use crate::Machine;
-use crate::debate::{DebateMachine, DebateState};
+use crate::debate::{self, DebateMachine, DebateState};
 use crate::machine::Versioned;
-use crate::vote;
 
 /// A difference between what is stored and what the domain comes to.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -49,7 +48,8 @@ pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &Record<M::Event>) -
     differences
 }
 
-/// Counts the vote of a resolved debate again, from the positions that the rebuilt state comes to.
+/// Decides the end of a resolved debate again, the count of its vote included, from the answers and positions that the
+/// rebuilt state comes to.
 pub fn recount(records: &[Record<DebateEvent>]) -> Vec<Difference> {
     let mut state = DebateState::default();
     let mut differences = Vec::new();
@@ -69,11 +69,13 @@ pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<Str
     if outcome.positions != after.positions {
         differences.push("the final positions are not those that the answers lead to".to_owned());
     }
-    if let Some(stored) = &outcome.tally {
-        let counted = vote::tally(opened.conflict.kind, &opened.policy, &after.positions);
-        if *stored != counted {
-            differences.push(format!("the stored tally {stored:?} is not the count {counted:?}"));
-        }
+    let (status, resolution, tally) = debate::ending_again(after, opened);
+    if outcome.tally != tally {
+        differences.push(format!("the stored tally {:?} is not the count {tally:?}", outcome.tally));
+    }
+    if (outcome.status, &outcome.resolution) != (status, &resolution) {
+        let stored = (outcome.status, &outcome.resolution);
+        differences.push(format!("it ended with {stored:?}; decided again it ends with {:?}", (status, resolution)));
     }
     differences
 }

@@ -109,6 +109,10 @@ fn options(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<V
             }),
         }
     }
+    for option in &mut options {
+        // 0.6 + 0.3 is a little less than 0.9 in binary; a tie must not be decided by that.
+        option.weight = (option.weight * 1e9).round() / 1e9;
+    }
     options
 }
 

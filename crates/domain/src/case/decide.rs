@@ -8,10 +8,11 @@ use concord_protocol::event::{
 };
 use concord_protocol::payload::{ConflictOutcome, SetAsideReason};
 use concord_protocol::subject::Service;
-use concord_protocol::{ErrorCode, Fault};
+use concord_protocol::{CaseId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
 use super::{CASE, CaseInput, FINDINGS, OpenRequest, outcome};
+use crate::conflict;
 use crate::machine::{Context, Decision, Ignored};
 
 /// Most participants of one case.
@@ -99,10 +100,10 @@ fn check_participants(participants: &[concord_protocol::AgentId]) -> Result<(), 
 }
 
 fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
-    match state.digest_of(&received.message_id) {
-        Some(digest) if digest == received.digest => return Decision::Ignore(Ignored::Repetition),
-        Some(_) => return Decision::Reject(reused_message_id()),
-        None => {}
+    if let Some(earlier) = state.received_as(&received.message_id) {
+        // The digest is that of the payload: the same words of another sender are no repetition.
+        let same = (&earlier.agent_id, &earlier.digest) == (&received.agent_id, &received.digest);
+        return if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) };
     }
     if !opened.participants.contains(&received.agent_id) {
         return Decision::Reject(Fault::new(
@@ -143,8 +144,17 @@ pub(crate) fn reused_message_id() -> Fault {
 }
 
 fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> CaseDecision {
-    if matches!(state.phase, Phase::Deliberating | Phase::Decided) {
-        return Decision::Ignore(Ignored::AlreadyDone);
+    match state.phase {
+        Phase::Detecting => {}
+        Phase::Deliberating | Phase::Decided => return Decision::Ignore(Ignored::AlreadyDone),
+        // Whatever was detected, it was not in the findings of this case: they are not complete.
+        Phase::New | Phase::Collecting => {
+            return Decision::Reject(Fault::invalid(
+                "/case_id",
+                "The findings of this case are still being collected.",
+                "Look for conflicts when the findings are closed.",
+            ));
+        }
     }
     let after = CaseState { debated: detected.debated.clone(), deferred: detected.deferred.clone(), ..state.clone() };
     if all_settled(&after) {
@@ -166,6 +176,19 @@ fn resolved(state: &CaseState, opened: &CaseOpened, outcome: &ConflictOutcome) -
     Decision::Append(CaseEvent::DebateSettled(DebateSettled { outcome: outcome.clone() }))
 }
 
+/// The state from which a case is decided whose time is up. Where nobody has looked for conflicts they are looked for
+/// here, so that a dispute leads to the cautious position and not to whatever was said first.
+fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseState {
+    let mut state = state.clone();
+    if state.phase == Phase::Collecting {
+        state.missing = state.awaited(opened, None);
+    }
+    if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) = (state.phase, CaseId::new(deadline.id.as_str())) {
+        (state.debated, state.deferred) = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
+    }
+    state
+}
+
 fn all_settled(state: &CaseState) -> bool {
     state.debated.iter().all(|conflict| state.outcomes.contains_key(&conflict.conflict_id))
 }
@@ -181,11 +204,7 @@ fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -
             Decision::Append(CaseEvent::FindingsClosed(FindingsClosed { last: None, missing }))
         }
         CASE if state.phase != Phase::Decided && deadline.due == opened.case_due => {
-            let mut state = state.clone();
-            if state.phase == Phase::Collecting {
-                state.missing = state.awaited(opened, None);
-            }
-            Decision::Append(decided(&state, opened, None, "timeout"))
+            Decision::Append(decided(&cut_short(state, opened, deadline), opened, None, "timeout"))
         }
         _ => Decision::Ignore(Ignored::DeadlineNotOpen),
     }

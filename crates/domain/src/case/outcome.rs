@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use concord_protocol::event::CaseOpened;
+use concord_protocol::event::{CaseOpened, ReceivedFinding};
 use concord_protocol::payload::{
     ClauseOutcome, Conflict, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome, Status,
 };
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::state::CaseState;
 use crate::caution;
-use crate::compare::normalise;
+use crate::compare::{Canonical, canonical, normalise};
 
 /// Why a case that was not cut short has ended.
 pub(super) fn end_reason(state: &CaseState) -> &'static str {
@@ -26,19 +26,14 @@ pub(super) fn end_reason(state: &CaseState) -> &'static str {
 
 /// The decision that follows from the state.
 pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> Decision {
-    let mut findings: Vec<FindingReference> = state
-        .findings
-        .iter()
-        .map(|received| FindingReference {
-            agent_id: received.agent_id.clone(),
-            message_id: received.message_id.clone(),
-            confidence: received.confidence,
-        })
-        .collect();
-    findings.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
+    let findings = by_agent(state).into_iter().map(|received| FindingReference {
+        agent_id: received.agent_id.clone(),
+        message_id: received.message_id.clone(),
+        confidence: received.confidence,
+    });
     Decision {
         outcome: outcome(state, &opened.policy),
-        findings,
+        findings: findings.collect(),
         missing: state.missing.clone(),
         set_aside: state.set_aside.iter().map(|(note, _)| note.clone()).collect(),
         conflicts: state.debated.clone(),
@@ -47,6 +42,13 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
         reason: reason.to_owned(),
         policy_digest: opened.policy_digest.clone(),
     }
+}
+
+/// The findings in the order of their senders: a sum of floating point numbers depends on the order.
+fn by_agent(state: &CaseState) -> Vec<&ReceivedFinding> {
+    let mut findings: Vec<_> = state.findings.iter().collect();
+    findings.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
+    findings
 }
 
 fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
@@ -75,12 +77,12 @@ struct Dispute<'a> {
 }
 
 impl Dispute<'_> {
-    /// The resolved value; where the dispute is open, the most cautious position.
-    fn value(&self, policy: &Policy) -> Option<Value> {
-        let resolved = self.outcome.and_then(|outcome| outcome.resolution.as_ref()?.value.clone());
+    /// The resolved value, where it is one of the kind that `read` knows; else the most cautious position.
+    fn value<T>(&self, policy: &Policy, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let resolved = self.outcome.and_then(|outcome| read(outcome.resolution.as_ref()?.value.as_ref()?));
         resolved.or_else(|| {
             let values = self.conflict.positions.iter().filter_map(|position| position.value.as_ref());
-            values.max_by(|a, b| caution::compare(self.conflict.kind, policy, Some(a), Some(b))).cloned()
+            values.max_by(|a, b| caution::compare(self.conflict.kind, policy, Some(a), Some(b))).and_then(&read)
         })
     }
 
@@ -96,11 +98,10 @@ impl Dispute<'_> {
 
 fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
     if let Some(dispute) = dispute(state, ConflictType::RiskScoreDisagreement, "risk_score") {
-        return dispute.value(policy)?.as_f64();
+        return dispute.value(policy, score);
     }
-    let scored: Vec<(f64, f64)> = state
-        .findings
-        .iter()
+    let scored: Vec<(f64, f64)> = by_agent(state)
+        .into_iter()
         .filter_map(|received| Some((received.finding.risk_score?, received.confidence)))
         .collect();
     let weight: f64 = scored.iter().map(|(_, confidence)| confidence).sum();
@@ -111,29 +112,55 @@ fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
     scored.iter().map(|(score, _)| *score).max_by(f64::total_cmp)
 }
 
-fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
-    if let Some(dispute) = dispute(state, ConflictType::RecommendationConflict, "recommendation") {
-        return dispute.value(policy)?.as_str().map(str::to_owned);
-    }
-    state.findings.iter().find_map(|received| received.finding.recommendation.as_deref().map(normalise))
+/// A score, also where an agent has written it as a text.
+fn score(value: &Value) -> Option<f64> {
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    (0.0..=100.0).contains(&number).then_some(number)
 }
 
+fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
+    let read = |value: &Value| value.as_str().map(normalise).filter(|words| !words.is_empty());
+    if let Some(dispute) = dispute(state, ConflictType::RecommendationConflict, "recommendation") {
+        return dispute.value(policy, read);
+    }
+    let given = by_agent(state).into_iter().filter_map(|received| received.finding.recommendation.as_deref());
+    given.map(normalise).find(|words| !words.is_empty())
+}
+
+/// By clause type, each under the spelling of the first who names it.
 fn clauses(state: &CaseState, policy: &Policy) -> BTreeMap<String, ClauseOutcome> {
-    let mut clauses: BTreeMap<String, ClauseOutcome> = BTreeMap::new();
-    let mut findings: Vec<_> = state.findings.iter().collect();
-    findings.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
-    for received in findings {
+    let mut named: BTreeMap<String, (&str, bool)> = BTreeMap::new();
+    for received in by_agent(state) {
         let stated = received.finding.clauses.iter().map(|clause| (clause.kind.as_str(), clause.present));
         let relied_on = received.finding.affected_clauses.iter().map(|name| (name.as_str(), true));
         for (name, present) in stated.chain(relied_on) {
-            clauses.entry(name.to_owned()).or_insert_with(|| {
-                let Some(dispute) = dispute(state, ConflictType::ClausePresenceDisagreement, &normalise(name)) else {
-                    return ClauseOutcome { present, basis: "undisputed".into() };
-                };
-                let value = dispute.value(policy).and_then(|value| value.as_bool());
-                ClauseOutcome { present: value.unwrap_or(present), basis: dispute.basis().into() }
-            });
+            let (_, found) = named.entry(normalise(name)).or_insert((name, false));
+            *found |= present;
         }
     }
-    clauses
+    let outcome = |(subject, (name, found)): (String, (&str, bool))| {
+        let disputed = dispute(state, ConflictType::ClausePresenceDisagreement, &subject);
+        let outcome = disputed.map_or_else(
+            || ClauseOutcome { present: found, basis: "undisputed".into() },
+            |dispute| ClauseOutcome {
+                present: dispute.value(policy, presence).unwrap_or(false),
+                basis: dispute.basis().into(),
+            },
+        );
+        (name.to_owned(), outcome)
+    };
+    named.into_iter().map(outcome).collect()
+}
+
+/// Whether a clause is there, also where an agent has written it as a text.
+fn presence(value: &Value) -> Option<bool> {
+    match canonical(value, None) {
+        Canonical::Boolean(present) => Some(present),
+        Canonical::Text(words) => match words.as_str() {
+            "present" | "found" => Some(true),
+            "not found" | "absent" | "missing" => Some(false),
+            _ => None,
+        },
+        Canonical::Number { .. } | Canonical::Date(_) => None,
+    }
 }

@@ -91,11 +91,10 @@ impl CaseState {
         }
     }
 
-    /// The digest under which a message was received before.
-    pub(super) fn digest_of(&self, message_id: &MessageId) -> Option<&str> {
+    /// The finding that came under this message id before.
+    pub(super) fn received_as(&self, message_id: &MessageId) -> Option<&ReceivedFinding> {
         let aside = self.set_aside.iter().map(|(_, received)| received);
-        let received = self.findings.iter().chain(aside).find(|received| received.message_id == *message_id)?;
-        Some(&received.digest)
+        self.findings.iter().chain(aside).find(|received| received.message_id == *message_id)
     }
 
     /// Participants whose finding has not been recorded, if `answering` answers now.

@@ -38,10 +38,15 @@ fn of_attribute(policy: &Policy, name: &(String, String), claims: &[(&ReceivedFi
     Some(Found {
         kind: ConflictType::FactualDisagreement,
         topic: format!("Different values for {attribute} of {subject}"),
-        subject: format!("{subject}/{attribute}"),
+        // A slash in a name is written as in a JSON pointer, so that no two attributes share a subject, hence a debate.
+        subject: format!("{}/{}", escaped(subject), escaped(attribute)),
         stake: 0.6,
         positions,
     })
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 fn text(fact: &FactClaim) -> String {

@@ -22,7 +22,7 @@ pub(super) fn close(
         after.take(last);
     }
     let record = record(state, &after, opened);
-    let settled = settled(&after, opened, &record);
+    let settled = settled(&after, opened);
     if settled.is_none() && state.round < opened.policy.rounds_max {
         let conflict = Conflict { positions: after.positions.clone(), ..opened.conflict.clone() };
         return DebateEvent::RoundClosed(RoundClosed {
@@ -60,14 +60,15 @@ fn record(before: &DebateState, after: &DebateState, opened: &DebateOpened) -> R
 }
 
 /// The position that the round has settled on.
-fn settled(after: &DebateState, opened: &DebateOpened, record: &RoundRecord) -> Option<Resolution> {
-    let answers = u32::try_from(record.answered.len()).unwrap_or(u32::MAX);
-    if answers < opened.policy.answers_min {
+fn settled(after: &DebateState, opened: &DebateOpened) -> Option<Resolution> {
+    let answers = after.answers.len();
+    if answers < opened.policy.answers_min as usize {
         return None;
     }
     let lead = leading(after, opened)?;
     let all_agree = lead.supporters.len() == after.positions.len();
-    (all_agree || record.agreements >= answers - 1).then_some(lead)
+    let agreements = after.answers.iter().filter(|answer| answer.agrees).count();
+    (all_agree || agreements + 1 >= answers).then_some(lead)
 }
 
 /// The position that more parties hold than any other.
@@ -107,14 +108,7 @@ fn outcome(
     if opened.policy.rounds_max > 0 {
         rounds.push(record);
     }
-    let (status, resolution, tally) = match settled {
-        Some(resolution) => (Status::Discussion, Some(resolution), None),
-        None => {
-            let tally = vote::tally(opened.conflict.kind, &opened.policy, &after.positions);
-            let chosen = chosen(&tally);
-            (if chosen.is_some() { Status::Vote } else { Status::Unresolved }, chosen, Some(tally))
-        }
-    };
+    let (status, resolution, tally) = ending(after, opened, settled);
     ConflictOutcome {
         conflict_id,
         status,
@@ -126,8 +120,27 @@ fn outcome(
     }
 }
 
+/// How a debate ends: what it settled on, else what the vote chooses.
+fn ending(
+    after: &DebateState,
+    opened: &DebateOpened,
+    settled: Option<Resolution>,
+) -> (Status, Option<Resolution>, Option<Tally>) {
+    if settled.is_some() {
+        return (Status::Discussion, settled, None);
+    }
+    let tally = vote::tally(opened.conflict.kind, &opened.policy, &after.positions);
+    let chosen = chosen(&tally);
+    (if chosen.is_some() { Status::Vote } else { Status::Unresolved }, chosen, Some(tally))
+}
+
+/// How a debate in this state ends, decided again from its answers and positions.
+pub(crate) fn ending_again(after: &DebateState, opened: &DebateOpened) -> (Status, Option<Resolution>, Option<Tally>) {
+    ending(after, opened, settled(after, opened))
+}
+
 /// What a tally has chosen.
-pub(crate) fn chosen(tally: &Tally) -> Option<Resolution> {
+fn chosen(tally: &Tally) -> Option<Resolution> {
     let winner = tally.winner.as_ref()?;
     let option = tally.options.iter().find(|option| option.position_id == *winner)?;
     Some(Resolution {

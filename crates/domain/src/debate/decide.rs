@@ -54,10 +54,10 @@ pub(super) fn asked(policy: &Policy, positions: &[Position]) -> Vec<AgentId> {
 }
 
 fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: &GivenAnswer) -> DebateDecision {
-    match state.seen.get(&given.message_id) {
-        Some(digest) if *digest == given.digest => return Decision::Ignore(Ignored::Repetition),
-        Some(_) => return Decision::Reject(reused_message_id()),
-        None => {}
+    if let Some((agent_id, digest)) = state.seen.get(&given.message_id) {
+        // The digest is that of the payload: the same words of another sender are no repetition.
+        let same = (agent_id, digest) == (&given.agent_id, &given.digest);
+        return if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) };
     }
     let Some(held) = state.positions.iter().find(|held| held.agent_id == given.agent_id) else {
         return Decision::Reject(not_a_party(&given.agent_id));

@@ -29,8 +29,8 @@ pub struct DebateState {
     pub rounds: Vec<RoundRecord>,
     /// How it ended.
     pub outcome: Option<ConflictOutcome>,
-    /// Digests of the messages that were recorded, to know a repetition.
-    pub seen: BTreeMap<MessageId, String>,
+    /// Senders and digests of the messages that were recorded, to know a repetition.
+    pub seen: BTreeMap<MessageId, (AgentId, String)>,
     /// Answers recorded and not used.
     pub set_aside: Vec<(AgentId, MessageId, SetAsideReason)>,
 }
@@ -45,7 +45,7 @@ impl DebateState {
             }
             DebateEvent::Answered(answered) => self.take(&answered.received),
             DebateEvent::AnswerSetAside(aside) => {
-                self.seen.insert(aside.message_id.clone(), aside.digest.clone());
+                self.seen.insert(aside.message_id.clone(), (aside.agent_id.clone(), aside.digest.clone()));
                 self.set_aside.push((aside.agent_id.clone(), aside.message_id.clone(), aside.reason));
             }
             DebateEvent::RoundClosed(closed) => {
@@ -77,7 +77,7 @@ impl DebateState {
 
     /// Takes an answer into account: remembers the message and moves the party to its new position.
     pub(super) fn take(&mut self, received: &ReceivedAnswer) {
-        self.seen.insert(received.message_id.clone(), received.digest.clone());
+        self.seen.insert(received.message_id.clone(), (received.agent_id.clone(), received.digest.clone()));
         if let Some(held) = self.positions.iter_mut().find(|held| held.agent_id == received.agent_id) {
             *held = received.position.clone();
         }

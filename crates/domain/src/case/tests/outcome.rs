@@ -1,0 +1,150 @@
+//! The merge: findings where they agree, resolutions where they did not, caution where the dispute is open.
+
+use concord_protocol::payload::{ClauseOutcome, Outcome, Severity};
+use serde_json::Value;
+
+use super::*;
+
+/// The outcome of a case of ann and ben who found this, in which these conflicts were debated with this result (none
+/// for a debate that did not end in time), and those were deferred.
+fn merged(
+    found: [Value; 2],
+    debated: Vec<(Conflict, Option<(Status, Option<Value>)>)>,
+    deferred: Vec<Conflict>,
+) -> Outcome {
+    let mut story = CaseStory::of("c-1");
+    story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
+    let [ann, ben] = found;
+    // The surer of the two answers last: nothing may depend on the order.
+    story.hears(&said("m-ben", 1), &CaseInput::Finding(Box::new(received("ben", "m-ben", 0.25, ben))));
+    story.hears(&said("m-ann", 2), &CaseInput::Finding(Box::new(received("ann", "m-ann", 0.75, ann))));
+    let conflicts: Vec<Conflict> = debated.iter().map(|(conflict, _)| conflict.clone()).collect();
+    story.hears(&happened("e-det", 3), &detected(conflicts, deferred));
+    for (conflict, ended) in debated {
+        if let Some((status, chosen)) = ended {
+            let outcome = crate::fixtures::outcome(&conflict, status, chosen);
+            story.hears(&happened("e-r", 4), &CaseInput::Resolved(Box::new(outcome)));
+        }
+    }
+    if story.state().phase != Phase::Decided {
+        assert_eq!(story.hears(&happened("e-due", CASE_DUE), &case_due(CASE, after(CASE_DUE))), "decided");
+    }
+    story.state().decision.clone().unwrap().outcome
+}
+
+fn clause() -> Conflict {
+    let held = [("ann", json!(true), 0.8), ("ben", json!(false), 0.6)];
+    conflict("d-clause", ConflictType::ClausePresenceDisagreement, "Governing Law", &held)
+}
+
+fn found() -> [Value; 2] {
+    [
+        json!({"risk_score": 30, "recommendation": "Sign.", "severity": "low",
+               "clauses": [{"type": "Governing Law", "present": true}]}),
+        json!({"risk_score": 80, "recommendation": "reject", "severity": "high",
+               "clauses": [{"type": "governing law", "present": false}, {"type": "Term", "present": true}]}),
+    ]
+}
+
+#[test]
+fn what_nobody_disputes_is_the_mean_and_the_common_word() {
+    let agreed = [
+        json!({"risk_score": 40, "recommendation": "Negotiate ", "clauses": [{"type": "Term", "present": true}]}),
+        json!({"risk_score": 60, "recommendation": "negotiate", "affected_clauses": ["term"]}),
+    ];
+    let outcome = merged(agreed, vec![], vec![]);
+    assert_eq!(outcome.risk_score, Some(45.0), "0.75 of 40 and 0.25 of 60");
+    assert_eq!(outcome.recommendation.as_deref(), Some("negotiate"));
+    assert_eq!(outcome.severity, None);
+    let term = ClauseOutcome { present: true, basis: "undisputed".into() };
+    assert_eq!(outcome.clauses, [("Term".to_owned(), term)].into());
+}
+
+#[test]
+fn nobody_said_anything() {
+    assert_eq!(merged([json!({}), json!({"recommendation": " "})], vec![], vec![]), Outcome::default());
+}
+
+#[test]
+fn an_empty_recommendation_is_none() {
+    let outcome = merged([json!({"recommendation": ""}), json!({"recommendation": "sign"})], vec![], vec![]);
+    assert_eq!(outcome.recommendation.as_deref(), Some("sign"));
+}
+
+#[test]
+fn a_resolution_is_used_as_it_is_meant_and_the_most_cautious_position_where_there_is_none() {
+    let ended = |chosen: Value| Some((Status::Vote, Some(chosen)));
+    let table = [
+        // risk score, recommendation, clause: what was chosen and what the case ends with
+        (ended(json!(45)), Some(45.0), ended(json!("sign")), "sign", ended(json!(true)), true, "vote"),
+        (ended(json!("45.5")), Some(45.5), ended(json!(" SIGN.")), "sign", ended(json!("yes")), true, "vote"),
+        (ended(json!("much")), Some(80.0), ended(json!(7)), "reject", ended(json!("Not found")), false, "vote"),
+        (ended(json!(4000)), Some(80.0), ended(json!("")), "reject", ended(json!("who knows")), false, "vote"),
+        (
+            Some((Status::Unresolved, None)),
+            Some(80.0),
+            Some((Status::Unresolved, None)),
+            "reject",
+            Some((Status::Unresolved, None)),
+            false,
+            "unresolved",
+        ),
+        (None, Some(80.0), None, "reject", None, false, "unresolved"),
+    ];
+    for (score, risk_score, advised, recommendation, presence, present, basis) in table {
+        let debated = vec![(risk(), score), (advice(), advised), (clause(), presence)];
+        let outcome = merged(found(), debated, vec![]);
+        assert_eq!(outcome.risk_score, risk_score);
+        assert_eq!(outcome.recommendation.as_deref(), Some(recommendation));
+        assert_eq!(outcome.severity, Some(Severity::High), "the highest stated");
+        assert_eq!(outcome.clauses["Governing Law"], ClauseOutcome { present, basis: basis.into() });
+        assert_eq!(outcome.clauses["Term"], ClauseOutcome { present: true, basis: "undisputed".into() });
+        assert_eq!(outcome.clauses.len(), 2, "one entry a clause, however it is spelled: {:?}", outcome.clauses);
+    }
+}
+
+#[test]
+fn what_was_settled_by_talk_says_so() {
+    let outcome = merged(found(), vec![(clause(), Some((Status::Discussion, Some(json!(true)))))], vec![]);
+    assert_eq!(outcome.clauses["Governing Law"], ClauseOutcome { present: true, basis: "discussion".into() });
+}
+
+#[test]
+fn what_was_deferred_ends_with_the_most_cautious_position() {
+    let outcome = merged(found(), vec![], vec![risk(), advice(), clause()]);
+    assert_eq!(outcome.risk_score, Some(80.0));
+    assert_eq!(outcome.recommendation.as_deref(), Some("reject"));
+    assert_eq!(outcome.clauses["Governing Law"], ClauseOutcome { present: false, basis: "deferred".into() });
+}
+
+#[test]
+fn where_nobody_looked_for_conflicts_in_time_the_dispute_is_open_all_the_same() {
+    for closed in [false, true] {
+        let mut story = CaseStory::of("c-1");
+        let participants: &[&str] = if closed { &["ann", "ben"] } else { &["ann", "ben", "cyd"] };
+        story.hears(&said("m-open", 0), &open_case(participants, policy()));
+        for (name, found) in ["ann", "ben"].into_iter().zip(found()) {
+            let id = format!("m-{name}");
+            story.hears(&said(&id, 1), &finding(name, &id, found));
+        }
+        assert_eq!(story.hears(&happened("e-due", CASE_DUE), &case_due(CASE, after(CASE_DUE))), "decided");
+        let decision = story.state().decision.clone().unwrap();
+        assert_eq!(decision.reason, "timeout");
+        assert_eq!(decision.outcome.risk_score, Some(80.0));
+        assert_eq!(decision.outcome.recommendation.as_deref(), Some("reject"));
+        assert_eq!(decision.conflicts.len(), 3, "{:?}", decision.conflicts);
+        assert_eq!(decision.outcomes, []);
+    }
+}
+
+#[test]
+fn the_decision_names_findings_by_agent_and_deferred_conflicts() {
+    let mut story = story(Phase::Detecting);
+    let last = happened("e-det", 30);
+    assert_eq!(story.hears(&last, &detected(vec![], vec![clause()])), "decided");
+    let decision = story.state().decision.clone().unwrap();
+    let named: Vec<&str> = decision.findings.iter().map(|finding| finding.message_id.as_str()).collect();
+    assert_eq!(named, ["m-ann", "m-ben"]);
+    assert_eq!(decision.deferred, [clause()]);
+    assert_eq!(decision.policy_digest, policy().digest());
+}

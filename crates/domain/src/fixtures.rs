@@ -1,0 +1,272 @@
+//! Builders for tests, and [`Story`]: an aggregate whose every step is held against what all steps must keep.
+
+use concord_protocol::event::{Deadline, DeadlineElapsed, Detected, Facts, FiredBy, ReceivedFinding, Record};
+use concord_protocol::payload::{
+    Answer, Conflict, ConflictOutcome, ConflictType, Finding, OpenCase, OpenDebate, Position, Status, Task,
+};
+use concord_protocol::policy::Policy;
+use concord_protocol::subject::{Aggregate, SubjectSpace};
+use concord_protocol::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, Token};
+use serde_json::{Value, json};
+
+use crate::case::{CaseInput, OpenRequest};
+use crate::debate::{DebateInput, GivenAnswer, round_name};
+use crate::machine::{Context, Decision, Machine, Versioned};
+use crate::{digest, effect};
+
+pub(crate) fn agent(name: &str) -> AgentId {
+    AgentId::new(name).unwrap()
+}
+
+pub(crate) fn message(id: &str) -> MessageId {
+    MessageId::new(id).unwrap()
+}
+
+pub(crate) fn token(text: &str) -> Token {
+    Token::new(text).unwrap()
+}
+
+pub(crate) fn case_id() -> CaseId {
+    CaseId::new("c-1").unwrap()
+}
+
+pub(crate) fn debate_id() -> DebateId {
+    DebateId::new("d-1").unwrap()
+}
+
+/// The beginning of every story.
+pub(crate) fn start() -> Timestamp {
+    Timestamp::parse("2026-11-21T20:00:00Z").unwrap()
+}
+
+pub(crate) fn after(millis: u64) -> Timestamp {
+    start().plus_millis(millis)
+}
+
+/// The context of a message with this id.
+pub(crate) fn said(id: &str, millis: u64) -> Context {
+    Context::of_message(after(millis), message(id))
+}
+
+/// The context of a fact with this id.
+pub(crate) fn happened(id: &str, millis: u64) -> Context {
+    Context::of_fact(after(millis), message(id))
+}
+
+pub(crate) fn policy() -> Policy {
+    Policy::contract_review()
+}
+
+/// An aggregate with all its records, each encoded and read again as if from the stream.
+pub(crate) struct Story<M: Machine> {
+    pub(crate) id: Token,
+    pub(crate) versioned: Versioned<M>,
+    pub(crate) records: Vec<Record<M::Event>>,
+    sequence: u64,
+}
+
+impl<M: Machine> Story<M> {
+    pub(crate) fn of(id: &str) -> Self {
+        Self { id: token(id), versioned: Versioned::default(), records: Vec::new(), sequence: 10 }
+    }
+
+    /// What happens with an input: the fact's name, `ignored: <why>` or `refused: <pointer>`.
+    pub(crate) fn hears(&mut self, context: &Context, input: &M::Input) -> String {
+        match M::decide(&self.versioned.state, context, input) {
+            Decision::Append(event) => {
+                self.store(context, event);
+                self.last().event.fact().to_owned()
+            }
+            Decision::Ignore(why) => format!("ignored: {}", why.as_str()),
+            Decision::Reject(fault) => format!("refused: {}", fault.pointer),
+        }
+    }
+
+    pub(crate) fn state(&self) -> &M::State {
+        &self.versioned.state
+    }
+
+    pub(crate) fn last(&self) -> &Record<M::Event> {
+        self.records.last().unwrap()
+    }
+
+    fn store(&mut self, context: &Context, event: M::Event) {
+        let before = M::deadlines(&self.versioned.state);
+        // Other aggregates store facts in between.
+        self.sequence += 3;
+        let mut record = self.versioned.record(&self.id, context, event);
+        record.sequence = self.sequence;
+        let stored = Record::<M::Event>::decode(&record.encode().unwrap(), record.sequence).unwrap();
+        assert_eq!(stored, record, "what is read is what was written");
+        self.versioned.apply(&stored);
+        keeps_its_word::<M>(&self.versioned, &stored, &before);
+        self.records.push(stored);
+    }
+}
+
+/// What every stored fact says of itself, and what its entry among the facts says of it, is so.
+fn keeps_its_word<M: Machine>(after: &Versioned<M>, record: &Record<M::Event>, before: &[Deadline]) {
+    let open = M::deadlines(&after.state);
+    assert_eq!(record.meta.deadlines, open, "deadlines of {:?}", record.event);
+    let moved = before != open;
+    assert_eq!(moved, !(record.meta.opened.is_empty() && record.meta.closed.is_empty()), "{:?}", record.meta);
+    let info = M::Event::FACTS.iter().find(|info| info.name == record.event.fact()).unwrap();
+    assert!(info.moves_deadlines || !moved, "{} moves deadlines", info.name);
+    let messages = effect::messages::<M>(record).unwrap();
+    assert!(info.has_effects || messages.is_empty(), "{} has effects", info.name);
+    for (place, sent) in messages.iter().enumerate() {
+        let bytes = serde_json::to_vec(sent).unwrap();
+        let subject = sent.subject();
+        let space = SubjectSpace::default();
+        assert_eq!(space.parse(&space.build(&subject)).unwrap(), subject);
+        let read = Envelope::decode(&bytes, &subject).unwrap();
+        assert_eq!(read.message_id, effect::effect_id(&record.meta.id, record.sequence, place));
+        assert_eq!(effect::source_of(read.message_id.as_str()), Some((record.meta.id.as_str(), record.sequence)));
+        assert_eq!(read.from_agent, concord_protocol::stream::owner(M::Event::AGGREGATE).agent_id());
+    }
+}
+
+/// A deadline that has passed.
+pub(crate) fn elapsed(aggregate: Aggregate, id: &Token, name: &str, due: Timestamp) -> DeadlineElapsed {
+    DeadlineElapsed { aggregate, id: id.clone(), name: token(name), due, fired_by: FiredBy::Scheduler, lateness_ms: 0 }
+}
+
+pub(crate) fn task() -> Task {
+    Task { kind: "contract_review".into(), title: "Lease".into(), input: json!({"pages": 3}) }
+}
+
+pub(crate) fn open_request(participants: &[&str], policy: Policy) -> OpenRequest {
+    OpenRequest {
+        opened_by: agent("olga"),
+        request_id: message("m-open"),
+        request: OpenCase {
+            case_id: Some(case_id()),
+            policy: Value::Null,
+            participants: participants.iter().map(|name| agent(name)).collect(),
+            task: task(),
+        },
+        policy,
+    }
+}
+
+pub(crate) fn open_case(participants: &[&str], policy: Policy) -> CaseInput {
+    CaseInput::Open(Box::new(open_request(participants, policy)))
+}
+
+/// A finding as the coordinator hands it on.
+pub(crate) fn received(from: &str, message_id: &str, confidence: f64, finding: Value) -> ReceivedFinding {
+    let mut fields = json!({ "summary": format!("{from} has read it") });
+    fields.as_object_mut().unwrap().extend(finding.as_object().unwrap().clone());
+    let finding: Finding = serde_json::from_value(fields).unwrap();
+    ReceivedFinding {
+        agent_id: agent(from),
+        message_id: message(message_id),
+        digest: digest(&serde_json::to_vec(&finding).unwrap()),
+        confidence,
+        finding,
+    }
+}
+
+pub(crate) fn finding(from: &str, message_id: &str, finding: Value) -> CaseInput {
+    CaseInput::Finding(Box::new(received(from, message_id, 0.8, finding)))
+}
+
+pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseInput {
+    CaseInput::Detected(Box::new(Detected { case_id: case_id(), policy: policy(), debated, deferred }))
+}
+
+pub(crate) fn position(of: &str, value: Value, confidence: f64) -> Position {
+    Position {
+        agent_id: agent(of),
+        position: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        value: Some(value),
+        confidence,
+        evidence: Vec::new(),
+        reasoning: None,
+    }
+}
+
+pub(crate) fn conflict(id: &str, kind: ConflictType, subject: &str, held: &[(&str, Value, f64)]) -> Conflict {
+    Conflict {
+        conflict_id: DebateId::new(id).unwrap(),
+        kind,
+        topic: format!("About {subject}"),
+        subject: subject.into(),
+        weight: 0.5,
+        positions: held.iter().map(|(of, value, confidence)| position(of, value.clone(), *confidence)).collect(),
+    }
+}
+
+/// How a debate about `conflict` ended, with what was chosen.
+pub(crate) fn outcome(conflict: &Conflict, status: Status, chosen: Option<Value>) -> ConflictOutcome {
+    ConflictOutcome {
+        conflict_id: conflict.conflict_id.clone(),
+        status,
+        resolution: chosen.map(|value| concord_protocol::payload::Resolution {
+            position: value.to_string(),
+            value: Some(value),
+            supporters: conflict.positions.iter().map(|position| position.agent_id.clone()).collect(),
+        }),
+        tally: None,
+        rounds: Vec::new(),
+        positions: conflict.positions.clone(),
+        resolved_at: start(),
+    }
+}
+
+pub(crate) fn open_debate(conflict: Conflict, policy: Policy) -> DebateInput {
+    DebateInput::Open(Box::new(OpenDebate { case_id: case_id(), conflict, policy }))
+}
+
+pub(crate) fn no_answer() -> Answer {
+    Answer {
+        revised_position: None,
+        value: None,
+        confidence: None,
+        agrees_with_peer: None,
+        agrees_with: None,
+        reasoning: String::new(),
+        evidence: Vec::new(),
+    }
+}
+
+/// An answer of the given kind: `agreement`, `disagreement` or `revision`.
+pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) -> GivenAnswer {
+    GivenAnswer {
+        agent_id: agent(from),
+        message_id: message(message_id),
+        digest: digest(&serde_json::to_vec(&answer).unwrap()),
+        question_sequence: None,
+        round: None,
+        is_agreement: kind == "agreement",
+        confidence: None,
+        answer,
+    }
+}
+
+pub(crate) fn answers(given: GivenAnswer) -> DebateInput {
+    DebateInput::Answer(Box::new(given))
+}
+
+/// The party keeps its position.
+pub(crate) fn keeps(from: &str, message_id: &str) -> DebateInput {
+    answers(given(from, message_id, "disagreement", no_answer()))
+}
+
+/// The party takes the position of a peer.
+pub(crate) fn joins(from: &str, message_id: &str, peer: &str) -> DebateInput {
+    answers(given(from, message_id, "agreement", Answer { agrees_with: Some(agent(peer)), ..no_answer() }))
+}
+
+/// The party moves to a value.
+pub(crate) fn moves_to(from: &str, message_id: &str, value: Value) -> DebateInput {
+    answers(given(from, message_id, "revision", Answer { value: Some(value), ..no_answer() }))
+}
+
+pub(crate) fn round_due(id: &Token, round: u32, due: Timestamp) -> DebateInput {
+    DebateInput::Elapsed(elapsed(Aggregate::Debate, id, round_name(round).as_str(), due))
+}
+
+pub(crate) fn case_due(name: &str, due: Timestamp) -> CaseInput {
+    CaseInput::Elapsed(elapsed(Aggregate::Case, &case_id().token(), name, due))
+}
