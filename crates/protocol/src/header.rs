@@ -22,6 +22,8 @@ headers! {
     SCHEDULE = "Nats-Schedule";
     /// Where the broker's scheduler publishes it.
     SCHEDULE_TARGET = "Nats-Schedule-Target";
+    /// How long the published message then stays in the stream.
+    SCHEDULE_TTL = "Nats-Schedule-TTL";
     /// W3C trace context, parent.
     TRACEPARENT = "traceparent";
     /// W3C trace context, vendor state.

@@ -1,0 +1,210 @@
+//! The examples of `proto-schemas/examples/` against two readers that share no code: the generated JSON Schemas, read
+//! by the `jsonschema` crate, and the types of the protocol. Both accept the same ones, and refuse the same ones at the
+//! same place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use concord_protocol::dead::DeadLetter;
+use concord_protocol::envelope::from_json;
+use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::payload::{
+    Answer, ErrorReport, Finding, Notification, OpenCase, OpenDebate, Question, Request, Response, TaskAssignment,
+};
+use concord_protocol::policy::Policy;
+use concord_protocol::subject::{Service, Subject, SubjectSpace};
+use concord_protocol::{Envelope, Fault, MessageType, Recipient, schema};
+use jsonschema::Validator;
+use jsonschema::error::{ValidationError, ValidationErrorKind};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// One example: the file's name, the document it is an example of, and its contents.
+struct Example {
+    name: String,
+    document: String,
+    contents: Value,
+}
+
+/// The examples of a folder. A name is that of the document, and may go on with a dot and what is special about it.
+fn examples(folder: &str) -> Vec<Example> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto-schemas/examples").join(folder);
+    let mut examples: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let tokens = if name.starts_with("event.") { 3 } else { 1 };
+            let document = name.split('.').take(tokens).collect::<Vec<_>>().join(".");
+            let contents = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            Example { name, document, contents }
+        })
+        .collect();
+    examples.sort_by(|a, b| a.name.cmp(&b.name));
+    examples
+}
+
+/// The validators of all documents, by the document's name.
+fn validators() -> BTreeMap<String, Validator> {
+    let documents = schema::documents().into_iter();
+    documents
+        .map(|(file, document)| {
+            let validator = jsonschema::options().should_validate_formats(true).build(&document).unwrap();
+            (file.strip_suffix(".schema.json").unwrap().to_owned(), validator)
+        })
+        .collect()
+}
+
+#[test]
+fn both_readers_accept_what_is_accepted_and_what_is_written_again_is_accepted_too() {
+    let validators = validators();
+    for Example { name, document, contents } in examples("accepted") {
+        let valid = |value: &Value, what: &str| {
+            let faults: Vec<_> =
+                validators[&document].iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+            assert!(faults.is_empty(), "{name}, {what}: {faults:#?}");
+        };
+        valid(&contents, "as it stands");
+        let again = read(&document, &contents).unwrap_or_else(|refusal| panic!("{name}: {refusal:?}"));
+        valid(&again, "written again");
+    }
+}
+
+#[test]
+fn both_readers_refuse_what_is_rejected_at_the_same_place() {
+    let validators = validators();
+    for Example { name, document, contents } in examples("rejected") {
+        let pointer = contents["pointer"].as_str().unwrap();
+        assert!(contents["why"].as_str().is_some_and(|why| !why.is_empty()), "{name}");
+        let errors: Vec<_> = validators[&document].iter_errors(&contents["message"]).collect();
+        let places: BTreeSet<String> = errors.iter().flat_map(places).collect();
+        assert!(places.contains(pointer), "{name}: by its schema at {places:?}, expected at {pointer:?}");
+        match read(&document, &contents["message"]) {
+            Ok(_) => panic!("{name}: the types accept it"),
+            Err(Some(found)) => assert_eq!(found, pointer, "{name}: by its types"),
+            Err(None) => assert!(document.starts_with("event."), "{name}: the types name no place"),
+        }
+    }
+}
+
+#[test]
+fn every_message_type_has_an_example_of_each_kind_and_every_aggregate_an_accepted_one() {
+    let of = |folder| examples(folder).into_iter().map(|example| example.document).collect::<BTreeSet<_>>();
+    let (accepted, rejected) = (of("accepted"), of("rejected"));
+    for name in MessageType::KNOWN {
+        assert!(accepted.contains(*name), "no accepted example of {name}");
+        assert!(rejected.contains(*name), "no rejected example of {name}");
+    }
+    for (aggregate, _) in concord_protocol::event::all_facts() {
+        let prefix = format!("event.{aggregate}.");
+        assert!(
+            accepted.iter().any(|name| name.starts_with(&prefix)),
+            "no accepted example of a fact of a {aggregate}"
+        );
+    }
+}
+
+/// Where an error of a schema is: a missing or surplus property may be named itself or by the object it concerns.
+fn places(error: &ValidationError<'_>) -> Vec<String> {
+    let place = error.instance_path().to_string();
+    let names: Vec<String> = match error.kind() {
+        ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned).into_iter().collect(),
+        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected.clone(),
+        _ => Vec::new(),
+    };
+    let inner = names.into_iter().map(|name| format!("{place}/{name}"));
+    inner.chain([place.clone()]).collect()
+}
+
+// === The other reader: the protocol's types ===
+
+/// Reads an example as a service would; gives it back as it would be written, or the place of the fault where one is
+/// named. A stored fact that cannot be read has no sender to tell, so no place is named.
+fn read(document: &str, contents: &Value) -> Result<Value, Option<String>> {
+    let bytes = contents.to_string().into_bytes();
+    let at = |fault: Fault| Some(fault.pointer);
+    match document {
+        "open_case" => from_json::<OpenCase>(&bytes, "").map(written).map_err(at),
+        "dead-letter" => from_json::<DeadLetter>(&bytes, "").map(written).map_err(at),
+        fact if fact.starts_with("event.case.") => record::<CaseEvent>(&bytes),
+        fact if fact.starts_with("event.detection.") => record::<DetectionEvent>(&bytes),
+        fact if fact.starts_with("event.debate.") => record::<DebateEvent>(&bytes),
+        fact if fact.starts_with("event.deadline.") => record::<DeadlineEvent>(&bytes),
+        message => envelope(message, contents, &bytes).map_err(at),
+    }
+}
+
+fn written(value: impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap()
+}
+
+fn record<E: Facts>(bytes: &[u8]) -> Result<Value, Option<String>> {
+    let record = Record::<E>::decode(bytes, 1).map_err(|_| None)?;
+    Ok(serde_json::from_slice(&record.encode().unwrap()).unwrap())
+}
+
+fn envelope(document: &str, contents: &Value, bytes: &[u8]) -> Result<Value, Fault> {
+    let envelope = Envelope::decode(bytes, &subject(document, contents))?;
+    let payload = payload(&envelope)?;
+    let mut again = written(&envelope);
+    again["payload"] = payload;
+    Ok(again)
+}
+
+/// The subject an honest sender would use: that of the envelope, with any name that is not a token replaced.
+fn subject(document: &str, contents: &Value) -> Subject {
+    let token = |name: &str, otherwise: &str| contents[name].as_str().unwrap_or(otherwise).to_owned();
+    let kind = if document == "envelope" { token("message_type", "unknown") } else { document.to_owned() };
+    let (case, from, to) = (token("case_id", "_"), token("from_agent", "somebody"), token("to_agent", "somebody"));
+    let case = if case == "_" || case.parse::<concord_protocol::CaseId>().is_ok() { case } else { "_".into() };
+    let from = if from.parse::<concord_protocol::AgentId>().is_ok() { from } else { "somebody".into() };
+    let to = if Recipient::new(&to).is_ok() { to } else { "somebody".into() };
+    SubjectSpace::default().parse(&format!("concord.v1.msg.{case}.{from}.{to}.{kind}")).unwrap()
+}
+
+/// Reads the payload as its type and checks it, as the service that acts on the type does.
+fn payload(envelope: &Envelope) -> Result<Value, Fault> {
+    fn typed<T: DeserializeOwned + Serialize>(envelope: &Envelope) -> Result<Value, Fault> {
+        envelope.payload::<T>().map(written)
+    }
+    match &envelope.message_type {
+        MessageType::Finding => {
+            let finding: Finding = envelope.payload()?;
+            finding.check()?;
+            Ok(written(finding))
+        }
+        MessageType::Agreement | MessageType::Disagreement | MessageType::Revision => {
+            let answer: Answer = envelope.payload()?;
+            answer.check()?;
+            Ok(written(answer))
+        }
+        MessageType::Request => request(envelope),
+        MessageType::Question => typed::<Question>(envelope),
+        MessageType::Response => typed::<Response>(envelope),
+        MessageType::Notification => typed::<Notification>(envelope),
+        MessageType::Error => typed::<ErrorReport>(envelope),
+        MessageType::TaskAssignment => typed::<TaskAssignment>(envelope),
+        _ => typed::<Map<String, Value>>(envelope),
+    }
+}
+
+fn request(envelope: &Envelope) -> Result<Value, Fault> {
+    const PARAMETERS: &str = "/payload/parameters";
+    let request: Request = envelope.payload()?;
+    let parameters = request.parameters.to_string().into_bytes();
+    let to = |service: Service| envelope.to_agent == Recipient::Agent(service.agent_id());
+    let read = match request.action.as_str() {
+        "open_case" if to(Service::Coordinator) => {
+            let open: OpenCase = from_json(&parameters, PARAMETERS)?;
+            Policy::resolve(&open.policy, &format!("{PARAMETERS}/policy"))?;
+            written(open)
+        }
+        "open_debate" if to(Service::DebateFacilitator) => written(from_json::<OpenDebate>(&parameters, PARAMETERS)?),
+        _ => request.parameters.clone(),
+    };
+    let mut again = written(&request);
+    again["parameters"] = json!(read);
+    Ok(again)
+}
