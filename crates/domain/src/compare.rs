@@ -32,7 +32,8 @@ pub fn normalise(text: &str) -> String {
     joined.trim_matches(|c: char| matches!(c, '"' | '\'' | '\u{201c}' | '\u{201d}' | '.' | ',' | ';' | ' ')).to_owned()
 }
 
-/// The base unit's dimension and the factor to it. Months and years are counted as 30 and 365 days.
+/// The base unit's dimension and the factor to it. Months and years are counted as 30 and 360 days
+/// (the 30/360 convention), so that a year is twelve months.
 fn unit(name: &str) -> (String, f64) {
     let name = normalise(name);
     let (dimension, factor) = match name.trim_end_matches('s') {
@@ -47,8 +48,8 @@ fn unit(name: &str) -> (String, f64) {
         "day" | "calendar day" | "d" => ("time", 1.0),
         "week" => ("time", 7.0),
         "month" => ("time", 30.0),
-        "quarter" => ("time", 91.0),
-        "year" | "yr" | "annum" => ("time", 365.0),
+        "quarter" => ("time", 90.0),
+        "year" | "yr" | "annum" => ("time", 360.0),
         "usd" | "$" | "us$" | "dollar" | "us dollar" => ("usd", 1.0),
         "eur" | "€" | "euro" => ("eur", 1.0),
         "gbp" | "£" | "pound" => ("gbp", 1.0),

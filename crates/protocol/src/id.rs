@@ -181,6 +181,12 @@ impl MessageId {
         Self(format!("{}-{sequence}-refused", Token::fixed(lane)))
     }
 
+    /// The id of the passing of a deadline: the same whoever notices it.
+    pub fn of_deadline(aggregate_id: &Token, name: &Token, due: crate::Timestamp) -> Self {
+        let text = format!("{aggregate_id}/{name}/{due}");
+        Self(format!("due-{}", Token::derived(&text)))
+    }
+
     /// The id of a request through the API to open this case: the same for the same case.
     pub fn of_api_request(case: &CaseId) -> Self {
         Self(format!("api-{case}"))

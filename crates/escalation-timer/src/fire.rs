@@ -1,0 +1,60 @@
+//! Noticing, once, that a deadline has passed.
+
+use std::sync::Arc;
+
+use concord_domain::deadline::{DeadlineMachine, Fire};
+use concord_protocol::MessageId;
+use concord_protocol::event::{Deadline, FiredBy, RecordMeta};
+use concord_protocol::subject::Aggregate;
+use concord_protocol::{Timestamp, Token};
+use concord_runtime::consume::{Done, Problem};
+use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::service::Shell;
+use concord_runtime::{Aggregates, Read, broker, clock, feed};
+
+/// Where deadlines become facts.
+pub(crate) struct Firing {
+    pub(crate) shell: Shell,
+    pub(crate) ledger: NatsLedger,
+    pub(crate) deadlines: Arc<Aggregates<DeadlineMachine, NatsLedger>>,
+}
+
+/// How a deadline stands in the last fact of its aggregate.
+pub(crate) enum Standing {
+    /// It is open and due at this time.
+    Open(Timestamp),
+    /// It is not open.
+    Closed,
+}
+
+impl Firing {
+    /// How a deadline stands, on the word of the stream's leader.
+    pub(crate) async fn standing(&self, aggregate: Aggregate, id: &Token, name: &Token) -> Result<Standing, Problem> {
+        let Some(last) = self.ledger.last(aggregate, id, Read::Leader).await? else { return Ok(Standing::Closed) };
+        let meta = RecordMeta::decode(&last.payload)?;
+        let open = meta.deadlines.into_iter().find(|deadline| deadline.name == *name);
+        Ok(open.map_or(Standing::Closed, |deadline| Standing::Open(deadline.due)))
+    }
+
+    /// Stores that an open deadline has passed. The caller has seen that it is due.
+    pub(crate) async fn fire(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        deadline: Deadline,
+        fired_by: FiredBy,
+    ) -> Result<Done, Problem> {
+        let now = clock::now();
+        let lateness_ms = now.millis_since(deadline.due);
+        // The cause is the deadline itself, so whoever notices it, and however often, makes the same fact.
+        let cause = MessageId::of_deadline(id, &deadline.name, deadline.due);
+        let fire = Fire { aggregate, id: id.clone(), deadline, fired_by };
+        let context = Shell::message_context(cause);
+        let trace = self.ledger.last(aggregate, id, Read::Any).await?.and_then(|m| broker::trace_of(Some(&m.headers)));
+        let done = feed::step(&self.shell, &self.deadlines, fire.deadline_id(), context, &fire, trace).await?;
+        self.deadlines.forget(&fire.deadline_id());
+        #[allow(clippy::cast_precision_loss)] // Seconds for a histogram.
+        self.shell.metrics.lateness_seconds.observe(lateness_ms as f64 / 1_000.0);
+        Ok(done)
+    }
+}

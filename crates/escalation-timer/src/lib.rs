@@ -1,0 +1,66 @@
+//! The escalation timer: owns time. Every deadline in the system is armed, moved, cancelled and fired here and nowhere
+//! else, through the broker's scheduler.
+//!
+//! A fact says which deadlines its aggregate has open after it, and which of them it opened or closed. That account is
+//! the record; a scheduled message is a means. So a schedule that is delivered although its deadline has closed or
+//! moved is seen through ([`due`]), and a deadline whose schedule was lost is found by the watchdog ([`watchdog`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use concord_domain::deadline::DeadlineMachine;
+use concord_protocol::stream::ConsumerKind;
+use concord_protocol::subject::Service;
+use concord_runtime::Aggregates;
+use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::service::{Run, Shell};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod arm;
+mod due;
+mod fire;
+mod schedule;
+mod watchdog;
+
+/// Settings of the escalation timer alone.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TimerSettings {
+    /// How often the watchdog looks for deadlines that nobody fired, in milliseconds.
+    pub watchdog_interval_ms: u64,
+    /// How long after a deadline was due the watchdog fires it, in milliseconds.
+    pub watchdog_grace_ms: u64,
+}
+
+impl Default for TimerSettings {
+    fn default() -> Self {
+        Self { watchdog_interval_ms: 5_000, watchdog_grace_ms: 5_000 }
+    }
+}
+
+/// The service.
+pub struct EscalationTimer;
+
+impl Run for EscalationTimer {
+    const SERVICE: Service = Service::EscalationTimer;
+    const ABOUT: &'static str = "Owns time: arms, cancels and fires every deadline";
+    type Own = TimerSettings;
+
+    async fn start(shell: Shell, own: TimerSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let deadlines = Arc::new(Aggregates::<DeadlineMachine, _>::new(ledger.clone(), shell.work.cached_max));
+        let firing = Arc::new(fire::Firing { shell: shell.clone(), ledger, deadlines });
+        let schedule = schedule::Schedule::new(&shell).await?;
+        shell.consume(ConsumerKind::Deadlines, arm::Arm { schedule: schedule.clone() });
+        shell.consume(ConsumerKind::Due, due::Due { firing: Arc::clone(&firing), schedule: schedule.clone() });
+        shell.answer("armed", schedule.verb());
+        let watchdog = watchdog::Watchdog::new(
+            firing,
+            Duration::from_millis(own.watchdog_interval_ms.max(100)),
+            own.watchdog_grace_ms,
+        );
+        shell.spawn(watchdog.run());
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! The broker's scheduler: arming, cancelling and listing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::stream::Stream;
+use bytes::Bytes;
+use concord_protocol::event::Deadline;
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::{Aggregate, Subject};
+use concord_protocol::{Fault, Timestamp, Token, header};
+use concord_runtime::api::{Answer, Verb, answer};
+use concord_runtime::consume::Problem;
+use concord_runtime::service::Shell;
+use futures::TryStreamExt;
+use serde::{Deserialize, Serialize};
+
+/// How long a delivered deadline stays in the stream; what nobody took by then is the watchdog's.
+const DUE_TTL: &str = "24h";
+
+/// A deadline as the broker holds and delivers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Armed {
+    pub(crate) aggregate: Aggregate,
+    pub(crate) id: Token,
+    pub(crate) name: Token,
+    pub(crate) due: Timestamp,
+}
+
+/// The broker's scheduler.
+#[derive(Clone)]
+pub(crate) struct Schedule {
+    shell: Shell,
+    timers: Arc<Stream<()>>,
+}
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+impl Schedule {
+    pub(crate) async fn new(shell: &Shell) -> Result<Self, AnyError> {
+        let timers = Arc::new(shell.broker.stream(StreamKind::Timers).await?);
+        Ok(Self { shell: shell.clone(), timers })
+    }
+
+    pub(crate) fn shell(&self) -> &Shell {
+        &self.shell
+    }
+
+    /// Has the broker deliver the deadline when it is due, in place of an earlier one of the same name.
+    pub(crate) async fn arm(&self, aggregate: Aggregate, id: &Token, deadline: &Deadline) -> Result<(), Problem> {
+        let Deadline { name, due } = deadline.clone();
+        let subjects = self.shell.broker.subjects();
+        let target = subjects.build(&Subject::TimerDue { aggregate, id: id.clone(), name: name.clone() });
+        let subject = subjects.build(&Subject::TimerArmed { aggregate, id: id.clone(), name: name.clone() });
+        let mut headers = HeaderMap::new();
+        // No message id: a deadline that is cancelled and armed again must not be taken for a duplicate.
+        headers.insert(header::SCHEDULE, format!("@at {due}"));
+        headers.insert(header::SCHEDULE_TARGET, target);
+        headers.insert(header::SCHEDULE_TTL, DUE_TTL);
+        let body = serde_json::to_vec(&Armed { aggregate, id: id.clone(), name, due })?;
+        let sent = self.shell.broker.jetstream.publish_with_headers(subject, headers, body.into()).await?;
+        sent.await?;
+        Ok(())
+    }
+
+    /// Has the broker hold the deadline no longer. One that is being delivered at this moment is seen through later.
+    pub(crate) async fn cancel(&self, aggregate: Aggregate, id: &Token, name: &Token) -> Result<(), Problem> {
+        let subjects = self.shell.broker.subjects();
+        let subject = subjects.build(&Subject::TimerArmed { aggregate, id: id.clone(), name: name.clone() });
+        self.timers.purge().filter(subject).await?;
+        Ok(())
+    }
+
+    /// Answers `armed`: the deadlines that the broker holds, up to a thousand, earliest first.
+    pub(crate) fn verb(&self) -> Verb {
+        let schedule = self.clone();
+        Arc::new(move |_: Bytes| {
+            let schedule = schedule.clone();
+            let listed: Answer = Box::pin(async move {
+                let armed = tokio::time::timeout(Duration::from_secs(5), schedule.list()).await;
+                let armed = armed.map_err(|error| failed(&error))?.map_err(|error| failed(&*error))?;
+                answer(&armed)
+            });
+            listed
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<Armed>, AnyError> {
+        const LISTED_MAX: usize = 1_000;
+        let filter = self.shell.broker.subjects().armed();
+        let subjects: Vec<(String, usize)> = self.timers.info_with_subjects(filter).await?.try_collect().await?;
+        let mut armed: Vec<Armed> = Vec::new();
+        for (subject, _) in subjects.into_iter().take(LISTED_MAX) {
+            // One that fires meanwhile is gone, which is no fault.
+            if let Ok(message) = self.timers.direct_get_last_for_subject(subject).await {
+                armed.push(serde_json::from_slice(&message.payload)?);
+            }
+        }
+        armed.sort_by(|a, b| a.due.cmp(&b.due).then_with(|| a.id.cmp(&b.id)));
+        Ok(armed)
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> Fault {
+    Fault::new(
+        concord_protocol::ErrorCode::InternalError,
+        "",
+        format!("The armed deadlines could not be listed: {error}."),
+        "Ask again; `concord doctor` says whether the broker is well.",
+    )
+}
