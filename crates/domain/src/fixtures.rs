@@ -30,9 +30,6 @@ pub(crate) fn case_id() -> CaseId {
     CaseId::new("c-1").unwrap()
 }
 
-pub(crate) fn debate_id() -> DebateId {
-    DebateId::new("d-1").unwrap()
-}
 
 /// The beginning of every story.
 pub(crate) fn start() -> Timestamp {

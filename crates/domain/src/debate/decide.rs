@@ -130,7 +130,7 @@ fn received(state: &DebateState, given: &GivenAnswer, held: &Position) -> Receiv
         digest: given.digest.clone(),
         round: state.round,
         agrees,
-        position: position::after(&state.positions, held, given, agrees),
+        position: position::after(&state.round_positions, held, given, agrees),
         answer: given.answer.clone(),
     }
 }

@@ -6,6 +6,9 @@ use super::GivenAnswer;
 use crate::compare::normalise;
 
 /// The position that the answer states; else that of the peer agreed with; else the one held before.
+///
+/// `positions` are those at the beginning of the round, which every party was shown: what a peer has moved to since
+/// then is not what the party agrees with, and the order of arrival decides nothing.
 pub(super) fn after(positions: &[Position], held: &Position, given: &GivenAnswer, agrees: bool) -> Position {
     let answer = &given.answer;
     let confidence = answer.confidence.or(given.confidence).unwrap_or(held.confidence);
