@@ -100,3 +100,6 @@ pub fn timer_actions(meta: &concord_protocol::event::RecordMeta) -> Vec<TimerAct
     let arm = opened.cloned().map(TimerAction::Arm);
     arm.chain(meta.closed.iter().cloned().map(TimerAction::Cancel)).collect()
 }
+
+#[cfg(test)]
+mod tests;

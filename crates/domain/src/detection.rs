@@ -75,3 +75,6 @@ impl Machine for DetectionMachine {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

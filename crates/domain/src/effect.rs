@@ -269,3 +269,6 @@ impl Round<'_> {
 pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
     concord_protocol::envelope::from_json(request.parameters.to_string().as_bytes(), "/payload/parameters")
 }
+
+#[cfg(test)]
+mod tests;

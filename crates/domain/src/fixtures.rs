@@ -30,7 +30,6 @@ pub(crate) fn case_id() -> CaseId {
     CaseId::new("c-1").unwrap()
 }
 
-
 /// The beginning of every story.
 pub(crate) fn start() -> Timestamp {
     Timestamp::parse("2026-11-21T20:00:00Z").unwrap()

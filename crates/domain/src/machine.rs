@@ -145,3 +145,6 @@ impl<M: Machine> Versioned<M> {
         record
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,3 +79,6 @@ pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<Str
     }
     differences
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ pub(super) fn find(policy: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found>
     let low = scored.iter().map(|(_, score)| *score).min_by(f64::total_cmp);
     let high = scored.iter().map(|(_, score)| *score).max_by(f64::total_cmp);
     let (Some(low), Some(high)) = (low, high) else { return Vec::new() };
-    // Rounded, because 90.3 - 70.3 is a little more than 20 in binary.
+    // Rounded, because 32.2 - 12.2 is a little more than 20 in binary.
     let spread = ((high - low) * 1e9).round() / 1e9;
     if spread <= policy.risk_spread_max {
         return Vec::new();

@@ -35,8 +35,8 @@ fn scores_conflict_when_they_are_more_than_twenty_apart() {
         (0.0, 20.0, 0),
         (0.0, 20.1, 1),
         // Twenty apart, and a little more than twenty in binary.
-        (70.3, 90.3, 0),
-        (14.1, 34.1, 0),
+        (12.2, 32.2, 0),
+        (14.2, 34.2, 0),
         (35.0, 80.0, 1),
     ] {
         let found = between(json!({"risk_score": high}), json!({"risk_score": low}));
