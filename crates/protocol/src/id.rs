@@ -181,6 +181,13 @@ impl MessageId {
         Self(format!("{}-{sequence}-refused", Token::fixed(lane)))
     }
 
+    /// The id of an agent's answer to a message: the same whichever process gives it.
+    pub fn of_answer(asked: &Self, agent: &AgentId) -> Self {
+        let readable = format!("{asked}-{agent}");
+        // Two long ids do not fit side by side.
+        if readable.len() <= MESSAGE_ID_BYTES_MAX { Self(readable) } else { Self(Token::derived(&readable).0) }
+    }
+
     /// The id of the passing of a deadline: the same whoever notices it.
     pub fn of_deadline(aggregate_id: &Token, name: &Token, due: crate::Timestamp) -> Self {
         let text = format!("{aggregate_id}/{name}/{due}");

@@ -164,12 +164,33 @@ async fn handle_one<H: Handler>(shell: &Shell, handler: &H, consumer: String, me
         }
     };
     let started = Instant::now();
-    let (answer, verdict) = handle(shell, handler, &delivery).await;
+    let (answer, verdict) = {
+        let handling = std::pin::pin!(handle(shell, handler, &delivery));
+        keep_alive(handling, &acker, Duration::from_millis(shell.work.ack_wait_ms) / 2).await
+    };
     if let Err(error) = acker.ack_with(answer).await {
         tracing::warn!(%error, "An acknowledgement could not be sent; the message will be delivered again.");
     }
     shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
     shell.metrics.deliveries.get_or_create(&DeliveryLabels { consumer: delivery.consumer, verdict }).inc();
+}
+
+/// Tells the broker that a delivery is still being worked on, so that a slow one is not given to another process.
+async fn keep_alive<T>(
+    mut work: std::pin::Pin<&mut impl Future<Output = T>>,
+    acker: &jetstream::message::Acker,
+    every: Duration,
+) -> T {
+    loop {
+        match tokio::time::timeout(every, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => {
+                if let Err(error) = acker.ack_with(AckKind::Progress).await {
+                    tracing::warn!(%error, "The broker was not told that work goes on; it may deliver again.");
+                }
+            }
+        }
+    }
 }
 
 async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> (AckKind, &'static str) {

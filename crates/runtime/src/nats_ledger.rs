@@ -46,6 +46,11 @@ impl NatsLedger {
         }
     }
 
+    /// The last fact on one subject, as stored.
+    pub async fn last_on(&self, subject: &str) -> Result<Option<StreamMessage>, Error> {
+        found(self.events.direct_get_last_for_subject(subject).await)
+    }
+
     async fn at(&self, sequence: u64, read: Read) -> Result<StreamMessage, Error> {
         let message = match read {
             Read::Any => found(self.events.direct_get(sequence).await)?,

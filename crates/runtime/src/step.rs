@@ -9,15 +9,17 @@
 //! What a fact makes others do is not published here but from the stored fact (see [`crate::effects`]).
 //!
 //! Two hazards are met here. An append whose answer was lost may have been stored: the fact's id follows from aggregate
-//! and cause, so a reload that finds it counts the race as won. A read may be stale: a fact to append is protected by
-//! the lock, and a decision *not* to append is made only on state read from the stream's leader.
+//! and cause, so a reload that finds it, saying the same, counts the race as won. Senders choose the ids of their
+//! messages, so a fact of the same id that says something else is another's: the step decides again, and the machine
+//! sees a repetition or a reused id. A read may be stale: a fact to append is protected by the lock, and a decision
+//! *not* to append is made only on state read from the stream's leader.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use concord_domain::{Context, Decision, Ignored, Machine, Versioned};
 use concord_protocol::event::{Facts, Record};
-use concord_protocol::{Fault, MessageId, Token};
+use concord_protocol::{Fault, Token};
 use lru::LruCache;
 
 use crate::ledger::{self, Appended, Ledger, Read};
@@ -124,7 +126,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
                 known.apply(&record);
                 return Ok(Outcome::Appended { fact: record.event.fact(), sequence });
             }
-            let own = Some(&record.meta.event_id);
+            let own = Some(&record);
             if let Refreshed::FoundOwn(stored) = self.refresh(&mut known, id, Read::Leader, own).await? {
                 return Ok(stored);
             }
@@ -137,7 +139,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         known: &mut Versioned<M>,
         id: &Token,
         read: Read,
-        own: Option<&MessageId>,
+        own: Option<&Record<M::Event>>,
     ) -> Result<Refreshed, Error> {
         let loaded = self.ledger.load::<M::Event>(id, &known.sequences, read).await;
         let records: Vec<Record<M::Event>> = loaded.map_err(|source| failed::<M>(id, source))?;
@@ -147,7 +149,10 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         for record in &records {
             known.apply(record);
         }
-        let mine = own.and_then(|own| records.iter().find(|record| record.meta.event_id == *own));
+        let same = |own: &Record<M::Event>, stored: &Record<M::Event>| {
+            own.meta.event_id == stored.meta.event_id && own.event == stored.event
+        };
+        let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
         Ok(mine.map_or(Refreshed::Changed, |record| {
             Refreshed::FoundOwn(Outcome::Appended { fact: record.event.fact(), sequence: record.sequence })
         }))

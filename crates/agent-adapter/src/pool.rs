@@ -1,0 +1,85 @@
+//! The copies of one program: as many at once as the settings allow, started when needed, and started again after a
+//! growing pause when they end or hang.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::HostedAgent;
+use crate::program::{Error, Program};
+
+/// Pause before the first new start, doubled with each failure in a row.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The copies of one program.
+pub(crate) struct Pool {
+    agent: HostedAgent,
+    permits: Semaphore,
+    idle: Mutex<Vec<Program>>,
+    failures_in_a_row: AtomicU32,
+    /// How often a copy was started.
+    pub(crate) starts: AtomicU64,
+}
+
+impl Pool {
+    pub(crate) fn new(agent: HostedAgent) -> Self {
+        Self {
+            permits: Semaphore::new(agent.instances),
+            agent,
+            idle: Mutex::default(),
+            failures_in_a_row: AtomicU32::new(0),
+            starts: AtomicU64::new(0),
+        }
+    }
+
+    /// Copies that wait for work.
+    pub(crate) fn idle_count(&self) -> usize {
+        self.idle().len()
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Program>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has one copy answer one line.
+    pub(crate) async fn ask(&self, line: &[u8]) -> Result<Vec<u8>, Error> {
+        // The pool owns its semaphore and never closes it.
+        let Ok(_permit) = self.permits.acquire().await else { return Err(Error::Ended) };
+        let result = self.ask_one(line).await;
+        match &result {
+            Ok(_) => self.failures_in_a_row.store(0, Ordering::Relaxed),
+            Err(_) => {
+                self.failures_in_a_row.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        result
+    }
+
+    async fn ask_one(&self, line: &[u8]) -> Result<Vec<u8>, Error> {
+        let idle = self.idle().pop();
+        let mut program = match idle {
+            Some(program) => program,
+            None => {
+                self.pause().await;
+                self.starts.fetch_add(1, Ordering::Relaxed);
+                Program::start(&self.agent)?
+            }
+        };
+        // A copy that failed is dropped, which ends it: its next line could be the answer to an earlier one.
+        let answer = program.ask(line, Duration::from_millis(self.agent.timeout_ms)).await?;
+        self.idle().push(program);
+        Ok(answer)
+    }
+
+    async fn pause(&self) {
+        let failures = self.failures_in_a_row.load(Ordering::Relaxed);
+        if failures > 0 {
+            let pause = PAUSE_FIRST * 2_u32.saturating_pow(failures.min(10) - 1);
+            tokio::time::sleep(pause.min(PAUSE_MAX)).await;
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! One running copy of a program: a line in, a line out.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::HostedAgent;
+
+/// Longest line that a program may answer.
+const LINE_BYTES_MAX: u64 = 1_048_576;
+
+/// Why a program gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// It could not be started.
+    #[error("the program {program:?} cannot be started")]
+    Start {
+        /// Its name.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It ended, or closed its standard output.
+    #[error("the program ended before it had answered")]
+    Ended,
+    /// It could not be written to or read from.
+    #[error("the program cannot be spoken to")]
+    Pipe(#[from] std::io::Error),
+    /// It took too long.
+    #[error("the program did not answer within {} ms", .0.as_millis())]
+    Timeout(Duration),
+    /// Its answer has no end.
+    #[error("the program's answer is longer than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+/// One running copy. Ended when dropped.
+pub(crate) struct Program {
+    _child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Program {
+    pub(crate) fn start(agent: &HostedAgent) -> Result<Self, Error> {
+        let name = agent.command.first().cloned().unwrap_or_default();
+        let failed = |source| Error::Start { program: name.clone(), source };
+        let mut command = Command::new(&name);
+        command
+            .args(agent.command.iter().skip(1))
+            .envs(&agent.environment)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(directory) = &agent.directory {
+            command.current_dir(directory);
+        }
+        let mut child = command.spawn().map_err(failed)?;
+        let missing = || failed(std::io::Error::other("it has no standard input and output"));
+        let input = child.stdin.take().ok_or_else(missing)?;
+        let output = child.stdout.take().ok_or_else(missing)?;
+        if let Some(errors) = child.stderr.take() {
+            let agent = agent.agent_id.clone();
+            tokio::spawn(async move {
+                let mut lines = BufReader::new(errors).lines();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    tracing::info!(%agent, "The program says: {}", line.chars().take(500).collect::<String>());
+                }
+            });
+        }
+        Ok(Self { _child: child, input, output: BufReader::new(output) })
+    }
+
+    /// Gives the program one line and waits for its answer.
+    pub(crate) async fn ask(&mut self, line: &[u8], within: Duration) -> Result<Vec<u8>, Error> {
+        tokio::time::timeout(within, self.exchange(line)).await.map_err(|_| Error::Timeout(within))?
+    }
+
+    async fn exchange(&mut self, line: &[u8]) -> Result<Vec<u8>, Error> {
+        self.input.write_all(line).await?;
+        self.input.write_all(b"\n").await?;
+        self.input.flush().await?;
+        let mut answer = Vec::new();
+        (&mut self.output).take(LINE_BYTES_MAX).read_until(b'\n', &mut answer).await?;
+        match answer.pop() {
+            Some(b'\n') => Ok(answer),
+            Some(_) if answer.len() as u64 + 1 >= LINE_BYTES_MAX => Err(Error::TooLong),
+            _ => Err(Error::Ended),
+        }
+    }
+}
