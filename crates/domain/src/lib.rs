@@ -20,6 +20,8 @@ pub mod effect;
 #[cfg(test)]
 mod fixtures;
 pub mod machine;
+#[cfg(test)]
+mod properties;
 pub mod replay;
 pub mod vote;
 
