@@ -1,1 +1,370 @@
+use concord_protocol::event::Deadline;
+use concord_protocol::payload::Status;
+use serde_json::json;
 
+use super::*;
+use crate::fixtures::{after, message, token};
+
+mod hall;
+
+use hall::{Hall, Until};
+
+const CASE_DUE: u64 = 900_000;
+
+/// What the first violation of an invariant says.
+fn first(hall: &Hall, invariant: Invariant) -> String {
+    let report = hall.report(&Ending::quiescent(after(20_000)));
+    let first = report.of(invariant).and_then(|checked| checked.first.clone()).expect("violated");
+    format!("{}: {}", first.place, first.what)
+}
+
+#[test]
+fn a_case_that_went_well_violates_nothing() {
+    let report = Hall::told(Until::End).report(&Ending::quiescent(after(2 * CASE_DUE)));
+    assert_eq!(report.violations().count(), 0, "{report:#?}");
+    assert!(report.holds());
+    let examined: Vec<(u8, u64)> = report.invariants.iter().map(|checked| (checked.number, checked.examined)).collect();
+    // 3: a case and a debate. 2: three findings and that of a stranger. 5: one deadline fired.
+    assert_eq!(examined, [(1, 2), (2, 4), (3, 2), (4, 22), (5, 1), (7, 13), (8, 10)]);
+    assert_eq!((report.events, report.dead), (13, 2));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["invariants"][0]["name"], "nothing_stuck");
+    assert!(report.invariants.iter().all(|checked| checked.complete));
+}
+
+#[test]
+fn a_case_under_way_violates_nothing_before_its_deadlines() {
+    for until in [Until::FindingsClosed, Until::RoundDue, Until::Decided] {
+        assert_eq!(Hall::told(until).violated(after(10_000)), [0; 0], "{until:?}");
+    }
+}
+
+#[test]
+fn what_is_stuck_is_found() {
+    let hall = Hall::told(Until::FindingsClosed);
+    assert_eq!(hall.violated(after(CASE_DUE)), [0; 0]);
+    assert_eq!(hall.violated(after(CASE_DUE + 1)), [1, 5], "the deadline did not fire, and nobody decided");
+    let graceful = Ending { grace_ms: 1, ..Ending::quiescent(after(CASE_DUE + 1)) };
+    assert!(hall.report(&graceful).holds());
+    let hall = Hall::told(Until::RoundDue);
+    assert_eq!(hall.violated(after(10_001)), [1, 5]);
+    let stuck = first(&hall, Invariant::NothingStuck);
+    assert!(stuck.starts_with("debate/d-") && stuck.contains("2026-11-21T20:00:10.000Z"), "{stuck}");
+}
+
+#[test]
+fn what_waits_for_nothing_is_found_even_under_load() {
+    let mut hall = Hall::told(Until::RoundDue);
+    let place = hall.place_of::<DebateEvent>("opened");
+    hall.events.remove(place);
+    let report = hall.report(&Ending::under_load(after(0)));
+    let stuck = report.of(Invariant::NothingStuck).unwrap();
+    assert!(stuck.first.as_ref().unwrap().what.contains("waits for nothing"), "{stuck:?}");
+    assert!(!stuck.complete);
+}
+
+#[test]
+fn a_deadline_that_fired_and_was_not_acted_on_is_found() {
+    let mut hall = Hall::told(Until::Decided);
+    let fired = hall.place_of::<DeadlineEvent>("elapsed");
+    hall.events.truncate(fired + 1);
+    let found = first(&hall, Invariant::Deadlines);
+    assert!(found.contains("/round-1: It elapsed") && found.contains("still open"), "{found}");
+}
+
+/// A change of what is stored, and the invariants that no longer hold then.
+type Planted = (&'static str, fn(&mut Hall), &'static [u8]);
+
+const PLANTED: [Planted; 27] = [
+    ("a finding was lost", |hall| drop(hall.say("ann", Service::Coordinator, "finding", "m-lost", json!({}))), &[2, 8]),
+    ("a finding's fact was lost", |hall| drop(hall.events.remove(1)), &[2, 7, 8]),
+    (
+        "the decision does not name a finding",
+        |hall| {
+            hall.tamper("decided", |record| {
+                let CaseEvent::Decided(decided) = &mut record.event else { panic!() };
+                decided.decision.findings.pop();
+            });
+        },
+        &[2],
+    ),
+    (
+        "a debate is resolved twice",
+        |hall| {
+            let record = hall.record::<DebateEvent>("resolved");
+            hall.append(&record);
+        },
+        &[3, 4, 7],
+    ),
+    (
+        "a case is decided twice",
+        |hall| {
+            let record = hall.record::<CaseEvent>("decided");
+            hall.append(&record);
+        },
+        &[3, 4, 7],
+    ),
+    (
+        "a debate is opened twice",
+        |hall| {
+            let record = hall.record::<DebateEvent>("opened");
+            hall.append(&record);
+        },
+        &[3, 4, 5, 7],
+    ),
+    (
+        "a debate goes on after its end",
+        |hall| {
+            let record = hall.record::<DebateEvent>("answered");
+            hall.append(&record);
+        },
+        &[3, 5, 7],
+    ),
+    (
+        "a round goes back",
+        |hall| {
+            hall.tamper("round_closed", |record| {
+                let DebateEvent::RoundClosed(closed) = &mut record.event else { panic!() };
+                closed.next_round = 1;
+            });
+        },
+        &[3, 7],
+    ),
+    (
+        "the end reports a round that was not held",
+        |hall| {
+            hall.tamper("resolved", |record| {
+                let DebateEvent::Resolved(resolved) = &mut record.event else { panic!() };
+                let again = resolved.outcome.rounds[0].clone();
+                resolved.outcome.rounds.push(again);
+            });
+        },
+        &[3],
+    ),
+    (
+        "an answer counts in another round",
+        |hall| {
+            hall.tamper("answered", |record| {
+                let DebateEvent::Answered(answered) = &mut record.event else { panic!() };
+                answered.received.round = 2;
+            });
+        },
+        &[3],
+    ),
+    ("an effect was not published", |hall| hall.drop_message("c-1-1-2"), &[4]),
+    (
+        "a service says what follows from nothing",
+        |hall| {
+            drop(hall.say("coordinator", Service::AgentAdapter, "notification", "c-1-999-0", json!({})));
+        },
+        &[4],
+    ),
+    (
+        "a service says more than follows",
+        |hall| {
+            drop(hall.say("coordinator", Service::AgentAdapter, "notification", "c-1-1-3", json!({})));
+        },
+        &[4],
+    ),
+    (
+        "an effect comes from another service",
+        |hall| {
+            hall.drop_message("c-1-1-2");
+            drop(hall.say("debate-facilitator", Service::AgentAdapter, "notification", "c-1-1-2", json!({})));
+        },
+        &[4],
+    ),
+    (
+        "only errors answer a refusal",
+        |hall| {
+            drop(hall.say("coordinator", Service::AgentAdapter, "notification", "m-1-refused", json!({})));
+        },
+        &[4],
+    ),
+    ("a service's message cannot be read", |hall| hall.messages[1].bytes.clear(), &[4]),
+    (
+        "a deadline fired early",
+        |hall| {
+            hall.tamper::<DeadlineEvent>("elapsed", |record| record.meta.at = after(9_999));
+        },
+        &[5],
+    ),
+    (
+        "a deadline fired twice",
+        |hall| {
+            let mut record = hall.record::<DeadlineEvent>("elapsed");
+            record.meta.earlier = vec![record.sequence];
+            hall.append(&record);
+        },
+        &[5],
+    ),
+    (
+        "a deadline was acted on twice",
+        |hall| {
+            let cause = hall.record::<DeadlineEvent>("elapsed").meta.event_id;
+            hall.tamper::<DebateEvent>("resolved", |record| caused_by(record, Aggregate::Debate, &cause));
+        },
+        &[5, 8],
+    ),
+    (
+        "a deadline of another was acted on",
+        |hall| {
+            let cause = hall.record::<DeadlineEvent>("elapsed").meta.event_id;
+            hall.tamper::<CaseEvent>("decided", |record| caused_by(record, Aggregate::Case, &cause));
+        },
+        &[5],
+    ),
+    (
+        "the facts lead to other deadlines",
+        |hall| {
+            let other = Deadline { name: token("lunch"), due: after(1) };
+            hall.tamper::<CaseEvent>("findings_closed", |record| record.meta.deadlines.push(other.clone()));
+        },
+        &[7],
+    ),
+    (
+        "a vote cannot be counted again",
+        |hall| {
+            hall.tamper("resolved", |record| {
+                let DebateEvent::Resolved(resolved) = &mut record.event else { panic!() };
+                resolved.outcome.status = Status::Vote;
+            });
+        },
+        &[7],
+    ),
+    ("a fact cannot be read", |hall| hall.events.last_mut().unwrap().bytes.truncate(20), &[2, 4, 7, 8]),
+    (
+        "a fact is stored under another's name",
+        |hall| {
+            let last = hall.events.len() - 1;
+            hall.events[last].subject = hall.events[0].subject.clone();
+        },
+        &[2, 4, 7, 8],
+    ),
+    (
+        "an event_id follows from nothing",
+        |hall| {
+            hall.tamper::<CaseEvent>("finding_recorded", |record| record.meta.event_id = message("e-1"));
+        },
+        &[7, 8],
+    ),
+    ("what is malformed was lost", |hall| drop(hall.dead.pop()), &[8]),
+    ("what was refused was lost", |hall| drop(hall.dead.remove(0)), &[2, 8]),
+];
+
+fn caused_by<E: Facts>(record: &mut Record<E>, aggregate: Aggregate, cause: &MessageId) {
+    record.meta.cause = cause.clone();
+    record.meta.event_id = event_id(aggregate, &record.meta.id, Origin::Fact, cause);
+}
+
+#[test]
+fn each_planted_violation_is_found() {
+    let mut wrong = Vec::new();
+    for (what, plant, expected) in PLANTED {
+        let mut hall = Hall::told(Until::End);
+        plant(&mut hall);
+        let found = hall.violated(after(20_000));
+        if found != expected {
+            wrong.push(format!("{what}: expected {expected:?}, found {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn what_is_repeated_or_already_so_is_no_violation() {
+    let mut hall = Hall::told(Until::End);
+    hall.messages.extend(hall.messages.clone());
+    // Asked again under another id: the case is open already.
+    let open = json!({"action": "open_case", "parameters": {"case_id": "c-1"}});
+    hall.say("olga", Service::Coordinator, "request", "m-open-2", open);
+    assert_eq!(hall.violated(after(20_000)), [0; 0]);
+    let other = json!({"action": "open_case", "parameters": {"case_id": "c-7"}});
+    hall.say("olga", Service::Coordinator, "request", "m-open-3", other);
+    assert_eq!(hall.violated(after(20_000)), [8]);
+}
+
+#[test]
+fn what_nobody_listens_to_or_acts_on_is_not_held_against_anyone() {
+    let mut hall = Hall::told(Until::End);
+    hall.say("ann", Service::Coordinator, "status", "m-1", json!({}));
+    hall.say("ann", Service::EscalationTimer, "request", "m-2", json!({}));
+    hall.say("agent-adapter", Service::EscalationTimer, "status", "m-3", json!({}));
+    assert_eq!(hall.violated(after(20_000)), [0; 0]);
+}
+
+#[test]
+fn under_load_nothing_is_missing_yet() {
+    let mut hall = Hall::told(Until::End);
+    hall.say("ann", Service::Coordinator, "finding", "m-new", json!({"summary": "news"}));
+    hall.drop_message("c-1-1-2");
+    hall.dead.clear();
+    let report = hall.report(&Ending::under_load(after(2 * CASE_DUE)));
+    assert!(report.holds(), "{report:#?}");
+    let complete: Vec<u8> =
+        report.invariants.iter().filter(|checked| checked.complete).map(|checked| checked.number).collect();
+    assert_eq!(complete, [3, 7]);
+    assert_eq!(hall.violated(after(20_000)), [2, 4, 8]);
+}
+
+#[test]
+fn effects_of_facts_older_than_the_messages_kept_may_be_gone() {
+    let mut hall = Hall::told(Until::End);
+    hall.drop_message("c-1-1-2");
+    for (since, expected) in [(0, false), (1, true)] {
+        let ending = Ending { messages_since: Some(after(since)), ..Ending::quiescent(after(20_000)) };
+        assert_eq!(hall.report(&ending).holds(), expected, "since {since}");
+    }
+}
+
+#[test]
+fn a_dead_letter_is_known_by_whatever_is_known_of_it() {
+    let mut hall = Hall::default();
+    hall.say("zoe", Service::Coordinator, "finding", "m-zoe", json!({}));
+    hall.messages[0].bytes = b"hello".to_vec();
+    let stored = hall.messages[0].clone();
+    let other = hall.clone().messages.remove(0).subject;
+    let Subject::Message { lane, case, from, to, .. } = other else { panic!() };
+    let other = Subject::Message { lane, case, from, to, kind: token("revision") };
+    for (letter, kept) in [
+        (Dead { position: Some((Lane::Normal, stored.sequence)), ..Dead::default() }, true),
+        (Dead { subject: Some(&stored.subject), ..Dead::default() }, true),
+        (Dead { position: Some((Lane::Urgent, stored.sequence)), ..Dead::default() }, false),
+        (Dead { subject: Some(&other), ..Dead::default() }, false),
+        (Dead { message_id: Some(&message("m-x")), subject: Some(&stored.subject), ..Dead::default() }, false),
+    ] {
+        let mut auditor = Auditor::new();
+        let content = Content::Bytes(&stored.bytes);
+        auditor.message(&StoredMessage { sequence: stored.sequence, subject: &stored.subject, content });
+        auditor.dead(&letter);
+        assert_eq!(auditor.finish(&Ending::quiescent(after(0))).holds(), kept, "{letter:?}");
+    }
+}
+
+#[test]
+fn an_envelope_that_was_read_already_is_taken_as_it_is() {
+    let mut hall = Hall::default();
+    hall.say("zoe", Service::Coordinator, "finding", "m-zoe", json!({}));
+    let stored = &hall.messages[0];
+    let envelope = Envelope::decode(&stored.bytes, &stored.subject).unwrap();
+    let mut auditor = Auditor::new();
+    let content = Content::Envelope(&envelope);
+    auditor.message(&StoredMessage { sequence: 1, subject: &stored.subject, content });
+    let report = auditor.finish(&Ending::quiescent(after(0)));
+    assert_eq!(report.of(Invariant::MessagesKept).unwrap().violations, 1);
+    assert_eq!(report.of(Invariant::FindingsKept).unwrap().violations, 1);
+}
+
+#[test]
+fn more_can_be_fed_after_a_report() {
+    let hall = Hall::told(Until::End);
+    let mut auditor = Auditor::new();
+    for stored in &hall.events {
+        let Subject::Event { aggregate, id, fact } = &stored.subject else { panic!() };
+        let (sequence, bytes) = (stored.sequence, &stored.bytes);
+        auditor.event(&StoredEvent { sequence, aggregate: *aggregate, id, fact, bytes });
+        assert!(auditor.finish(&Ending::under_load(after(0))).holds(), "after {sequence}");
+    }
+    let missing = auditor.finish(&Ending::quiescent(after(20_000)));
+    assert_eq!(missing.of(Invariant::EffectsOfFacts).unwrap().violations, 11, "no message was fed");
+}

@@ -219,7 +219,8 @@ fn what_a_party_holds_after_its_answer() {
         answer
     };
     let (kept, other) = (("30", Some(json!(30))), ("60", Some(json!(60))));
-    let table: Vec<(&str, &str, Answer, (&str, Option<Value>))> = vec![
+    type Held = (&'static str, Option<Value>);
+    let table: Vec<(&str, &str, Answer, Held)> = vec![
         ("keeps", "disagreement", no_answer(), kept.clone()),
         ("joins the one named", "agreement", with(|a| a.agrees_with = Some(agent("ben"))), other.clone()),
         ("joins nobody in particular of two", "agreement", no_answer(), kept.clone()),

@@ -5,13 +5,12 @@ use serde_json::Value;
 
 use super::*;
 
+/// How a debate ended, with what was chosen.
+type Ended = (Status, Option<Value>);
+
 /// The outcome of a case of ann and ben who found this, in which these conflicts were debated with this result (none
 /// for a debate that did not end in time), and those were deferred.
-fn merged(
-    found: [Value; 2],
-    debated: Vec<(Conflict, Option<(Status, Option<Value>)>)>,
-    deferred: Vec<Conflict>,
-) -> Outcome {
+fn merged(found: [Value; 2], debated: Vec<(Conflict, Option<Ended>)>, deferred: Vec<Conflict>) -> Outcome {
     let mut story = CaseStory::of("c-1");
     story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
     let [ann, ben] = found;
