@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use concord_protocol::subject::{Lane, Service};
 use concord_protocol::{AgentId, Token};
@@ -89,8 +88,7 @@ impl Run for AgentAdapter {
             for lane in [Lane::Normal, Lane::Urgent] {
                 let (stream, name, filters) = shell.broker.layout.agent_inbox(lane, &host.agent.agent_id);
                 let stream = shell.broker.layout.stream_name(stream);
-                let ack_wait = Duration::from_millis(shell.work.ack_wait_ms);
-                shell.consume_from(stream, name, filters, ack_wait, inbox::Inbox(Arc::clone(&host)));
+                shell.consume_from(stream, name, filters, inbox::Inbox(Arc::clone(&host)));
             }
             hosts.push(host);
         }

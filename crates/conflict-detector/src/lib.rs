@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use concord_domain::Versioned;
 use concord_domain::case::CaseMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_protocol::CaseId;
@@ -28,9 +29,8 @@ impl Run for ConflictDetector {
     async fn start(shell: Shell, _: NoSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
         let detections = Arc::new(Aggregates::new(ledger.clone(), shell.work.cached_max));
-        // Every case is looked at once, so there is nothing to gain from keeping it.
-        let cases = Aggregates::new(ledger.clone(), shell.work.cached_max);
-        shell.consume(ConsumerKind::Facts(Self::SERVICE), Closed { shell: shell.clone(), cases, detections });
+        let closed = Closed { shell: shell.clone(), ledger: ledger.clone(), detections };
+        shell.consume(ConsumerKind::Facts(Self::SERVICE), closed);
         shell.consume(ConsumerKind::Effects(Self::SERVICE), EffectFeed::<DetectionMachine>::new(&shell, ledger));
         Ok(())
     }
@@ -39,7 +39,7 @@ impl Run for ConflictDetector {
 /// Looks for conflicts when the findings of a case have closed.
 struct Closed {
     shell: Shell,
-    cases: Aggregates<CaseMachine, NatsLedger>,
+    ledger: NatsLedger,
     detections: Arc<Aggregates<DetectionMachine, NatsLedger>>,
 }
 
@@ -48,9 +48,10 @@ impl Handler for Closed {
         let (_, id) = feed::aggregate_of(&self.shell, delivery)?;
         let case_id = CaseId::new(id.as_str()).map_err(|error| Problem::Failed(error.into()))?;
         let meta = RecordMeta::decode(&delivery.payload)?;
-        // The closing fact is on the stream's leader, and so is everything before it.
-        let case = self.cases.load(&id).await?;
-        self.cases.forget(&id);
+        // The case as it was when its findings closed: the closing fact names all before it.
+        let facts = self.ledger.history(&delivery.payload, delivery.sequence, 0).await?;
+        let mut case = Versioned::<CaseMachine>::default();
+        facts.iter().for_each(|fact| case.apply(fact));
         let Some(input) = route::from_case(&case_id, &case.state) else {
             return Err(Problem::Failed("the case of a closing fact could not be read".into()));
         };

@@ -39,6 +39,9 @@ impl Default for TimerSettings {
     }
 }
 
+/// Facts under way at once while their deadlines are held back; each costs a few hundred bytes.
+const HELD_MAX: usize = 8_192;
+
 /// The service.
 pub struct EscalationTimer;
 
@@ -52,7 +55,7 @@ impl Run for EscalationTimer {
         let deadlines = Arc::new(Aggregates::<DeadlineMachine, _>::new(ledger.clone(), shell.work.cached_max));
         let firing = Arc::new(fire::Firing { shell: shell.clone(), ledger, deadlines });
         let schedule = schedule::Schedule::new(&shell).await?;
-        shell.consume(ConsumerKind::Deadlines, arm::Arm { schedule: schedule.clone() });
+        shell.consume_many(ConsumerKind::Deadlines, HELD_MAX, arm::Arm::new(schedule.clone()));
         shell.consume(ConsumerKind::Due, due::Due { firing: Arc::clone(&firing), schedule: schedule.clone() });
         shell.answer("armed", schedule.verb());
         let watchdog = watchdog::Watchdog::new(

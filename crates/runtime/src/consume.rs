@@ -83,7 +83,7 @@ const RETRY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pulls from `consumer` until `stop`, then finishes what is under way.
 pub async fn run<H: Handler>(shell: Shell, consumer: PullConsumer, handler: Arc<H>, stop: CancellationToken) {
     let work = Worker {
-        permits: Arc::new(Semaphore::new(shell.work.in_flight_max)),
+        permits: Arc::new(Semaphore::new(consumer.in_flight_max)),
         tasks: TaskTracker::new(),
         shell,
         consumer: consumer.name.clone(),
@@ -123,7 +123,7 @@ impl<H: Handler> Worker<H> {
         self.shell.bound(&self.consumer);
         let mut messages = bound
             .stream()
-            .max_messages_per_batch(self.shell.work.in_flight_max.max(1) * 2)
+            .max_messages_per_batch((consumer.in_flight_max * 2).min(1_000))
             .expires(Duration::from_secs(30))
             .heartbeat(Duration::from_secs(5))
             .messages()

@@ -5,7 +5,7 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
     DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, RawMessageError, Stream,
 };
-use concord_protocol::event::{Facts, Record, RecordMeta};
+use concord_protocol::event::{Facts, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::{Envelope, Token, header};
 use futures::future::try_join_all;
@@ -51,18 +51,28 @@ impl NatsLedger {
         found(self.events.direct_get_last_for_subject(subject).await)
     }
 
-    async fn at(&self, sequence: u64, read: Read) -> Result<StreamMessage, Error> {
-        let message = match read {
-            Read::Any => found(self.events.direct_get(sequence).await)?,
-            Read::Leader => None,
-        };
-        match message {
-            Some(message) => Ok(message),
+    /// The facts that a stored fact names as its predecessors, after `after`, and the fact itself.
+    ///
+    /// A fact never changes, so a copy of the stream that has it will do, whoever said that it exists.
+    pub async fn history<E: Facts>(&self, last: &[u8], sequence: u64, after: u64) -> Result<Vec<Record<E>>, Error> {
+        let unreadable = |source| Error::Unreadable { sequence, source };
+        let last = Record::<E>::decode(last, sequence).map_err(unreadable)?;
+        let missing = last.meta.earlier.iter().copied().filter(|earlier| *earlier > after);
+        let mut records = try_join_all(missing.map(|sequence| self.at(sequence))).await?;
+        records.push(last);
+        Ok(records)
+    }
+
+    async fn at<E: Facts>(&self, sequence: u64) -> Result<Record<E>, Error> {
+        let message = match found(self.events.direct_get(sequence).await)? {
+            Some(message) => message,
             // A copy that lags does not have it yet; the leader does.
             None => {
-                self.events.get_raw_message(sequence).await.map_err(|e: RawMessageError| unavailable("give a fact", e))
+                let asked = self.events.get_raw_message(sequence).await;
+                asked.map_err(|error: RawMessageError| unavailable("give a fact", error))?
             }
-        }
+        };
+        Record::decode(&message.payload, sequence).map_err(|source| Error::Unreadable { sequence, source })
     }
 
     /// Stores messages, each under its `message_id`; all are sent before the first answer is awaited.
@@ -103,11 +113,6 @@ fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
     Ok(())
 }
 
-fn decode<E: Facts>(message: &StreamMessage) -> Result<Record<E>, Error> {
-    let sequence = message.sequence;
-    Record::decode(&message.payload, sequence).map_err(|source| Error::Unreadable { sequence, source })
-}
-
 impl Ledger for NatsLedger {
     async fn load<E: Facts>(&self, id: &Token, known: &[u64], read: Read) -> Result<Vec<Record<E>>, Error> {
         let Some(last) = self.last(E::AGGREGATE, id, read).await? else { return Ok(Vec::new()) };
@@ -117,10 +122,7 @@ impl Ledger for NatsLedger {
             return Ok(Vec::new());
         }
         // The last fact names all before it, so they are fetched by sequence, all at once.
-        let meta = RecordMeta::decode(&last.payload).map_err(|source| Error::Unreadable { sequence, source })?;
-        let missing = meta.earlier.iter().copied().filter(|earlier| *earlier > after);
-        let earlier = try_join_all(missing.map(|sequence| self.at(sequence, read))).await?;
-        earlier.iter().chain(std::iter::once(&last)).map(decode).collect()
+        self.history(&last.payload, sequence, after).await
     }
 
     async fn append<E: Facts>(&self, record: &Record<E>, trace: Option<&Trace>) -> Result<Appended, Error> {

@@ -128,6 +128,8 @@ pub struct PullConsumer {
     pub ack_wait: Duration,
     /// Deliveries under way at once, over all replicas.
     pub ack_pending_max: i64,
+    /// Deliveries under way at once in this process.
+    pub in_flight_max: usize,
 }
 
 impl PullConsumer {

@@ -61,21 +61,27 @@ struct Bindings {
 impl Shell {
     /// Runs `handler` on one of the service's own consumers until the service stops.
     pub fn consume<H: Handler>(&self, kind: ConsumerKind, handler: H) {
+        self.consume_many(kind, self.work.in_flight_max, handler);
+    }
+
+    /// The same with another number of deliveries under way at once, for handlers that mostly wait.
+    pub fn consume_many<H: Handler>(&self, kind: ConsumerKind, in_flight_max: usize, handler: H) {
         let ConsumerDefinition { stream, name, filters, .. } = self.broker.layout.consumer(kind);
-        self.consume_from(stream, name, filters, Duration::from_millis(self.work.ack_wait_ms), handler);
+        self.run_consumer(self.pull_consumer(stream, name, filters, in_flight_max), handler);
     }
 
     /// Runs `handler` on any consumer until the service stops.
-    pub fn consume_from<H: Handler>(
-        &self,
-        stream: String,
-        name: String,
-        filters: Vec<String>,
-        ack_wait: Duration,
-        handler: H,
-    ) {
-        self.bindings(|bindings| bindings.expected.insert(name.clone()));
-        let consumer = PullConsumer { stream, name, filters, ack_wait, ack_pending_max: 20_000 };
+    pub fn consume_from<H: Handler>(&self, stream: String, name: String, filters: Vec<String>, handler: H) {
+        self.run_consumer(self.pull_consumer(stream, name, filters, self.work.in_flight_max), handler);
+    }
+
+    fn pull_consumer(&self, stream: String, name: String, filters: Vec<String>, in_flight_max: usize) -> PullConsumer {
+        let ack_wait = Duration::from_millis(self.work.ack_wait_ms);
+        PullConsumer { stream, name, filters, ack_wait, ack_pending_max: 20_000, in_flight_max: in_flight_max.max(1) }
+    }
+
+    fn run_consumer<H: Handler>(&self, consumer: PullConsumer, handler: H) {
+        self.bindings(|bindings| bindings.expected.insert(consumer.name.clone()));
         self.tasks.spawn(consume::run(self.clone(), consumer, Arc::new(handler), self.stop.clone()));
     }
 
