@@ -18,6 +18,8 @@ use crate::service::Shell;
 
 /// How often the broker is asked how much waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How often it is asked while it does not answer: a service is ready as soon as its consumers are there.
+const POLL_INTERVAL_DOWN: Duration = Duration::from_millis(200);
 
 /// Whether a service can do its work, and if not, why.
 #[derive(Debug, Clone, Serialize)]
@@ -56,7 +58,7 @@ pub async fn watch(shell: Shell, consumers: Arc<Vec<ConsumerDefinition>>, stop: 
         }
         shell.metrics.broker_up.set(i64::from(up));
         tokio::select! {
-            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = tokio::time::sleep(if up { POLL_INTERVAL } else { POLL_INTERVAL_DOWN }) => {}
             () = stop.cancelled() => return,
         }
     }

@@ -1,0 +1,3 @@
+//! The `concord` command.
+
+fn main() {}

@@ -1,0 +1,89 @@
+//! Which services are there: NATS micro services announce themselves.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// One process of a service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// The micro service's name, for example `concord-coordinator`.
+    pub name: String,
+    /// Which instance of it.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// What it says of itself: `pid`, `http`.
+    #[serde(default)]
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Instance {
+    /// Its process id, where it states one.
+    pub fn pid(&self) -> Option<u32> {
+        self.metadata.get("pid")?.parse().ok()
+    }
+
+    /// Where it answers HTTP, where it does.
+    pub fn http(&self) -> Option<&str> {
+        self.metadata.get("http").map(String::as_str).filter(|address| !address.is_empty())
+    }
+
+    /// Whether it can do its work, and if not, why. One without HTTP has at least registered.
+    pub async fn readiness(&self) -> Result<(), String> {
+        let Some(address) = self.http() else { return Ok(()) };
+        let answer = tokio::time::timeout(Duration::from_secs(2), get(address, "/readyz")).await;
+        match answer {
+            Ok(Ok((200, _))) => Ok(()),
+            Ok(Ok((_, body))) => Err(body.trim().to_owned()),
+            Ok(Err(error)) => Err(format!("{address} does not answer: {error}")),
+            Err(_) => Err(format!("{address} does not answer in time")),
+        }
+    }
+}
+
+/// The processes of Concord's services that answer within `patience`, or until `enough` holds.
+pub async fn instances(
+    client: &async_nats::Client,
+    patience: Duration,
+    enough: impl Fn(&[Instance]) -> bool,
+) -> Result<Vec<Instance>, async_nats::Error> {
+    let inbox = client.new_inbox();
+    let mut answers = client.subscribe(inbox.clone()).await?;
+    client.publish_with_reply("$SRV.INFO", inbox, "".into()).await?;
+    let mut found: Vec<Instance> = Vec::new();
+    let collect = async {
+        while let Some(message) = answers.next().await {
+            if let Ok(instance) = serde_json::from_slice::<Instance>(&message.payload)
+                && instance.name.starts_with("concord-")
+            {
+                found.push(instance);
+                if enough(&found) {
+                    break;
+                }
+            }
+        }
+    };
+    // Nobody says how many there are, so the end of patience is an ordinary end.
+    let _ = tokio::time::timeout(patience, collect).await;
+    found.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.pid().cmp(&b.pid())).then_with(|| a.id.cmp(&b.id)));
+    Ok(found)
+}
+
+/// One HTTP request to a process on this machine: the status and the body.
+async fn get(address: &str, path: &str) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await?;
+    let text = String::from_utf8_lossy(&bytes);
+    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let malformed = || std::io::Error::new(std::io::ErrorKind::InvalidData, "the answer is not HTTP");
+    Ok((status.ok_or_else(malformed)?, body.to_owned()))
+}

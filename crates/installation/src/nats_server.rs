@@ -1,0 +1,157 @@
+//! A nats-server of one's own.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::Error;
+use crate::process::{Process, Program};
+
+/// Largest message: above Concord's own limit, so that the service can say that a message is too large.
+const PAYLOAD_MAX: &str = "8MB";
+/// How long a server may take to recover its streams and listen.
+const READY_MAX: Duration = Duration::from_secs(60);
+/// How long a server may take to write its streams down.
+const STOP_MAX: Duration = Duration::from_secs(20);
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A nats-server with JetStream in a directory, on a port that stays the same when it is started again. It is killed
+/// when this is dropped.
+#[derive(Debug)]
+pub struct NatsServer {
+    directory: PathBuf,
+    process: Process,
+    port: Mutex<Option<u16>>,
+}
+
+/// What the server says where it listens.
+#[derive(Deserialize)]
+struct Ports {
+    nats: Vec<String>,
+}
+
+impl NatsServer {
+    /// A nats-server on this machine: `$CONCORD_NATS_SERVER`, the `PATH`, or `.tools/bin` of this directory or one above.
+    pub fn find() -> Result<PathBuf, Error> {
+        if let Some(given) = std::env::var_os("CONCORD_NATS_SERVER").filter(|given| !given.is_empty()) {
+            let path = PathBuf::from(given);
+            return if path.is_file() { Ok(path) } else { Err(Error::NoProgram { name: "nats-server".into(), path }) };
+        }
+        let here = std::env::current_dir().unwrap_or_default();
+        let tools = here.ancestors().map(|above| above.join(".tools/bin"));
+        let on_path = std::env::var_os("PATH").unwrap_or_default();
+        let places = std::env::split_paths(&on_path).chain(tools);
+        places.map(|place| place.join("nats-server")).find(|path| path.is_file()).ok_or(Error::NoNatsServer)
+    }
+
+    /// Starts `program` with its streams in `directory`, and waits until it answers.
+    ///
+    /// Without a `port` it takes any free one of the loopback interface.
+    pub async fn spawn(program: &Path, directory: &Path, port: Option<u16>) -> Result<Self, Error> {
+        std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
+        let program = Program {
+            name: "nats-server".into(),
+            path: program.to_owned(),
+            arguments: vec!["--config".into(), directory.join("nats.conf").display().to_string()],
+            environment: Vec::new(),
+            log: directory.join("nats-server.log"),
+            orphaned: "TERM",
+        };
+        let server = Self { directory: directory.to_owned(), process: Process::new(program), port: Mutex::new(port) };
+        server.start().await?;
+        Ok(server)
+    }
+
+    /// Starts the server again, on the port it had, and waits until it answers.
+    pub async fn start(&self) -> Result<(), Error> {
+        if self.process.is_running() {
+            return Ok(());
+        }
+        self.configure()?;
+        self.process.start()?;
+        let begun = Instant::now();
+        let mut status = "it has not said where it listens".to_owned();
+        while begun.elapsed() < READY_MAX {
+            if let Some(ended) = self.process.ended() {
+                return Err(self.ended(&ended.to_string()));
+            }
+            if let Some(port) = self.listening() {
+                *self.port.lock().unwrap_or_else(PoisonError::into_inner) = Some(port);
+                match async_nats::connect(self.url()).await {
+                    Ok(_) => return Ok(()),
+                    Err(error) => status = error.to_string(),
+                }
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+        Err(Error::NotReady { name: "nats-server".into(), waited: READY_MAX, status, tail: self.process.tail() })
+    }
+
+    fn ended(&self, status: &str) -> Error {
+        Error::Ended { name: "nats-server".into(), status: status.into(), tail: self.process.tail() }
+    }
+
+    fn configure(&self) -> Result<(), Error> {
+        for stale in self.port_files() {
+            std::fs::remove_file(&stale).map_err(|error| Error::file(stale, error))?;
+        }
+        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).map_or(-1, i32::from);
+        // The configuration's strings have the escapes of JSON.
+        let quoted = |path: &Path| serde_json::to_string(&path.display().to_string()).unwrap_or_default();
+        let text = format!(
+            "host: \"127.0.0.1\"\nport: {port}\nmax_payload: {PAYLOAD_MAX}\nports_file_dir: {}\n\
+             jetstream {{ store_dir: {} }}\n",
+            quoted(&self.directory),
+            quoted(&self.directory.join("jetstream")),
+        );
+        let path = self.directory.join("nats.conf");
+        std::fs::write(&path, text).map_err(|error| Error::file(path, error))
+    }
+
+    fn port_files(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "ports")).collect()
+    }
+
+    /// The port that the server says it listens on.
+    fn listening(&self) -> Option<u16> {
+        let text = self.port_files().into_iter().find_map(|path| std::fs::read(path).ok())?;
+        // A file that is still being written is read again.
+        let ports: Ports = serde_json::from_slice(&text).ok()?;
+        ports.nats.iter().find_map(|url| url.rsplit(':').next()?.parse().ok())
+    }
+
+    /// Where it listens, for example `nats://127.0.0.1:4222`.
+    pub fn url(&self) -> String {
+        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        format!("nats://127.0.0.1:{port}")
+    }
+
+    /// Its process id, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.pid()
+    }
+
+    /// How it ended, when it ended by itself.
+    pub fn exited(&self) -> Option<std::process::ExitStatus> {
+        self.process.ended()
+    }
+
+    /// The last lines of its log.
+    pub fn log_tail(&self) -> String {
+        self.process.tail()
+    }
+
+    /// SIGTERM, and waits until it has ended. True when it did so in time, without being killed.
+    pub async fn stop(&self) -> bool {
+        self.process.terminate();
+        self.process.wait(STOP_MAX).await
+    }
+
+    /// SIGKILL.
+    pub fn kill(&self) {
+        self.process.kill();
+    }
+}

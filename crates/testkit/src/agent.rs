@@ -1,0 +1,125 @@
+//! An agent with nothing but a NATS client.
+
+use futures::StreamExt;
+use futures::stream::select_all;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::Message;
+
+/// What an agent has heard.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// Who hears it.
+    pub agent: String,
+    /// The subject it came on.
+    pub subject: String,
+    /// The envelope.
+    pub body: Value,
+}
+
+impl Heard {
+    /// The message's type.
+    pub fn kind(&self) -> &str {
+        self.body["message_type"].as_str().unwrap_or_default()
+    }
+
+    /// The message's payload.
+    pub fn payload(&self) -> &Value {
+        &self.body["payload"]
+    }
+
+    /// The message's case.
+    pub fn case(&self) -> &str {
+        self.body["case_id"].as_str().unwrap_or("_")
+    }
+
+    /// The answer to a task assignment.
+    pub fn finding(&self, finding: Value, confidence: f64) -> Message {
+        Message::finding(self.case(), &self.agent, finding, confidence)
+            .with("/reply_to", self.body["message_id"].clone())
+    }
+
+    /// The answer to a question: `kind` is `agreement`, `disagreement` or `revision`.
+    pub fn answer(&self, kind: &str, answer: Value) -> Message {
+        let question = self.body["message_id"].as_str().unwrap_or_default();
+        Message::answer(self.case(), &self.agent, kind, question, answer)
+    }
+}
+
+/// An agent that answers by a closure until it is dropped.
+pub struct Agent {
+    task: JoinHandle<()>,
+}
+
+impl Agent {
+    /// Begins to listen as `name`; what `answers` gives for what is heard is published. It listens when this returns.
+    ///
+    /// # Panics
+    /// When there is no connection.
+    pub async fn start<F>(client: &async_nats::Client, name: &str, mut answers: F) -> Self
+    where
+        F: FnMut(&Heard) -> Vec<Message> + Send + 'static,
+    {
+        let mut inboxes = Vec::new();
+        for lane in ["msg", "urgent"] {
+            for to in [name, "_all"] {
+                let subject = format!("concord.v1.{lane}.*.*.{to}.*");
+                inboxes.push(client.subscribe(subject).await.expect("the agent subscribes"));
+            }
+        }
+        client.flush().await.expect("the broker has the subscriptions");
+        let (client, name) = (client.clone(), name.to_owned());
+        let mut inbox = select_all(inboxes);
+        let task = tokio::spawn(async move {
+            while let Some(message) = inbox.next().await {
+                let Ok(body) = serde_json::from_slice(&message.payload) else { continue };
+                let heard = Heard { agent: name.clone(), subject: message.subject.to_string(), body };
+                for answer in answers(&heard) {
+                    answer.publish(&client).await;
+                }
+            }
+        });
+        Self { task }
+    }
+
+    /// An agent that answers every task with `finding`, and every question by keeping its position.
+    ///
+    /// # Panics
+    /// When there is no connection.
+    pub async fn steadfast(client: &async_nats::Client, name: &str, finding: Value, confidence: f64) -> Self {
+        Self::start(client, name, move |heard| match heard.kind() {
+            "task_assignment" => vec![heard.finding(finding.clone(), confidence)],
+            "question" => vec![heard.answer("disagreement", serde_json::json!({ "reasoning": "I keep my position." }))],
+            _ => Vec::new(),
+        })
+        .await
+    }
+
+    /// An agent that answers every task with `finding`, and agrees with the first of the others when it is asked.
+    ///
+    /// # Panics
+    /// When there is no connection.
+    pub async fn agreeable(client: &async_nats::Client, name: &str, finding: Value, confidence: f64) -> Self {
+        Self::start(client, name, move |heard| match heard.kind() {
+            "task_assignment" => vec![heard.finding(finding.clone(), confidence)],
+            "question" => {
+                let peer = heard.payload()["other_positions"][0]["agent_id"].clone();
+                vec![
+                    heard.answer(
+                        "agreement",
+                        serde_json::json!({ "agrees_with": peer, "reasoning": "They are right." }),
+                    ),
+                ]
+            }
+            _ => Vec::new(),
+        })
+        .await
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,57 @@
+//! The design's invariants, checked over everything that the broker holds.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use concord_domain::audit::{Auditor, Content, Dead, Ending, Report, StoredEvent, StoredMessage};
+use concord_protocol::Timestamp;
+use concord_protocol::dead::header;
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::{Lane, Subject};
+
+use crate::stored::{Stored, layout, stored};
+
+/// Checks the invariants. To be asked when nothing is under way: what is missing then is lost.
+pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
+    let subjects = layout().subjects;
+    let mut auditor = Auditor::new();
+    for fact in stored(client, StreamKind::Events, ">").await? {
+        match subjects.parse(&fact.subject) {
+            Ok(Subject::Event { aggregate, id, fact: name }) => {
+                let bytes = &fact.payload;
+                auditor.event(&StoredEvent { sequence: fact.sequence, aggregate, id: &id, fact: &name, bytes });
+            }
+            _ => return Err(format!("{} is not the subject of a fact", fact.subject)),
+        }
+    }
+    for (kind, lane) in [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)] {
+        for message in stored(client, kind, ">").await? {
+            match subjects.parse(&message.subject) {
+                Ok(subject) => auditor.message(&StoredMessage {
+                    sequence: message.sequence,
+                    subject: &subject,
+                    content: Content::Bytes(&message.payload),
+                }),
+                Err(_) => auditor.malformed_message(lane, message.sequence),
+            }
+        }
+    }
+    for letter in stored(client, StreamKind::Dead, ">").await? {
+        let subject = subjects.parse(letter.header(header::SUBJECT)).ok();
+        auditor.dead(&Dead { subject: subject.as_ref(), position: position(&letter), message_id: None });
+    }
+    Ok(auditor.finish(&Ending::quiescent(now())))
+}
+
+fn position(letter: &Stored) -> Option<(Lane, u64)> {
+    let stream = letter.header(header::STREAM);
+    let lane = [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)]
+        .into_iter()
+        .find(|(kind, _)| layout().stream_name(*kind) == stream)?;
+    Some((lane.1, letter.header(header::SEQUENCE).parse().ok()?))
+}
+
+/// The present.
+pub fn now() -> Timestamp {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    Timestamp::from_unix_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,114 @@
+//! An installation of one test.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use concord_installation::{Installation, Plan};
+use concord_protocol::subject::{Aggregate, Service, SubjectSpace};
+use concord_protocol::{CaseId, Token};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::programs::{binaries, nats_server};
+use crate::until;
+
+/// A real broker and real services in a temporary directory; an [`Installation`] besides.
+pub struct TestInstallation {
+    // Before the directory, so that it has ended when the directory is removed.
+    installation: Installation,
+    client: async_nats::Client,
+    directory: TempDir,
+}
+
+impl TestInstallation {
+    /// One process of each service.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start() -> Self {
+        Self::start_with(|plan| plan).await
+    }
+
+    /// As `change` wants it.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_with(change: impl FnOnce(Plan) -> Plan) -> Self {
+        let directory = tempfile::Builder::new().prefix("concord-test-").tempdir().expect("a temporary directory");
+        let mut plan = Plan::new(directory.path());
+        plan.nats_server = Some(nats_server());
+        plan.binaries = Some(binaries());
+        let installation = Installation::start(change(plan), |_| {}).await;
+        let installation = installation.unwrap_or_else(|error| panic!("{error}"));
+        let client = async_nats::connect(installation.server_url()).await.expect("the test's nats-server answers");
+        Self { installation, client, directory }
+    }
+
+    /// A connection to its broker.
+    pub fn client(&self) -> &async_nats::Client {
+        &self.client
+    }
+
+    /// The temporary directory.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
+    /// Asks a service: the answer, or the error it gave.
+    pub async fn ask(&self, service: Service, verb: &'static str, request: &Value) -> Result<Value, String> {
+        let subject = SubjectSpace::default()
+            .build(&concord_protocol::subject::Subject::Api { service, verb: Token::fixed(verb) });
+        let answer = self.client.request(subject, request.to_string().into()).await.map_err(|e| e.to_string())?;
+        if let Some(error) = answer.headers.as_ref().and_then(|headers| headers.get("Nats-Service-Error")) {
+            return Err(error.to_string());
+        }
+        serde_json::from_slice(&answer.payload).map_err(|error| error.to_string())
+    }
+
+    /// Opens a case with the parameters of `open_case`.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn open_case(&self, parameters: &Value) -> CaseId {
+        let answer = self.ask(Service::Coordinator, "open_case", parameters).await;
+        let answer = answer.unwrap_or_else(|error| panic!("the case was not opened: {error}"));
+        CaseId::new(answer["case_id"].as_str().expect("a case id")).expect("a case id")
+    }
+
+    /// Waits for the decision of a case: the contents of its `decided` fact.
+    ///
+    /// # Panics
+    /// When there is none in time.
+    pub async fn decision(&self, case: &CaseId, within: Duration) -> Value {
+        let jetstream = async_nats::jetstream::new(self.client.clone());
+        let subject = SubjectSpace::default().build(&concord_protocol::subject::Subject::Event {
+            aggregate: Aggregate::Case,
+            id: case.token(),
+            fact: Token::fixed("decided"),
+        });
+        let decided = until(format!("the decision of case {case}"), within, async || {
+            let stream = jetstream.get_stream_no_info("CONCORD_EVENTS").await.map_err(|error| error.to_string())?;
+            let fact = stream.get_last_raw_message_by_subject(&subject).await.map_err(|error| error.to_string())?;
+            let fact: Value = serde_json::from_slice(&fact.payload).map_err(|error| error.to_string())?;
+            Ok(fact["data"].clone())
+        });
+        decided.await.unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
+    }
+}
+
+impl Deref for TestInstallation {
+    type Target = Installation;
+
+    fn deref(&self) -> &Installation {
+        &self.installation
+    }
+}
+
+impl Drop for TestInstallation {
+    fn drop(&mut self) {
+        // The logs go with the directory, and a test that failed is only understood with them.
+        if std::thread::panicking() {
+            eprintln!("{}", self.installation.log_tails());
+        }
+    }
+}

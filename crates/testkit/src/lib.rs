@@ -1,0 +1,22 @@
+//! For tests: a real nats-server ([`TestBroker`]) or a whole installation ([`TestInstallation`]) per test, conditions to
+//! wait for ([`until`]), messages as any client would write them ([`Message`]) and agents that speak plain NATS
+//! ([`Agent`]), and what the broker then holds ([`stored`], [`settled`], [`audit()`]). Everything ends when it is dropped.
+
+mod agent;
+mod audit;
+mod broker;
+mod installation;
+mod message;
+mod programs;
+mod stored;
+mod until;
+
+pub use agent::{Agent, Heard};
+pub use audit::{audit, now};
+pub use broker::TestBroker;
+pub use concord_installation::{Installation, NatsServer, Plan, SERVICES};
+pub use installation::TestInstallation;
+pub use message::{Message, unique};
+pub use programs::{binaries, nats_server};
+pub use stored::{Stored, layout, settled, stored};
+pub use until::{Missing, until};

@@ -1,0 +1,56 @@
+//! The programs that tests run: nats-server and the services, as this checkout builds them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use concord_installation::{SERVICES, binary_name};
+
+/// The root of the checkout.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A nats-server, found or installed by `scripts/nats-server`.
+///
+/// # Panics
+/// When there is none.
+pub fn nats_server() -> PathBuf {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let output = Command::new(root().join("scripts/nats-server")).output().expect("scripts/nats-server runs");
+        assert!(output.status.success(), "scripts/nats-server: {}", String::from_utf8_lossy(&output.stderr));
+        PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
+    };
+    FOUND.get_or_init(find).clone()
+}
+
+/// The directory with the services' programs, built as the running test is (debug or release) and up to date.
+///
+/// `CONCORD_BINARIES` names a directory to use as it is.
+///
+/// # Panics
+/// When they cannot be built.
+pub fn binaries() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| std::env::var_os("CONCORD_BINARIES").map_or_else(build, PathBuf::from)).clone()
+}
+
+/// Cargo builds the programs of the package under test alone, so the others are built here.
+fn build() -> PathBuf {
+    let test = std::env::current_exe().expect("the test knows its own program");
+    // <target>/<profile>/deps/<test>
+    let profile =
+        test.parent().and_then(Path::parent).expect("a test's program is in target/<profile>/deps").to_owned();
+    let name = profile.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root()).args(["build", "--quiet", "--bins"]);
+    cargo.args(["--profile", if name == "debug" { "dev" } else { name }]);
+    cargo.arg("--target-dir").arg(profile.parent().expect("a profile is in a target directory"));
+    for service in SERVICES {
+        cargo.args(["--package", &binary_name(service)]);
+    }
+    let output = cargo.output().expect("cargo runs");
+    assert!(output.status.success(), "the services do not build:\n{}", String::from_utf8_lossy(&output.stderr));
+    profile
+}

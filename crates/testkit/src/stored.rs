@@ -1,0 +1,127 @@
+//! What the broker's streams hold, and when nothing is under way any more.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::{self, Context};
+use concord_protocol::Token;
+use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StorageChoices, StreamKind};
+use concord_protocol::subject::DEFAULT_PREFIX;
+use futures::StreamExt;
+
+use crate::{Missing, until};
+
+/// A message as a stream holds it.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Its position.
+    pub sequence: u64,
+    /// Its subject.
+    pub subject: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub payload: bytes::Bytes,
+}
+
+impl Stored {
+    /// A header's value; empty when it has none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.as_str())
+    }
+
+    /// The body as JSON; null when it is none.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.payload).unwrap_or_default()
+    }
+}
+
+/// The names under the default prefix.
+pub fn layout() -> Layout {
+    Layout::new(&Token::fixed(DEFAULT_PREFIX), StorageChoices::default())
+}
+
+/// Everything that a stream holds on subjects that match `filter`, in order.
+pub async fn stored(client: &async_nats::Client, kind: StreamKind, filter: &str) -> Result<Vec<Stored>, String> {
+    read(&jetstream::new(client.clone()), &layout().stream_name(kind), filter).await.map_err(|error| error.to_string())
+}
+
+async fn read(jetstream: &Context, stream: &str, filter: &str) -> Result<Vec<Stored>, async_nats::Error> {
+    let config = pull::Config {
+        deliver_policy: DeliverPolicy::All,
+        ack_policy: AckPolicy::None,
+        filter_subject: filter.to_owned(),
+        inactive_threshold: Duration::from_secs(30),
+        memory_storage: true,
+        ..pull::Config::default()
+    };
+    let consumer = jetstream.create_consumer_on_stream(config, stream).await?;
+    let mut found = Vec::new();
+    let mut waiting = consumer.cached_info().num_pending;
+    while waiting > 0 {
+        let mut batch = consumer.fetch().max_messages(500).messages().await?;
+        while let Some(message) = batch.next().await {
+            let message = message?;
+            let info = message.info()?;
+            waiting = info.pending;
+            found.push(Stored {
+                sequence: info.stream_sequence,
+                subject: message.subject.to_string(),
+                headers: message.headers.clone().unwrap_or_default(),
+                payload: message.payload.clone(),
+            });
+        }
+    }
+    let name = &consumer.cached_info().name;
+    jetstream.delete_consumer_from_stream(name, stream).await?;
+    Ok(found)
+}
+
+/// Waits until no service has anything to do: nothing waits in a consumer, nothing is under way, and nothing new was
+/// stored while that was looked at.
+pub async fn settled(client: &async_nats::Client, within: Duration) -> Result<(), Missing> {
+    let jetstream = jetstream::new(client.clone());
+    let mut before = None;
+    until("nothing to be under way", within, async || {
+        let look = Look::take(&jetstream).await.map_err(|error| error.to_string())?;
+        if let Some(busy) = &look.busy {
+            before = None;
+            return Err(busy.clone());
+        }
+        // Two looks at the same streams: what followed from the last message seen has been stored by the second.
+        let same = before.as_ref() == Some(&look.last);
+        before = Some(look.last);
+        if same { Ok(()) } else { Err("something was stored a moment ago".to_owned()) }
+    })
+    .await
+}
+
+struct Look {
+    busy: Option<String>,
+    last: Vec<u64>,
+}
+
+impl Look {
+    async fn take(jetstream: &Context) -> Result<Self, async_nats::Error> {
+        let layout = layout();
+        let mut last = Vec::new();
+        for kind in [StreamKind::Messages, StreamKind::Urgent, StreamKind::Events, StreamKind::Dead] {
+            let mut stream = jetstream.get_stream(layout.stream_name(kind)).await?;
+            last.push(stream.info().await?.state.last_sequence);
+        }
+        let mut busy = None;
+        // The escalation timer may hold a fact back for a while before it arms its deadline; until that is due nothing
+        // follows from it.
+        for kind in ConsumerKind::all().into_iter().filter(|kind| *kind != ConsumerKind::Deadlines) {
+            let ConsumerDefinition { stream, name, .. } = layout.consumer(kind);
+            let info = jetstream.get_stream_no_info(stream).await?.consumer_info(&name).await?;
+            let (waiting, under_way) = (info.num_pending, info.num_ack_pending);
+            if waiting > 0 || under_way > 0 {
+                busy = Some(format!("{name}: {waiting} wait, {under_way} are under way"));
+                break;
+            }
+        }
+        Ok(Self { busy, last })
+    }
+}

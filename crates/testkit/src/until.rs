@@ -1,0 +1,46 @@
+//! Waiting for a named condition.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// How often a condition is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A condition that did not come about in time.
+#[derive(Debug, Clone)]
+pub struct Missing {
+    what: String,
+    waited: Duration,
+    status: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "waited {:.1} s in vain for {}; last seen: {}", self.waited.as_secs_f64(), self.what, self.status)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// Looks again and again until `look` gives a value; `what` names what is awaited and `look`'s error what is still
+/// missing.
+///
+/// A look that does not return counts as a look that found nothing.
+pub async fn until<T, F>(what: impl fmt::Display, within: Duration, mut look: F) -> Result<T, Missing>
+where
+    F: AsyncFnMut() -> Result<T, String>,
+{
+    let begun = Instant::now();
+    let mut status = "nothing yet".to_owned();
+    loop {
+        match tokio::time::timeout(within.saturating_sub(begun.elapsed()), look()).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(missing)) => status = missing,
+            Err(_) => {}
+        }
+        if begun.elapsed() >= within {
+            return Err(Missing { what: what.to_string(), waited: begun.elapsed(), status });
+        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}
