@@ -100,6 +100,10 @@ fn check_participants(participants: &[concord_protocol::AgentId]) -> Result<(), 
 }
 
 fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
+    // A fact's id follows from its cause: under the id of the opening request the finding could never be stored.
+    if opened.request_id == received.message_id {
+        return Decision::Reject(reused_message_id());
+    }
     if let Some(earlier) = state.received_as(&received.message_id) {
         // The digest is that of the payload: the same words of another sender are no repetition.
         let same = (&earlier.agent_id, &earlier.digest) == (&received.agent_id, &received.digest);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use concord_protocol::event::{DebateEvent, DebateOpened, ReceivedAnswer, Record};
 use concord_protocol::payload::{ConflictOutcome, Position, RoundRecord, SetAsideReason};
+use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, MessageId, Timestamp};
 
 /// What is known of a debate.
@@ -42,6 +43,10 @@ impl DebateState {
                 self.positions.clone_from(&opened.conflict.positions);
                 self.begin(record.sequence, 1, &opened.asked, opened.due);
                 self.opened = Some((**opened).clone());
+                // The request's id is used up. A fact's id follows from its cause: an answer under it could never be
+                // stored, and is no repetition of anything.
+                let opener = Service::ConflictDetector.agent_id();
+                self.seen.insert(record.meta.cause.clone(), (opener, String::new()));
             }
             DebateEvent::Answered(answered) => self.take(&answered.received),
             DebateEvent::AnswerSetAside(aside) => {

@@ -1,0 +1,160 @@
+//! Everybody who is no service: who opens cases, who takes part in them, and strangers.
+//!
+//! Each reacts to what it reads by chance: at once, late, never, twice, malformed, under somebody else's id. What one
+//! publishes reaches the broker, sooner or later; what it contains is anything a sender could write.
+
+use std::sync::Arc;
+
+use concord_protocol::Timestamp;
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::{Service, Subject};
+use serde_json::{Value, json};
+
+use crate::broker::Publication;
+use crate::random::Random;
+use crate::world::{Happening, World};
+
+mod answers;
+mod findings;
+mod opening;
+mod strangers;
+
+/// Everybody's name. The last takes part in nothing.
+const NAMES: [&str; 6] = ["ada", "ben", "cleo", "dan", "eve", "mallory"];
+/// Takes part in no case.
+const STRANGER: &str = "mallory";
+/// Opens cases.
+const OPENER: &str = "olga";
+
+/// Something to publish.
+#[derive(Debug, Clone)]
+pub(crate) struct Speech {
+    subject: String,
+    id: Option<String>,
+    body: Arc<[u8]>,
+}
+
+/// What somebody says, before it is written down.
+#[derive(Debug, Clone)]
+struct Draft {
+    from: String,
+    to: Service,
+    kind: &'static str,
+    case: Option<String>,
+    id: String,
+    payload: Value,
+    /// Fields beside the required ones, or in their place.
+    more: Value,
+}
+
+/// Everybody who is no service.
+pub(crate) struct Agents {
+    random: Random,
+    said: u64,
+    /// Ids of cases that somebody wanted to open.
+    cases: Vec<String>,
+}
+
+impl Agents {
+    pub(crate) fn new(random: Random) -> Self {
+        Self { random, said: 0, cases: Vec::new() }
+    }
+
+    /// How many cases somebody wanted to open.
+    pub(crate) fn begin(&mut self, world: &mut World) {
+        for number in 1..=self.random.between(2, 6) {
+            self.open(world, number);
+        }
+        for _ in 0..self.random.between(0, 8) {
+            self.intrude(world);
+        }
+    }
+
+    /// A stored message is read by whom it is addressed to.
+    pub(crate) fn hear(&mut self, world: &mut World, sequence: u64) {
+        let Some(stored) = world.broker.message(StreamKind::Messages, sequence) else { return };
+        let Ok(Subject::Message { to, kind, from, .. }) = world.subjects().parse(&stored.publication.subject) else {
+            return;
+        };
+        if Service::parse(to.as_str()).is_ok() || Service::parse(from.as_str()).is_err() {
+            return;
+        }
+        let Ok(message) = serde_json::from_slice::<Value>(&stored.publication.body) else { return };
+        let reader = to.as_str().to_owned();
+        // Who has crashed, or is slow to acknowledge, reads a message twice and may answer it twice.
+        let times = if self.random.chance(0.04) { 2 } else { 1 };
+        for _ in 0..times {
+            match kind.as_str() {
+                "task_assignment" => self.assigned(world, &reader, &message),
+                "question" => self.asked(world, &reader, &message),
+                "notification" => self.informed(world, &message),
+                _ => {}
+            }
+        }
+    }
+
+    /// An id that nobody has used.
+    fn fresh_id(&mut self) -> String {
+        self.said += 1;
+        format!("m-{}", self.said)
+    }
+
+    /// Publishes `draft` after `in_ms`.
+    fn say(&mut self, world: &mut World, in_ms: u64, draft: &Draft) {
+        let mut envelope = json!({
+            "message_id": draft.id, "timestamp": world.clock(), "from_agent": draft.from,
+            "to_agent": draft.to.as_str(), "message_type": draft.kind, "payload": draft.payload,
+        });
+        if let (Some(fields), Some(case)) = (envelope.as_object_mut(), &draft.case) {
+            fields.insert("case_id".into(), case.as_str().into());
+        }
+        if let (Some(fields), Some(more)) = (envelope.as_object_mut(), draft.more.as_object()) {
+            fields.extend(more.clone());
+        }
+        let place =
+            format!("{}.{}.{}.{}", draft.case.as_deref().unwrap_or("_"), draft.from, draft.to.as_str(), draft.kind);
+        self.say_raw(world, in_ms, place, Some(draft.id.clone()), envelope.to_string().into_bytes());
+    }
+
+    /// Publishes any bytes under the subject of a message.
+    fn say_raw(&mut self, world: &mut World, in_ms: u64, place: String, id: Option<String>, body: Vec<u8>) {
+        let all = world.subjects().all("msg");
+        let subject = format!("{}{place}", all.trim_end_matches('>'));
+        // Not every client sets the header by which the broker knows a repetition.
+        let id = id.filter(|_| self.random.chance(0.6));
+        world.plan(in_ms, Happening::Say(Speech { subject, id, body: body.into() }));
+    }
+
+    /// A time around `due`: mostly just before or after, where most can go wrong.
+    fn around(&mut self, world: &World, due: Timestamp) -> u64 {
+        let until = due.millis_since(world.clock());
+        (until + self.random.between(0, 60)).saturating_sub(30)
+    }
+}
+
+impl World {
+    /// Somebody who is no service publishes something, and tries until the broker has it.
+    pub(crate) fn say(&mut self, speech: Speech) {
+        let away = self.away_ms();
+        if away > 0 {
+            let after = self.delay();
+            self.plan(away + after, Happening::Say(speech));
+            return;
+        }
+        let Speech { subject, id, body } = speech.clone();
+        self.publish(StreamKind::Messages, Publication { subject, id, body, original: None });
+        let unanswered = self.faults.lost_answer;
+        if self.random.chance(unanswered) {
+            self.plan(1_000, Happening::Say(speech));
+        }
+    }
+}
+
+/// When an answer to a message is due, as the message says.
+fn due_of(message: &Value) -> Timestamp {
+    message.get("deadline").and_then(Value::as_str).and_then(|text| Timestamp::parse(text).ok()).unwrap_or_default()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}

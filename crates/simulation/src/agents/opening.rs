@@ -1,0 +1,95 @@
+//! Opening cases: under small random policies, sometimes twice, sometimes so that it must be refused.
+
+use concord_protocol::subject::Service;
+use serde_json::{Value, json};
+
+use super::{Agents, Draft, NAMES, OPENER};
+use crate::world::World;
+
+impl Agents {
+    /// Somebody opens a case within the first seconds.
+    pub(super) fn open(&mut self, world: &mut World, number: u64) {
+        let in_ms = self.random.between(0, 3_000);
+        // Without an id of its own the case gets one that follows from the request.
+        let case = self.random.chance(0.85).then(|| format!("c-{number}"));
+        self.cases.extend(case.clone());
+        let parameters = self.parameters(case.as_deref());
+        let draft = self.request(parameters);
+        self.say(world, in_ms, &draft);
+        match self.random.between(0, 11) {
+            // The same request again.
+            0 => self.say(world, in_ms + 10, &draft),
+            // The same case, asked for in another message.
+            1 => {
+                let id = self.fresh_id();
+                self.say(world, in_ms + 5, &Draft { id, ..draft });
+            }
+            // Another case under the same id: one of the two is refused.
+            2 => {
+                let parameters = self.parameters(case.as_deref());
+                let other = self.request(parameters);
+                self.say(world, in_ms + 3, &other);
+            }
+            3 => self.open_badly(world, in_ms),
+            _ => {}
+        }
+    }
+
+    fn request(&mut self, parameters: Value) -> Draft {
+        Draft {
+            from: OPENER.into(),
+            to: Service::Coordinator,
+            kind: "request",
+            case: None,
+            id: self.fresh_id(),
+            payload: json!({ "action": "open_case", "parameters": parameters }),
+            more: Value::Null,
+        }
+    }
+
+    fn parameters(&mut self, case: Option<&str>) -> Value {
+        let many = self.random.place(4) + 2;
+        let first = self.random.place(NAMES.len() - 1);
+        let names = NAMES.iter().take(NAMES.len() - 1).cycle().skip(first).take(many);
+        let mut participants: Vec<&str> = names.copied().collect();
+        participants.dedup();
+        let task = json!({ "type": "contract_review", "title": format!("matter {}", self.said) });
+        let mut parameters = json!({ "policy": self.policy(), "participants": participants, "task": task });
+        if let (Some(fields), Some(case)) = (parameters.as_object_mut(), case) {
+            fields.insert("case_id".into(), case.into());
+        }
+        parameters
+    }
+
+    fn policy(&mut self) -> Value {
+        let finding_timeout = self.random.between(100, 3_000);
+        let rule = ["confidence", "majority", "reconcile", "unanimous"];
+        json!({
+            "preset": "contract-review",
+            "finding_timeout_ms": finding_timeout,
+            "case_timeout_ms": finding_timeout + self.random.between(50, 20_000),
+            "answer_timeout_ms": self.random.between(50, 2_000),
+            "rounds_max": self.random.between(0, 2),
+            "conflicts_max": self.random.between(0, 5),
+            "messages_per_round_max": self.random.between(2, 6),
+            "tokens_per_message_max": self.random.between(20, 60),
+            "answers_min": self.random.between(2, 3),
+            "set_aside_max": self.random.between(0, 4),
+            "vote_rule": self.random.pick(&rule),
+        })
+    }
+
+    /// A request that must be refused.
+    fn open_badly(&mut self, world: &mut World, in_ms: u64) {
+        let wrong = [
+            json!({ "participants": [], "task": { "type": "t" } }),
+            json!({ "participants": ["ada", "ada"], "task": { "type": "t" } }),
+            json!({ "participants": ["coordinator"], "task": { "type": "t" } }),
+            json!({ "participants": ["ada"], "task": { "type": "t" }, "policy": { "rounds_max": 99 } }),
+            json!({ "participants": ["ada"] }),
+        ];
+        let Some(parameters) = self.random.pick(&wrong).cloned() else { return };
+        let draft = self.request(parameters);
+        self.say(world, in_ms, &draft);
+    }
+}

@@ -1,0 +1,238 @@
+//! The broker: streams with sequences, deduplication and the optimistic lock, and durable consumers.
+//!
+//! The rules are those of nats-server on a stream with one copy, as far as Concord depends on them: the expected
+//! sequence is compared first, and only then is a repeated `Nats-Msg-Id` recognised.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use concord_protocol::Token;
+use concord_protocol::stream::{
+    ConsumerDefinition, ConsumerKind, Layout, StorageChoices, StreamDefinition, StreamKind,
+};
+use concord_protocol::subject::DEFAULT_PREFIX;
+use concord_runtime::Appended;
+
+use crate::scheduler::Scheduler;
+
+/// What is published.
+#[derive(Debug, Clone)]
+pub(crate) struct Publication {
+    pub(crate) subject: String,
+    /// `Nats-Msg-Id`; a sender may leave it out.
+    pub(crate) id: Option<String>,
+    pub(crate) body: Arc<[u8]>,
+    /// Headers of a dead letter: the stream and sequence of the original, and the place that was wrong in it.
+    pub(crate) original: Option<(StreamKind, u64, String)>,
+}
+
+/// What is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub(crate) sequence: u64,
+    /// When, in virtual milliseconds.
+    pub(crate) at: u64,
+    pub(crate) publication: Publication,
+}
+
+/// The answer to a publication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    pub(crate) sequence: u64,
+    /// It had been stored before, under the same id.
+    pub(crate) duplicate: bool,
+}
+
+struct Stream {
+    definition: StreamDefinition,
+    messages: Vec<Stored>,
+    /// Where and when an id was stored last.
+    ids: HashMap<String, (u64, u64)>,
+}
+
+/// A delivery that is not yet acknowledged.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pending {
+    /// Which delivery is the current one; an older one's deadline means nothing.
+    pub(crate) lease: u32,
+}
+
+pub(crate) struct Consumer {
+    pub(crate) definition: ConsumerDefinition,
+    filters: Vec<Vec<String>>,
+    pub(crate) pending: BTreeMap<u64, Pending>,
+}
+
+/// The streams and consumers of one installation.
+pub(crate) struct Broker {
+    pub(crate) layout: Layout,
+    streams: BTreeMap<StreamKind, Stream>,
+    pub(crate) consumers: Vec<Consumer>,
+    /// Sequences of the facts of each aggregate, by the wildcard subject that its lock is taken on.
+    facts: BTreeMap<String, Vec<u64>>,
+    pub(crate) scheduler: Scheduler,
+}
+
+impl Broker {
+    pub(crate) fn new() -> Self {
+        let layout = Layout::new(&Token::fixed(DEFAULT_PREFIX), StorageChoices::default());
+        let stream = |kind: &StreamKind| {
+            (*kind, Stream { definition: layout.stream(*kind), messages: Vec::new(), ids: HashMap::new() })
+        };
+        let streams = StreamKind::ALL.iter().map(stream).collect();
+        let consumer = |definition: ConsumerDefinition| {
+            let tokens = |filter: &String| filter.split('.').map(str::to_owned).collect();
+            let filters = definition.filters.iter().map(tokens).collect();
+            Consumer { definition, filters, pending: BTreeMap::new() }
+        };
+        let consumers = layout.consumers().into_iter().map(consumer).collect();
+        Self { layout, streams, consumers, facts: BTreeMap::new(), scheduler: Scheduler::default() }
+    }
+
+    /// Everything a stream holds, in order.
+    pub(crate) fn messages(&self, kind: StreamKind) -> &[Stored] {
+        self.streams.get(&kind).map_or(&[], |stream| &stream.messages)
+    }
+
+    /// One message of a stream.
+    pub(crate) fn message(&self, kind: StreamKind, sequence: u64) -> Option<&Stored> {
+        let place = usize::try_from(sequence.checked_sub(1)?).ok()?;
+        self.messages(kind).get(place)
+    }
+
+    /// The facts of the aggregate that `lock` is the wildcard subject of.
+    pub(crate) fn facts_of(&self, lock: &str) -> &[u64] {
+        self.facts.get(lock).map_or(&[], Vec::as_slice)
+    }
+
+    /// The last fact of every aggregate.
+    pub(crate) fn last_facts(&self) -> impl Iterator<Item = &Stored> {
+        let last = self.facts.values().filter_map(|facts| facts.last());
+        last.filter_map(|sequence| self.message(StreamKind::Events, *sequence))
+    }
+
+    /// Appends a fact under the lock; `expected` is none when no lock is asked for.
+    pub(crate) fn append(&mut self, now: u64, lock: &str, expected: Option<u64>, fact: Publication) -> Appended {
+        let last = self.facts_of(lock).last().copied().unwrap_or(0);
+        if expected.is_some_and(|expected| expected != last) {
+            return Appended::Lost;
+        }
+        let receipt = self.publish(now, StreamKind::Events, fact);
+        if receipt.duplicate {
+            return Appended::Lost;
+        }
+        self.facts.entry(lock.to_owned()).or_default().push(receipt.sequence);
+        Appended::Stored(receipt.sequence)
+    }
+
+    /// Stores a publication, unless its id was stored in this stream within the window.
+    pub(crate) fn publish(&mut self, now: u64, kind: StreamKind, publication: Publication) -> Receipt {
+        let Some(stream) = self.streams.get_mut(&kind) else { return Receipt { sequence: 0, duplicate: true } };
+        let window = u64::try_from(stream.definition.duplicate_window.as_millis()).unwrap_or(u64::MAX);
+        let before = publication.id.as_ref().and_then(|id| stream.ids.get(id)).copied();
+        if let Some((sequence, at)) = before
+            && now.saturating_sub(at) < window
+        {
+            return Receipt { sequence, duplicate: true };
+        }
+        let sequence = stream.messages.len() as u64 + 1;
+        if let Some(id) = &publication.id {
+            stream.ids.insert(id.clone(), (sequence, now));
+        }
+        stream.messages.push(Stored { sequence, at: now, publication });
+        Receipt { sequence, duplicate: false }
+    }
+
+    /// Which consumers are given a subject of this stream.
+    pub(crate) fn readers(&self, kind: StreamKind, subject: &str) -> Vec<usize> {
+        let tokens: Vec<&str> = subject.split('.').collect();
+        let reads = |consumer: &Consumer| {
+            let matches = |filter: &Vec<String>| matches(filter, &tokens);
+            consumer.definition.stream_kind == kind && consumer.filters.iter().any(matches)
+        };
+        (0..).zip(&self.consumers).filter(|(_, consumer)| reads(consumer)).map(|(index, _)| index).collect()
+    }
+
+    /// True while a consumer has this delivery unacknowledged.
+    pub(crate) fn is_pending(&self, consumer: usize, sequence: u64) -> bool {
+        self.consumers.get(consumer).is_some_and(|consumer| consumer.pending.contains_key(&sequence))
+    }
+
+    /// Ends a delivery.
+    pub(crate) fn acknowledge(&mut self, consumer: usize, sequence: u64) {
+        if let Some(consumer) = self.consumers.get_mut(consumer) {
+            consumer.pending.remove(&sequence);
+        }
+    }
+
+    /// Deliveries that are not acknowledged, for a reader.
+    pub(crate) fn unacknowledged(&self) -> Vec<String> {
+        let of = |consumer: &Consumer| {
+            let name = consumer.definition.name.clone();
+            consumer
+                .pending
+                .keys()
+                .map(move |sequence| format!("{name} has not handled {sequence}"))
+                .collect::<Vec<_>>()
+        };
+        self.consumers.iter().flat_map(of).collect()
+    }
+
+    /// What a consumer reads, by its place.
+    pub(crate) fn kind_of(&self, consumer: usize) -> Option<(ConsumerKind, StreamKind)> {
+        let definition = &self.consumers.get(consumer)?.definition;
+        Some((definition.kind, definition.stream_kind))
+    }
+}
+
+/// The broker's rule for filters: `*` stands for one token, `>` for one or more at the end.
+fn matches(filter: &[String], subject: &[&str]) -> bool {
+    let mut rest = subject.iter();
+    for token in filter {
+        match (token.as_str(), rest.next()) {
+            (">", Some(_)) => return true,
+            (_, None) => return false,
+            ("*", Some(_)) => {}
+            (expected, Some(found)) if expected == *found => {}
+            _ => return false,
+        }
+    }
+    rest.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publication(id: &str) -> Publication {
+        Publication {
+            subject: "concord.v1.event.case.c.opened".into(),
+            id: Some(id.into()),
+            body: Arc::from([]),
+            original: None,
+        }
+    }
+
+    #[test]
+    fn the_lock_is_looked_at_before_the_id() {
+        let mut broker = Broker::new();
+        assert_eq!(broker.append(0, "case.c", Some(0), publication("a")), Appended::Stored(1));
+        assert_eq!(broker.append(0, "case.c", Some(0), publication("b")), Appended::Lost);
+        assert_eq!(broker.append(0, "case.c", Some(1), publication("a")), Appended::Lost);
+        assert_eq!(broker.append(0, "case.c", Some(1), publication("b")), Appended::Stored(2));
+        assert_eq!(broker.append(200_000, "case.c", Some(2), publication("b")), Appended::Stored(3), "window is over");
+        assert_eq!(broker.facts_of("case.c"), [1, 2, 3]);
+    }
+
+    #[test]
+    fn consumers_are_given_what_their_filters_say() {
+        let broker = Broker::new();
+        let names = |kind, subject: &str| -> Vec<String> {
+            let readers = broker.readers(kind, subject);
+            readers.into_iter().map(|index| broker.consumers[index].definition.name.clone()).collect()
+        };
+        assert_eq!(names(StreamKind::Messages, "concord.v1.msg.c.a.coordinator.finding.more"), ["coordinator-inbox"]);
+        assert_eq!(names(StreamKind::Messages, "concord.v1.msg.c.a.coordinator"), Vec::<String>::new());
+        assert_eq!(names(StreamKind::Events, "concord.v1.event.debate.d.resolved").len(), 3);
+    }
+}

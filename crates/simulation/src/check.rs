@@ -1,0 +1,157 @@
+//! What must hold of a world in which nothing moves any more.
+//!
+//! The invariants of the design are checked by [`concord_domain::audit`], as `concord check` does on a real
+//! installation. Here is what only a simulator can know: virtual time, which message became of what, and whether
+//! deciding again comes to the same.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use concord_domain::audit::{Auditor, Content, Dead, Ending, StoredEvent, StoredMessage};
+use concord_domain::debate::DebateMachine;
+use concord_domain::detection::DetectionMachine;
+use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
+use concord_protocol::event::{CaseEvent, DeadlineEvent, Record};
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::{Aggregate, Lane, Subject};
+use concord_protocol::{Envelope, MessageId};
+
+use crate::broker::Stored;
+use crate::report::{Counts, SeedReport};
+use crate::world::{World, instant};
+
+mod again;
+mod archive;
+mod effects;
+mod kept;
+
+pub(crate) use archive::Archive;
+
+/// More violations than these are counted and not told.
+const TOLD_MAX: usize = 20;
+
+/// Checks a world and sums it up. `stuck` says why it did not come to rest, if so.
+pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedReport {
+    let archive = Archive::read(world);
+    let mut violations: Vec<String> = stuck.into_iter().collect();
+    audit(world, &archive, violations.is_empty(), &mut violations);
+    violations.extend(world.given_up.iter().cloned());
+    on_time(world, &mut violations);
+    archive.rebuilt(&mut violations);
+    again::check(&archive, &mut violations);
+    kept::check(&archive, &mut violations);
+    effects::check::<CaseMachine>(&archive, &archive.cases, &mut violations);
+    effects::check::<DetectionMachine>(&archive, &archive.detections, &mut violations);
+    effects::check::<DebateMachine>(&archive, &archive.debates, &mut violations);
+    let counts = counts(world, &archive, violations.len());
+    violations.truncate(TOLD_MAX);
+    SeedReport { seed, counts, digest: digest(world), violations, log: Vec::new() }
+}
+
+fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
+    let length = |kind| world.broker.messages(kind).len() as u64;
+    let decided =
+        |records: &&Vec<Record<CaseEvent>>| records.iter().any(|record| matches!(record.event, CaseEvent::Decided(_)));
+    Counts {
+        seeds: 1,
+        cases: archive.cases.len() as u64,
+        decided: archive.cases.values().filter(decided).count() as u64,
+        debates: archive.debates.len() as u64,
+        events: length(StreamKind::Events),
+        messages: length(StreamKind::Messages) + length(StreamKind::Urgent),
+        dead: length(StreamKind::Dead),
+        violations: violations as u64,
+        ..world.counts
+    }
+}
+
+/// The invariants of the design, by the auditor.
+fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec<String>) {
+    let mut auditor = Auditor::new();
+    for stored in world.broker.messages(StreamKind::Events) {
+        let Ok(Subject::Event { aggregate, id, fact }) = world.subjects().parse(&stored.publication.subject) else {
+            violations.push(format!("{} is no subject of a fact", stored.publication.subject));
+            continue;
+        };
+        let bytes = &stored.publication.body;
+        auditor.event(&StoredEvent { sequence: stored.sequence, aggregate, id: &id, fact: &fact, bytes });
+    }
+    for stored in world.broker.messages(StreamKind::Messages) {
+        match world.subjects().parse(&stored.publication.subject) {
+            Ok(subject) => {
+                let content = Content::Bytes(&stored.publication.body);
+                auditor.message(&StoredMessage { sequence: stored.sequence, subject: &subject, content });
+            }
+            Err(_) => auditor.malformed_message(Lane::Normal, stored.sequence),
+        }
+    }
+    for stored in world.broker.messages(StreamKind::Dead) {
+        let Some((StreamKind::Messages, sequence, _)) = stored.publication.original else { continue };
+        let original = archive.messages.iter().find(|message| message.sequence == sequence);
+        let subject = original.and_then(|message| message.subject.as_ref());
+        let message_id: Option<&MessageId> = original.and_then(|message| Some(&message.envelope.as_ref()?.message_id));
+        auditor.dead(&Dead { subject, position: Some((Lane::Normal, sequence)), message_id });
+    }
+    let ending = Ending { quiescent, ..Ending::quiescent(instant(world.now)) };
+    let report = auditor.finish(&ending);
+    let told = report.violations().map(|(checked, violation)| {
+        let at = violation.sequence.map(|sequence| format!(" at {sequence}")).unwrap_or_default();
+        format!("{} ({} times): {}{at}: {}", checked.name, checked.violations, violation.place, violation.what)
+    });
+    violations.extend(told);
+}
+
+/// A deadline elapses when its time has come by the world's clock, not only by that of the process that says so.
+fn on_time(world: &World, violations: &mut Vec<String>) {
+    for stored in world.broker.messages(StreamKind::Events) {
+        let Ok(Subject::Event { aggregate: Aggregate::Deadline, .. }) =
+            world.subjects().parse(&stored.publication.subject)
+        else {
+            continue;
+        };
+        let Ok(record) = Record::<DeadlineEvent>::decode(&stored.publication.body, stored.sequence) else { continue };
+        let DeadlineEvent::Elapsed(elapsed) = record.event;
+        if instant(stored.at) < elapsed.due {
+            let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
+            violations.push(format!("{place} elapsed at {}, due at {}", instant(stored.at), elapsed.due));
+        }
+    }
+}
+
+/// A digest over everything that is stored, in order. It is compared with another run of the same build only, so a
+/// quick one will do.
+fn digest(world: &World) -> String {
+    let mut digest = DefaultHasher::new();
+    for kind in StreamKind::ALL {
+        for Stored { sequence, at, publication } in world.broker.messages(kind) {
+            (sequence, at, &publication.subject).hash(&mut digest);
+            digest.write(&publication.body);
+        }
+    }
+    format!("{:016x}", digest.finish())
+}
+
+/// A stored message with what can be read of it.
+pub(crate) struct Message {
+    pub(crate) sequence: u64,
+    pub(crate) at: u64,
+    pub(crate) subject: Option<Subject>,
+    pub(crate) envelope: Option<Envelope>,
+    pub(crate) body: std::sync::Arc<[u8]>,
+}
+
+impl Archive {
+    /// Rebuilds everything: the same facts give the same state, deadlines and votes.
+    fn rebuilt(&self, violations: &mut Vec<String>) {
+        use concord_domain::replay::{rebuild, recount};
+        let mut differences = Vec::new();
+        self.cases.values().for_each(|records| differences.extend(rebuild::<CaseMachine>(records).1));
+        self.detections.values().for_each(|records| differences.extend(rebuild::<DetectionMachine>(records).1));
+        self.deadlines.values().for_each(|records| differences.extend(rebuild::<DeadlineMachine>(records).1));
+        for records in self.debates.values() {
+            differences.extend(rebuild::<DebateMachine>(records).1);
+            differences.extend(recount(records));
+        }
+        let told = differences.into_iter();
+        violations.extend(told.map(|d| format!("replay: {} at {}: {}", d.aggregate, d.sequence, d.what)));
+    }
+}

@@ -1,0 +1,91 @@
+//! Deciding again: every stored fact must be what its machine decides on the facts before it and on its cause.
+//!
+//! This is stronger than replay. A fact that was decided on something else than the facts before it, because the lock
+//! failed or a cache was wrong, replays well and is found here.
+
+use concord_domain::case::{CaseMachine, CaseState};
+use concord_domain::debate::DebateMachine;
+use concord_domain::detection::DetectionMachine;
+use concord_domain::machine::Versioned;
+use concord_domain::replay::rebuild;
+use concord_domain::{Context, Decision, Machine};
+use concord_protocol::event::{Facts, Origin, Record, event_id};
+use concord_protocol::{CaseId, Envelope};
+use concord_runtime::Routed;
+
+use super::archive::{Archive, Lives};
+
+pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
+    decided_again::<CaseMachine>(&archive.cases, violations, |record| match origin(record) {
+        Origin::Message => said(archive, record, |envelope| concord_coordinator::route::from_message(envelope).ok()),
+        Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
+            concord_coordinator::route::from_fact(aggregate, bytes, sequence).ok()
+        }),
+    });
+    decided_again::<DebateMachine>(&archive.debates, violations, |record| match origin(record) {
+        Origin::Message => {
+            said(archive, record, |envelope| concord_debate_facilitator::route::from_message(envelope).ok())
+        }
+        Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
+            concord_debate_facilitator::route::from_fact(aggregate, bytes, sequence).ok()
+        }),
+    });
+    decided_again::<DetectionMachine>(&archive.detections, violations, |record| {
+        let state: Option<CaseState> =
+            archive.cases.get(&record.meta.id).map(|records| rebuild::<CaseMachine>(records).0.state);
+        let case = CaseId::new(record.meta.id.as_str()).ok();
+        let input =
+            state.zip(case).and_then(|(state, case)| concord_conflict_detector::route::from_case(&case, &state));
+        input.into_iter().collect()
+    });
+}
+
+fn decided_again<M: Machine>(
+    lives: &Lives<M::Event>,
+    violations: &mut Vec<String>,
+    inputs: impl Fn(&Record<M::Event>) -> Vec<M::Input>,
+) {
+    for (id, records) in lives {
+        let mut known = Versioned::<M>::default();
+        for record in records {
+            let meta = &record.meta;
+            let context = Context { now: meta.at, cause: meta.cause.clone(), origin: origin(record) };
+            let same = |input: &M::Input| matches!(M::decide(&known.state, &context, input), Decision::Append(event) if event == record.event);
+            if !inputs(record).iter().any(same) {
+                let (aggregate, fact) = (M::Event::AGGREGATE, record.event.fact());
+                let at = record.sequence;
+                violations.push(format!("again: {aggregate}/{id} at {at}: {fact} is not what its cause leads to"));
+            }
+            known.apply(record);
+        }
+    }
+}
+
+fn origin<E: Facts>(record: &Record<E>) -> Origin {
+    let of_fact = event_id(E::AGGREGATE, &record.meta.id, Origin::Fact, &record.meta.cause);
+    if of_fact == record.meta.event_id { Origin::Fact } else { Origin::Message }
+}
+
+/// The inputs that a fact's cause makes, where it was said. Ids are chosen by senders, so there may be several.
+fn said<E: Facts, I>(archive: &Archive, record: &Record<E>, route: impl Fn(&Envelope) -> Option<Routed<I>>) -> Vec<I> {
+    let envelopes = archive.said_under(&record.meta.cause).filter_map(|message| message.envelope.as_ref());
+    envelopes.filter_map(|envelope| input(record, route(envelope)?)).collect()
+}
+
+/// The input that a fact's cause makes, where it is a fact.
+fn facts<E: Facts, I>(
+    archive: &Archive,
+    record: &Record<E>,
+    route: impl Fn(concord_protocol::subject::Aggregate, &[u8], u64) -> Option<Routed<I>>,
+) -> Vec<I> {
+    let cause = archive.facts.get(&record.meta.cause);
+    let routed = cause.and_then(|(aggregate, sequence, bytes)| route(*aggregate, bytes, *sequence));
+    routed.and_then(|routed| input(record, routed)).into_iter().collect()
+}
+
+fn input<E: Facts, I>(record: &Record<E>, routed: Routed<I>) -> Option<I> {
+    match routed {
+        Routed::Step { id, input } if id == record.meta.id => Some(input),
+        Routed::Step { .. } | Routed::Ignored(_) => None,
+    }
+}

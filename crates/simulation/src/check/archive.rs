@@ -1,0 +1,100 @@
+//! Everything that is stored, read once for all checks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::{Aggregate, Subject};
+use concord_protocol::{Envelope, MessageId, Token};
+
+use super::Message;
+use crate::broker::Stored;
+use crate::world::World;
+
+/// The facts of each aggregate of a kind, in order.
+pub(crate) type Lives<E> = BTreeMap<Token, Vec<Record<E>>>;
+
+/// Everything that is stored.
+#[derive(Default)]
+pub(crate) struct Archive {
+    pub(crate) cases: Lives<CaseEvent>,
+    pub(crate) detections: Lives<DetectionEvent>,
+    pub(crate) debates: Lives<DebateEvent>,
+    pub(crate) deadlines: Lives<DeadlineEvent>,
+    /// Facts by `event_id`: what kind of aggregate, where, and the bytes.
+    pub(crate) facts: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
+    /// When each fact was stored, by sequence.
+    pub(crate) stored_at: BTreeMap<u64, u64>,
+    pub(crate) messages: Vec<Message>,
+    /// Places in [`Self::messages`], by `message_id`.
+    pub(crate) by_id: BTreeMap<MessageId, Vec<usize>>,
+    /// Sequences of messages that are kept among the dead, with the place that was wrong in them.
+    pub(crate) dead: BTreeMap<u64, String>,
+}
+
+impl Archive {
+    pub(crate) fn read(world: &World) -> Self {
+        let mut archive = Self::default();
+        for stored in world.broker.messages(StreamKind::Events) {
+            archive.fact(world, stored);
+        }
+        for stored in world.broker.messages(StreamKind::Messages) {
+            archive.message(world, stored);
+        }
+        for stored in world.broker.messages(StreamKind::Dead) {
+            if let Some((StreamKind::Messages, sequence, pointer)) = &stored.publication.original {
+                archive.dead.insert(*sequence, pointer.clone());
+            }
+        }
+        archive
+    }
+
+    fn fact(&mut self, world: &World, stored: &Stored) {
+        let Ok(Subject::Event { aggregate, .. }) = world.subjects().parse(&stored.publication.subject) else { return };
+        let bytes = &stored.publication.body;
+        let id = match aggregate {
+            Aggregate::Case => keep(&mut self.cases, stored),
+            Aggregate::Detection => keep(&mut self.detections, stored),
+            Aggregate::Debate => keep(&mut self.debates, stored),
+            Aggregate::Deadline => keep(&mut self.deadlines, stored),
+        };
+        self.stored_at.insert(stored.sequence, stored.at);
+        if let Some(id) = id {
+            self.facts.insert(id, (aggregate, stored.sequence, Arc::clone(bytes)));
+        }
+    }
+
+    fn message(&mut self, world: &World, stored: &Stored) {
+        let subject = world.subjects().parse(&stored.publication.subject).ok();
+        let body = Arc::clone(&stored.publication.body);
+        let envelope = subject.as_ref().and_then(|subject| Envelope::decode(&body, subject).ok());
+        if let Some(envelope) = &envelope {
+            self.by_id.entry(envelope.message_id.clone()).or_default().push(self.messages.len());
+        }
+        self.messages.push(Message { sequence: stored.sequence, at: stored.at, subject, envelope, body });
+    }
+
+    /// The messages of this id.
+    pub(crate) fn said_under(&self, id: &MessageId) -> impl Iterator<Item = &Message> {
+        self.by_id.get(id).into_iter().flatten().filter_map(|place| self.messages.get(*place))
+    }
+
+    /// When the first fact of an aggregate was stored.
+    pub(crate) fn born<E: Facts>(&self, lives: &Lives<E>, id: &Token) -> Option<u64> {
+        self.stored_at.get(&lives.get(id)?.first()?.sequence).copied()
+    }
+
+    /// Ids of the aggregates that there are.
+    pub(crate) fn opened(&self) -> BTreeSet<&Token> {
+        self.cases.keys().chain(self.debates.keys()).collect()
+    }
+}
+
+fn keep<E: Facts>(lives: &mut Lives<E>, stored: &Stored) -> Option<MessageId> {
+    // What cannot be read is reported by the auditor.
+    let record = Record::<E>::decode(&stored.publication.body, stored.sequence).ok()?;
+    let id = record.meta.event_id.clone();
+    lives.entry(record.meta.id.clone()).or_default().push(record);
+    Some(id)
+}

@@ -1,0 +1,127 @@
+//! What became of every single message, by its place in the stream and not by the id that its sender chose.
+
+use std::collections::BTreeSet;
+
+use concord_domain::case::CaseInput;
+use concord_domain::debate::DebateInput;
+use concord_protocol::event::{CaseEvent, DebateEvent};
+use concord_protocol::subject::{Service, Subject};
+use concord_protocol::{Envelope, MessageId, Recipient, Token};
+use concord_runtime::Routed;
+
+use super::Message;
+use super::archive::Archive;
+
+/// Contents of a message, in the aggregate they are for: id and digest of who said what.
+type Said = (Token, MessageId, String);
+
+/// What a message must lead to.
+enum Fate {
+    /// Nothing.
+    Free,
+    /// It is refused.
+    Dead,
+    /// A fact about it in this aggregate, which may be that of an identical message; or it is refused.
+    Recorded(Said),
+    /// This aggregate exists; or it is refused.
+    Opened(Token),
+}
+
+pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
+    let recorded = recorded(archive);
+    let opened = archive.opened();
+    for message in &archive.messages {
+        let fate = fate(message);
+        let dead = archive.dead.get(&message.sequence);
+        let kept = match &fate {
+            Fate::Free => true,
+            Fate::Dead => dead.is_some(),
+            Fate::Recorded(said) => dead.is_some() || recorded.contains(said),
+            Fate::Opened(id) => dead.is_some() || opened.contains(id),
+        };
+        if !kept {
+            let what = message.subject.as_ref().map(|subject| format!("{subject:?}")).unwrap_or_default();
+            violations.push(format!("kept: the message at {} is neither used nor dead: {what}", message.sequence));
+        }
+        if let (Fate::Recorded((id, ..)), Some(pointer)) = (&fate, dead) {
+            known_when_refused(archive, message, id, pointer, violations);
+        }
+    }
+}
+
+/// "There is no such case" must not be said of a case that there was when the message was stored.
+fn known_when_refused(archive: &Archive, message: &Message, id: &Token, pointer: &str, violations: &mut Vec<String>) {
+    let born = match pointer {
+        "/case_id" => archive.born(&archive.cases, id),
+        "/reply_to" => archive.born(&archive.debates, id),
+        _ => None,
+    };
+    if born.is_some_and(|born| born < message.at) {
+        violations.push(format!("refused: the message at {} is about {id}, which there was", message.sequence));
+    }
+}
+
+fn fate(message: &Message) -> Fate {
+    let Some(Subject::Message { to: Recipient::Agent(to), .. }) = &message.subject else {
+        // Only a subject under a service's name is read by anyone if it is malformed, and all of ours are.
+        return if message.subject.is_none() { Fate::Dead } else { Fate::Free };
+    };
+    let service = Service::parse(to.as_str());
+    let Ok(service @ (Service::Coordinator | Service::DebateFacilitator)) = service else { return Fate::Free };
+    match (&message.envelope, service) {
+        (None, _) => Fate::Dead,
+        (Some(envelope), Service::Coordinator) => of_case(envelope),
+        (Some(envelope), _) => of_debate(envelope),
+    }
+}
+
+fn of_case(envelope: &Envelope) -> Fate {
+    match concord_coordinator::route::from_message(envelope) {
+        Err(_) => Fate::Dead,
+        Ok(Routed::Step { id, input: CaseInput::Finding(received) }) => {
+            Fate::Recorded((id, received.message_id, received.digest))
+        }
+        Ok(Routed::Step { id, .. }) => Fate::Opened(id),
+        Ok(Routed::Ignored(_)) => Fate::Free,
+    }
+}
+
+fn of_debate(envelope: &Envelope) -> Fate {
+    match concord_debate_facilitator::route::from_message(envelope) {
+        Err(_) => Fate::Dead,
+        Ok(Routed::Step { id, input: DebateInput::Answer(given) }) => {
+            Fate::Recorded((id, given.message_id, given.digest))
+        }
+        Ok(Routed::Step { id, .. }) => Fate::Opened(id),
+        Ok(Routed::Ignored(_)) => Fate::Free,
+    }
+}
+
+/// Contents that a fact is about.
+fn recorded(archive: &Archive) -> BTreeSet<Said> {
+    let mut recorded = BTreeSet::new();
+    for record in archive.cases.values().flatten() {
+        let received = match &record.event {
+            CaseEvent::FindingRecorded(recorded) => Some(&recorded.received),
+            CaseEvent::FindingSetAside(aside) => Some(&aside.received),
+            CaseEvent::FindingsClosed(closed) => closed.last.as_ref(),
+            _ => None,
+        };
+        recorded.extend(received.map(|r| (record.meta.id.clone(), r.message_id.clone(), r.digest.clone())));
+    }
+    for record in archive.debates.values().flatten() {
+        let id = record.meta.id.clone();
+        let received = match &record.event {
+            DebateEvent::Answered(answered) => Some(&answered.received),
+            DebateEvent::RoundClosed(closed) => closed.last.as_ref(),
+            DebateEvent::Resolved(resolved) => resolved.last.as_ref(),
+            DebateEvent::AnswerSetAside(aside) => {
+                recorded.insert((id, aside.message_id.clone(), aside.digest.clone()));
+                continue;
+            }
+            DebateEvent::Opened(_) => None,
+        };
+        recorded.extend(received.map(|r| (id, r.message_id.clone(), r.digest.clone())));
+    }
+    recorded
+}

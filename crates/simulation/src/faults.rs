@@ -1,0 +1,165 @@
+//! What can go wrong, how often; and the bugs that can be planted to see the checkers find them.
+
+use crate::random::Random;
+
+/// What goes wrong. Probabilities are from 0 to 1, durations in virtual milliseconds. [`Faults::none`] is a world in
+/// which nothing does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Faults {
+    /// A request or answer takes up to this long on its way.
+    pub delay_ms_max: u64,
+    /// A request, answer or delivery is a straggler.
+    pub straggler: f64,
+    /// A straggler takes up to this long.
+    pub straggler_ms_max: u64,
+    /// A request never arrives.
+    pub lost_request: f64,
+    /// What was asked is done, and the answer never arrives.
+    pub lost_answer: f64,
+    /// A process is killed while it waits for an answer.
+    pub crash: f64,
+    /// A killed process is back after at most this long.
+    pub restart_ms_max: u64,
+    /// A read that may be answered by any copy is answered by one that lags.
+    pub stale_read: f64,
+    /// A delivery is lost, and comes again when its acknowledgement is overdue.
+    pub lost_delivery: f64,
+    /// A delivery comes a second time although the first is still being handled.
+    pub double_delivery: f64,
+    /// Arming a deadline again is acknowledged and lost: the earlier one fires.
+    pub rearm_lost: f64,
+    /// A cancelled deadline fires all the same.
+    pub fire_after_cancel: f64,
+    /// An armed deadline never fires.
+    pub fire_missed: f64,
+    /// Every second, the broker is away for a while.
+    pub pause: f64,
+    /// How long it is away at most.
+    pub pause_ms_max: u64,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            delay_ms_max: 8,
+            straggler: 0.05,
+            straggler_ms_max: 3_000,
+            lost_request: 0.02,
+            lost_answer: 0.04,
+            crash: 0.02,
+            restart_ms_max: 5_000,
+            stale_read: 0.3,
+            lost_delivery: 0.03,
+            double_delivery: 0.08,
+            rearm_lost: 0.2,
+            fire_after_cancel: 0.2,
+            fire_missed: 0.05,
+            pause: 0.02,
+            pause_ms_max: 8_000,
+        }
+    }
+}
+
+impl Faults {
+    /// A world in which nothing goes wrong.
+    pub fn none() -> Self {
+        Self {
+            delay_ms_max: 2,
+            straggler: 0.0,
+            straggler_ms_max: 0,
+            lost_request: 0.0,
+            lost_answer: 0.0,
+            crash: 0.0,
+            restart_ms_max: 10,
+            stale_read: 0.0,
+            lost_delivery: 0.0,
+            double_delivery: 0.0,
+            rearm_lost: 0.0,
+            fire_after_cancel: 0.0,
+            fire_missed: 0.0,
+            pause: 0.0,
+            pause_ms_max: 0,
+        }
+    }
+
+    /// These faults as one seed has them: some not at all, some as stated, some twice as often. A fault that is always
+    /// there hides what only happens without it.
+    pub(crate) fn varied(&self, random: &mut Random) -> Self {
+        let mut vary = |probability: f64| {
+            let factor = match random.between(0, 9) {
+                0..3 => 0.0,
+                3..8 => 1.0,
+                _ => 2.0,
+            };
+            (probability * factor).min(1.0)
+        };
+        Self {
+            straggler: vary(self.straggler),
+            lost_request: vary(self.lost_request),
+            lost_answer: vary(self.lost_answer),
+            crash: vary(self.crash),
+            stale_read: vary(self.stale_read),
+            lost_delivery: vary(self.lost_delivery),
+            double_delivery: vary(self.double_delivery),
+            rearm_lost: vary(self.rearm_lost),
+            fire_after_cancel: vary(self.fire_after_cancel),
+            fire_missed: vary(self.fire_missed),
+            pause: vary(self.pause),
+            ..self.clone()
+        }
+    }
+}
+
+/// A bug to plant: a checker that has never found anything proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plant {
+    /// Facts are appended without regard to the sequence that the step expects.
+    MissingFence,
+    /// What follows from a fact is published before the fact is appended.
+    EffectBeforeEvent,
+    /// A deadline does not remember that it has elapsed.
+    DeadlineTwice,
+    /// A delivery is acknowledged before it is handled.
+    AckFirst,
+    /// What follows from a fact is published in part.
+    EffectForgotten,
+    /// Decisions not to append rest on reads that may be stale.
+    StaleRefusal,
+    /// Nobody looks for deadlines that the broker did not fire.
+    NoWatchdog,
+    /// A deadline that the broker delivers is fired without a look at the clock.
+    EarlyFire,
+}
+
+impl Plant {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::MissingFence,
+        Self::EffectBeforeEvent,
+        Self::DeadlineTwice,
+        Self::AckFirst,
+        Self::EffectForgotten,
+        Self::StaleRefusal,
+        Self::NoWatchdog,
+        Self::EarlyFire,
+    ];
+
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MissingFence => "missing_fence",
+            Self::EffectBeforeEvent => "effect_before_event",
+            Self::DeadlineTwice => "deadline_twice",
+            Self::AckFirst => "ack_first",
+            Self::EffectForgotten => "effect_forgotten",
+            Self::StaleRefusal => "stale_refusal",
+            Self::NoWatchdog => "no_watchdog",
+            Self::EarlyFire => "early_fire",
+        }
+    }
+
+    /// The one of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|plant| plant.as_str() == name)
+    }
+}

@@ -1,0 +1,119 @@
+//! The ledger and the outbox of the simulated broker: the step that runs here is the step that runs in the services.
+
+use std::sync::Arc;
+
+use concord_domain::case::CaseMachine;
+use concord_domain::debate::DebateMachine;
+use concord_domain::detection::DetectionMachine;
+use concord_domain::{Machine, effect};
+use concord_protocol::event::{Facts, Record, RecordMeta};
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::{Aggregate, Lane, Subject};
+use concord_protocol::{Envelope, Token};
+use concord_runtime::ledger::Error;
+use concord_runtime::{Appended, Ledger, Outbox, Read, Trace};
+
+use crate::broker::Publication;
+use crate::faults::Plant;
+use crate::network::{Connection, Reply, Request, unanswered};
+
+/// Facts and messages on the simulated broker.
+#[derive(Clone)]
+pub(crate) struct SimLedger(pub(crate) Connection);
+
+impl SimLedger {
+    /// The last fact of an aggregate.
+    pub(crate) async fn last(&self, aggregate: Aggregate, id: &Token) -> Result<Option<RecordMeta>, Error> {
+        let lock = self.0.subjects().aggregate(aggregate, id);
+        let request = Request::Facts { lock, after: 0, leader: true };
+        let Reply::Facts(facts) = self.0.ask("give the last fact", request).await? else { return Ok(None) };
+        let Some((sequence, _, bytes)) = facts.last() else { return Ok(None) };
+        let meta = RecordMeta::decode(bytes).map_err(|source| Error::Unreadable { sequence: *sequence, source })?;
+        Ok(Some(meta))
+    }
+
+    /// A planted bug: deadlines have no memory and no lock.
+    fn forgets<E: Facts>(&self) -> bool {
+        E::AGGREGATE == Aggregate::Deadline && self.0.plant() == Some(Plant::DeadlineTwice)
+    }
+
+    /// A planted bug: what would follow from the fact, were it stored next, is published now.
+    async fn publish_early<E: Facts>(&self, record: &Record<E>) -> Result<(), Error> {
+        let bytes = record.encode()?;
+        let next = self.0.world.lock().broker.messages(StreamKind::Events).len() as u64 + 1;
+        let messages = match E::AGGREGATE {
+            Aggregate::Case => messages_of::<CaseMachine>(&bytes, next),
+            Aggregate::Debate => messages_of::<DebateMachine>(&bytes, next),
+            Aggregate::Detection => messages_of::<DetectionMachine>(&bytes, next),
+            Aggregate::Deadline => Vec::new(),
+        };
+        self.publish(&messages, None).await
+    }
+}
+
+fn messages_of<M: Machine>(bytes: &[u8], sequence: u64) -> Vec<Envelope> {
+    let record = Record::<M::Event>::decode(bytes, sequence);
+    record.ok().and_then(|record| effect::messages::<M>(&record).ok()).unwrap_or_default()
+}
+
+impl Ledger for SimLedger {
+    async fn load<E: Facts>(&self, id: &Token, known: &[u64], read: Read) -> Result<Vec<Record<E>>, Error> {
+        if self.forgets::<E>() {
+            return Ok(Vec::new());
+        }
+        let lock = self.0.subjects().aggregate(E::AGGREGATE, id);
+        let after = known.last().copied().unwrap_or(0);
+        let request = Request::Facts { lock, after, leader: read == Read::Leader };
+        let Reply::Facts(facts) = self.0.ask("give the facts", request).await? else { return Ok(Vec::new()) };
+        let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {
+            Record::decode(bytes, *sequence).map_err(|source| Error::Unreadable { sequence: *sequence, source })
+        };
+        facts.iter().map(decode).collect()
+    }
+
+    async fn append<E: Facts>(&self, record: &Record<E>, _: Option<&Trace>) -> Result<Appended, Error> {
+        if self.0.plant() == Some(Plant::EffectBeforeEvent) {
+            self.publish_early(record).await?;
+        }
+        let subjects = self.0.subjects();
+        let fact = Publication {
+            subject: subjects.build(&record.subject()),
+            id: Some(record.meta.event_id.to_string()),
+            body: record.encode()?.into(),
+            original: None,
+        };
+        let lock = subjects.aggregate(E::AGGREGATE, &record.meta.id);
+        let expected = (!self.forgets::<E>()).then(|| record.meta.earlier.last().copied().unwrap_or(0));
+        match self.0.ask("store a fact", Request::Append { lock, expected, fact }).await? {
+            Reply::Appended(appended) => Ok(appended),
+            _ => Ok(Appended::Lost),
+        }
+    }
+}
+
+impl Outbox for SimLedger {
+    /// All are sent before the first answer is awaited.
+    async fn publish(&self, messages: &[Envelope], _: Option<&Trace>) -> Result<(), Error> {
+        let subjects = self.0.subjects();
+        let forgotten = usize::from(self.0.plant() == Some(Plant::EffectForgotten));
+        let mut answers = Vec::with_capacity(messages.len());
+        for envelope in messages.iter().skip(forgotten) {
+            let subject = envelope.subject();
+            let kind = match &subject {
+                Subject::Message { lane: Lane::Urgent, .. } => StreamKind::Urgent,
+                _ => StreamKind::Messages,
+            };
+            let publication = Publication {
+                subject: subjects.build(&subject),
+                id: Some(envelope.message_id.to_string()),
+                body: serde_json::to_vec(envelope)?.into(),
+                original: None,
+            };
+            answers.push(self.0.send(Request::Publish { kind, publication }));
+        }
+        for answer in answers {
+            answer.await.ok_or_else(|| unanswered("store a message"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! A seeded world for Concord.
+//!
+//! The services' own decisions, routes, step and effects run here as they run in production; the rest of the world is
+//! made up: virtual time, a broker that delays, reorders, doubles and loses, processes that are killed between any two
+//! lines of the step, and people who say anything at any time. A seed decides everything, so a failure is a seed and a
+//! commit. When faults have stopped and nothing moves any more, the invariants of the design are checked.
+//!
+//! Not modelled: the loss of what the broker has acknowledged, clocks that disagree, and the runtime's own pulling,
+//! reconnecting and shutting down. Tests against a real broker are for these.
+
+mod agents;
+mod broker;
+mod check;
+pub mod cli;
+mod executor;
+mod faults;
+mod ledger;
+mod network;
+mod process;
+mod random;
+mod refuse;
+mod report;
+mod scheduler;
+mod simulation;
+mod timer;
+mod world;
+
+pub use faults::{Faults, Plant};
+pub use report::{Counts, SeedReport};
+pub use simulation::{Options, run};

@@ -1,0 +1,252 @@
+//! Requests to the broker and their answers: each is an await point at which the world decides what happens.
+//!
+//! A request travels, is done, and its answer travels back; each part may be slow or lost, and the process may be killed
+//! during either. A request that is under way when its process dies still arrives: the broker does not know.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use concord_protocol::event::RecordMeta;
+use concord_protocol::stream::StreamKind;
+use concord_protocol::{Timestamp, subject::SubjectSpace};
+use concord_runtime::Appended;
+use concord_runtime::ledger::Error;
+
+use crate::broker::Publication;
+use crate::executor::Life;
+use crate::faults::Plant;
+use crate::world::{Happening, Shared, World};
+
+/// How long a process waits for an answer.
+const PATIENCE_MS: u64 = 5_000;
+/// How long the watchdog leaves an overdue deadline to the broker.
+pub(crate) const WATCHDOG_GRACE_MS: u64 = 5_000;
+
+/// What is asked of the broker.
+#[derive(Debug, Clone)]
+pub(crate) enum Request {
+    /// Store a fact, if the last sequence under `lock` is still `expected`; none asks for no lock.
+    Append { lock: String, expected: Option<u64>, fact: Publication },
+    /// Facts under `lock` after a sequence.
+    Facts { lock: String, after: u64, leader: bool },
+    /// Store a message.
+    Publish { kind: StreamKind, publication: Publication },
+    /// Hold a deadline.
+    Arm { target: String, due: Timestamp, body: Arc<[u8]> },
+    /// Hold a deadline no longer.
+    Cancel { target: String },
+    /// A delivery is done with.
+    Acknowledge { consumer: usize, sequence: u64 },
+    /// A delivery is to be made again.
+    PutBack { consumer: usize, sequence: u64, wait_ms: u64 },
+    /// The last fact of every aggregate that has a deadline overdue.
+    Overdue,
+}
+
+/// What the broker answers.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    Appended(Appended),
+    Facts(Vec<(u64, String, Arc<[u8]>)>),
+    Done,
+}
+
+/// Where an answer is waited for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cell(Arc<Mutex<Waiting>>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    answer: Option<Option<Reply>>,
+    waker: Option<Waker>,
+}
+
+impl Cell {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the waiting, with an answer or without; what comes later is not heard.
+    pub(crate) fn settle(&self, answer: Option<Reply>) {
+        let mut waiting = self.lock();
+        if waiting.answer.is_none() {
+            waiting.answer = Some(answer);
+            if let Some(waker) = waiting.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) request: Request,
+    pub(crate) cell: Cell,
+}
+
+/// The answer to a request, when it comes.
+pub(crate) struct Answer(Cell);
+
+impl Future for Answer {
+    type Output = Option<Reply>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Reply>> {
+        let mut waiting = self.0.lock();
+        match waiting.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                waiting.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// One process' connection to the broker.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    pub(crate) world: Shared,
+    pub(crate) life: Life,
+}
+
+impl Connection {
+    /// The present, as the process sees it.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.world.lock().clock()
+    }
+
+    /// The planted bug, if any.
+    pub(crate) fn plant(&self) -> Option<Plant> {
+        self.world.lock().plant
+    }
+
+    pub(crate) fn subjects(&self) -> SubjectSpace {
+        self.world.lock().subjects().clone()
+    }
+
+    /// Sends a request. It is on its way at once, whether or not the answer is waited for.
+    pub(crate) fn send(&self, request: Request) -> Answer {
+        let cell = Cell::default();
+        let mut world = self.world.lock();
+        let lost = world.faults.lost_request;
+        if world.random.chance(lost) {
+            world.counts.lost_requests += 1;
+        } else {
+            let delay = world.delay();
+            world.plan(delay, Happening::Arrive(Arrival { request, cell: cell.clone() }));
+        }
+        let crash = world.faults.crash;
+        if world.random.chance(crash) {
+            // Somewhere between now and some time after the answer.
+            let there_and_back = 3 * world.faults.delay_ms_max;
+            let in_ms = world.random.between(0, there_and_back);
+            world.plan(in_ms, Happening::Crash(self.life));
+        }
+        world.plan(PATIENCE_MS, Happening::GiveUp(cell.clone()));
+        Answer(cell)
+    }
+
+    /// Sends a request and waits for the answer.
+    pub(crate) async fn ask(&self, what: &'static str, request: Request) -> Result<Reply, Error> {
+        self.send(request).await.ok_or_else(|| unanswered(what))
+    }
+}
+
+/// The error of a request whose answer did not come.
+pub(crate) fn unanswered(what: &'static str) -> Error {
+    Error::Unavailable { what, source: "no answer came in time".into() }
+}
+
+impl World {
+    /// A request has arrived: it waits while the broker is away, else it is done and its answer sent.
+    pub(crate) fn arrive(&mut self, arrival: Arrival) {
+        let away = self.away_ms();
+        if away > 0 {
+            let after = self.delay();
+            self.plan(away + after, Happening::Arrive(arrival));
+            return;
+        }
+        let reply = self.serve(arrival.request);
+        let lost = self.faults.lost_answer;
+        if self.random.chance(lost) {
+            self.counts.lost_answers += 1;
+            return;
+        }
+        let delay = self.delay();
+        self.plan(delay, Happening::Answer(arrival.cell, reply));
+    }
+
+    fn serve(&mut self, request: Request) -> Reply {
+        match request {
+            Request::Append { lock, expected, fact } => self.append(&lock, expected, fact),
+            Request::Facts { lock, after, leader } => self.facts(&lock, after, leader),
+            Request::Publish { kind, publication } => {
+                self.publish(kind, publication);
+                Reply::Done
+            }
+            Request::Arm { target, due, body } => {
+                self.arm(&target, due, body);
+                Reply::Done
+            }
+            Request::Cancel { target } => {
+                self.cancel(&target);
+                Reply::Done
+            }
+            Request::Acknowledge { consumer, sequence } => {
+                self.broker.acknowledge(consumer, sequence);
+                Reply::Done
+            }
+            Request::PutBack { consumer, sequence, wait_ms } => {
+                self.plan(wait_ms, Happening::Offer { consumer, sequence });
+                Reply::Done
+            }
+            Request::Overdue => self.overdue(),
+        }
+    }
+
+    fn append(&mut self, lock: &str, expected: Option<u64>, fact: Publication) -> Reply {
+        let expected = expected.filter(|_| self.plant != Some(Plant::MissingFence));
+        let subject = fact.subject.clone();
+        let appended = self.broker.append(self.now, lock, expected, fact);
+        match appended {
+            Appended::Stored(sequence) => self.announce(StreamKind::Events, sequence, &subject),
+            Appended::Lost => {
+                self.counts.races_lost += 1;
+                self.note(|| format!("lost the race for {subject}"));
+            }
+        }
+        Reply::Appended(appended)
+    }
+
+    fn facts(&mut self, lock: &str, after: u64, leader: bool) -> Reply {
+        let leader = leader && self.plant != Some(Plant::StaleRefusal);
+        let mut seen = self.broker.facts_of(lock).len();
+        let stale = self.faults.stale_read;
+        if !leader && self.random.chance(stale) {
+            let lag = self.random.place(seen + 1);
+            if lag > 0 {
+                self.counts.stale_reads += 1;
+            }
+            seen -= lag;
+        }
+        let sequences = self.broker.facts_of(lock).iter().take(seen).filter(|sequence| **sequence > after);
+        let stored = sequences.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
+        Reply::Facts(stored.map(content).collect())
+    }
+
+    fn overdue(&self) -> Reply {
+        let now = self.clock();
+        let late = |meta: &RecordMeta| meta.deadlines.iter().any(|d| now.millis_since(d.due) > WATCHDOG_GRACE_MS);
+        let overdue = self
+            .broker
+            .last_facts()
+            .filter(|stored| RecordMeta::decode(&stored.publication.body).is_ok_and(|meta| late(&meta)));
+        Reply::Facts(overdue.map(content).collect())
+    }
+}
+
+fn content(stored: &crate::broker::Stored) -> (u64, String, Arc<[u8]>) {
+    (stored.sequence, stored.publication.subject.clone(), Arc::clone(&stored.publication.body))
+}

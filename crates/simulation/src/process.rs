@@ -1,0 +1,213 @@
+//! The services' processes: which consumer feeds which machine, as in the services' own crates, on the real step.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use concord_domain::case::CaseMachine;
+use concord_domain::deadline::DeadlineMachine;
+use concord_domain::debate::DebateMachine;
+use concord_domain::detection::DetectionMachine;
+use concord_domain::{Context, Machine};
+use concord_protocol::event::{Record, RecordMeta};
+use concord_protocol::stream::{ConsumerKind, StreamKind};
+use concord_protocol::subject::{Aggregate, Service, Subject};
+use concord_protocol::{CaseId, Envelope, Fault};
+use concord_runtime::{Aggregates, Outcome, Routed, effects};
+
+use crate::ledger::SimLedger;
+use crate::network::Connection;
+use crate::refuse;
+use crate::timer;
+
+/// After so many deliveries a service gives up and keeps the original among the dead.
+const DELIVERIES_MAX: u32 = 20;
+
+/// One delivery of a consumer.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    pub(crate) consumer: usize,
+    pub(crate) name: String,
+    pub(crate) kind: ConsumerKind,
+    pub(crate) stream: StreamKind,
+    pub(crate) sequence: u64,
+    pub(crate) deliveries: u32,
+    pub(crate) subject: String,
+    pub(crate) body: Arc<[u8]>,
+}
+
+/// Why a delivery was not handled.
+pub(crate) enum Problem {
+    /// It cannot be used.
+    Refused(Fault),
+    /// Something failed; it is tried again.
+    Failed,
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Self::Refused(fault)
+    }
+}
+
+impl From<concord_runtime::step::Error> for Problem {
+    fn from(_: concord_runtime::step::Error) -> Self {
+        Self::Failed
+    }
+}
+
+impl From<concord_runtime::ledger::Error> for Problem {
+    fn from(_: concord_runtime::ledger::Error) -> Self {
+        Self::Failed
+    }
+}
+
+impl From<concord_protocol::event::Error> for Problem {
+    fn from(_: concord_protocol::event::Error) -> Self {
+        Self::Failed
+    }
+}
+
+/// What a process has in memory, and loses when it dies.
+pub(crate) struct Process {
+    pub(crate) service: Service,
+    pub(crate) connection: Connection,
+    pub(crate) ledger: SimLedger,
+    cases: Aggregates<CaseMachine, SimLedger>,
+    detections: Aggregates<DetectionMachine, SimLedger>,
+    debates: Aggregates<DebateMachine, SimLedger>,
+    pub(crate) deadlines: Aggregates<DeadlineMachine, SimLedger>,
+}
+
+impl Process {
+    /// A process with room for `cached_max` aggregates of each kind: few, so that some are let go while in use.
+    pub(crate) fn new(service: Service, connection: Connection, cached_max: NonZeroUsize) -> Self {
+        let ledger = SimLedger(connection.clone());
+        Self {
+            service,
+            cases: Aggregates::new(ledger.clone(), cached_max),
+            detections: Aggregates::new(ledger.clone(), cached_max),
+            debates: Aggregates::new(ledger.clone(), cached_max),
+            deadlines: Aggregates::new(ledger.clone(), cached_max),
+            connection,
+            ledger,
+        }
+    }
+
+    /// Handles a delivery, from its arrival to its acknowledgement.
+    pub(crate) async fn work(&self, delivery: Delivery) {
+        if self.connection.plant() == Some(crate::faults::Plant::AckFirst) {
+            self.acknowledge(&delivery).await;
+        }
+        let done = if delivery.deliveries > DELIVERIES_MAX {
+            refuse::give_up(self, &delivery).await
+        } else {
+            match self.handle(&delivery).await {
+                Ok(()) => true,
+                Err(Problem::Refused(fault)) => refuse::refuse(self, &delivery, &fault).await.is_ok(),
+                Err(Problem::Failed) if delivery.deliveries == DELIVERIES_MAX => refuse::give_up(self, &delivery).await,
+                Err(Problem::Failed) => false,
+            }
+        };
+        if done {
+            self.acknowledge(&delivery).await;
+        } else {
+            self.put_back(&delivery).await;
+        }
+    }
+
+    async fn handle(&self, delivery: &Delivery) -> Result<(), Problem> {
+        match (delivery.kind, self.service) {
+            (ConsumerKind::Inbox(_) | ConsumerKind::UrgentInbox(_), _) => self.hear(delivery).await,
+            (ConsumerKind::Facts(_), Service::ConflictDetector) => self.detect(delivery).await,
+            (ConsumerKind::Facts(_), _) => self.react(delivery).await,
+            (ConsumerKind::Effects(_), Service::Coordinator) => self.publish::<CaseMachine>(delivery).await,
+            (ConsumerKind::Effects(_), Service::ConflictDetector) => self.publish::<DetectionMachine>(delivery).await,
+            (ConsumerKind::Effects(_), _) => self.publish::<DebateMachine>(delivery).await,
+            (ConsumerKind::Deadlines, _) => timer::arm(self, delivery).await,
+            (ConsumerKind::Due, _) => timer::due(self, delivery).await,
+        }
+    }
+
+    /// A message to the coordinator or the facilitator.
+    async fn hear(&self, delivery: &Delivery) -> Result<(), Problem> {
+        let subject = self.connection.subjects().parse(&delivery.subject).map_err(|error| {
+            Fault::invalid("", format!("The subject cannot be read: {error}."), "See docs/subjects.md.")
+        })?;
+        let envelope = Envelope::decode(&delivery.body, &subject)?;
+        let context = Context::of_message(self.connection.now(), envelope.message_id.clone());
+        match self.service {
+            Service::Coordinator => {
+                step(&self.cases, &context, concord_coordinator::route::from_message(&envelope)?).await
+            }
+            _ => step(&self.debates, &context, concord_debate_facilitator::route::from_message(&envelope)?).await,
+        }
+    }
+
+    /// A fact of another service, for the coordinator or the facilitator.
+    async fn react(&self, delivery: &Delivery) -> Result<(), Problem> {
+        let Some((aggregate, context)) = self.fact(delivery) else { return Err(Problem::Failed) };
+        let (bytes, sequence) = (&delivery.body, delivery.sequence);
+        match self.service {
+            Service::Coordinator => {
+                let routed = concord_coordinator::route::from_fact(aggregate, bytes, sequence)?;
+                step(&self.cases, &context, routed).await
+            }
+            _ => {
+                let routed = concord_debate_facilitator::route::from_fact(aggregate, bytes, sequence)?;
+                step(&self.debates, &context, routed).await
+            }
+        }
+    }
+
+    /// A case whose findings are closed, for the detector.
+    async fn detect(&self, delivery: &Delivery) -> Result<(), Problem> {
+        let Some((_, context)) = self.fact(delivery) else { return Err(Problem::Failed) };
+        let id = RecordMeta::decode(&delivery.body)?.id;
+        let known = self.cases.load(&id).await?;
+        let case = CaseId::new(id.as_str()).map_err(|_| Problem::Failed)?;
+        let Some(input) = concord_conflict_detector::route::from_case(&case, &known.state) else {
+            return Err(Problem::Failed);
+        };
+        step(&self.detections, &context, Routed::Step { id, input }).await
+    }
+
+    fn fact(&self, delivery: &Delivery) -> Option<(Aggregate, Context)> {
+        let Ok(Subject::Event { aggregate, .. }) = self.connection.subjects().parse(&delivery.subject) else {
+            return None;
+        };
+        let meta = RecordMeta::decode(&delivery.body).ok()?;
+        Some((aggregate, Context::of_fact(self.connection.now(), meta.event_id)))
+    }
+
+    async fn publish<M: Machine>(&self, delivery: &Delivery) -> Result<(), Problem> {
+        let record = Record::<M::Event>::decode(&delivery.body, delivery.sequence)?;
+        effects::deliver::<M>(&self.ledger, &record, None).await?;
+        Ok(())
+    }
+
+    async fn acknowledge(&self, delivery: &Delivery) {
+        let Delivery { consumer, sequence, .. } = *delivery;
+        // When this is lost the delivery comes again, and changes nothing.
+        let _ = self.connection.send(crate::network::Request::Acknowledge { consumer, sequence }).await;
+    }
+
+    async fn put_back(&self, delivery: &Delivery) {
+        let Delivery { consumer, sequence, deliveries, .. } = *delivery;
+        // The waits of the runtime: from 50 ms, doubled each time.
+        let wait_ms = 25 << deliveries.min(8);
+        let _ = self.connection.send(crate::network::Request::PutBack { consumer, sequence, wait_ms }).await;
+    }
+}
+
+/// Does the step that something was routed to.
+async fn step<M: Machine>(
+    aggregates: &Aggregates<M, SimLedger>,
+    context: &Context,
+    routed: Routed<M::Input>,
+) -> Result<(), Problem> {
+    let Routed::Step { id, input } = routed else { return Ok(()) };
+    match aggregates.step(&id, context, &input, None).await? {
+        Outcome::Rejected(fault) => Err(fault.into()),
+        Outcome::Appended { .. } | Outcome::Ignored(_) => Ok(()),
+    }
+}

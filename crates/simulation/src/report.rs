@@ -1,0 +1,123 @@
+//! What a seed has come to.
+
+use serde::Serialize;
+
+/// How much of everything there was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Worlds that were run.
+    pub seeds: u64,
+    /// Cases that were opened.
+    pub cases: u64,
+    /// Cases that have a decision.
+    pub decided: u64,
+    /// Debates that were opened.
+    pub debates: u64,
+    /// Facts that were stored.
+    pub events: u64,
+    /// Messages that were stored.
+    pub messages: u64,
+    /// Dead letters that were stored.
+    pub dead: u64,
+    /// Processes that were killed.
+    pub crashes: u64,
+    /// Deliveries that were made again.
+    pub redeliveries: u64,
+    /// Requests that never arrived.
+    pub lost_requests: u64,
+    /// Answers to requests that were done, and never came.
+    pub lost_answers: u64,
+    /// Reads that were answered by a copy that lagged.
+    pub stale_reads: u64,
+    /// Appends that another fact was ahead of.
+    pub races_lost: u64,
+    /// Deadlines that the watchdog fired.
+    pub watchdog_fires: u64,
+    /// Deliveries that were given up.
+    pub given_up: u64,
+    /// Times the broker was away.
+    pub pauses: u64,
+    /// Things that should not be.
+    pub violations: u64,
+}
+
+impl Counts {
+    /// Names, values and meanings, in the order of the table.
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 17] {
+        [
+            ("seeds", self.seeds, "worlds that were run"),
+            ("cases", self.cases, "cases that were opened"),
+            ("decided", self.decided, "cases that have a decision"),
+            ("debates", self.debates, "debates that were opened"),
+            ("events", self.events, "facts that were stored"),
+            ("messages", self.messages, "messages that were stored"),
+            ("dead", self.dead, "dead letters that were stored"),
+            ("crashes", self.crashes, "processes that were killed"),
+            ("redeliveries", self.redeliveries, "deliveries that were made again"),
+            ("lost_requests", self.lost_requests, "requests that never arrived"),
+            ("lost_answers", self.lost_answers, "requests that were done and whose answer never came"),
+            ("stale_reads", self.stale_reads, "reads that were answered by a copy that lagged"),
+            ("races_lost", self.races_lost, "appends that another fact was ahead of"),
+            ("watchdog_fires", self.watchdog_fires, "deadlines that the watchdog had to fire"),
+            ("given_up", self.given_up, "deliveries that failed again and again and are kept under dead"),
+            ("pauses", self.pauses, "times the broker was away"),
+            ("violations", self.violations, "things that should not be"),
+        ]
+    }
+
+    /// Adds the counts of another world.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            seeds,
+            cases,
+            decided,
+            debates,
+            events,
+            messages,
+            dead,
+            crashes,
+            redeliveries,
+            lost_requests,
+            lost_answers,
+            stale_reads,
+            races_lost,
+            watchdog_fires,
+            given_up,
+            pauses,
+            violations,
+        } = other;
+        self.seeds += seeds;
+        self.cases += cases;
+        self.decided += decided;
+        self.debates += debates;
+        self.events += events;
+        self.messages += messages;
+        self.dead += dead;
+        self.crashes += crashes;
+        self.redeliveries += redeliveries;
+        self.lost_requests += lost_requests;
+        self.lost_answers += lost_answers;
+        self.stale_reads += stale_reads;
+        self.races_lost += races_lost;
+        self.watchdog_fires += watchdog_fires;
+        self.given_up += given_up;
+        self.pauses += pauses;
+        self.violations += violations;
+    }
+}
+
+/// What one seed has come to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SeedReport {
+    /// The seed.
+    pub seed: u64,
+    /// How much of everything there was.
+    pub counts: Counts,
+    /// Over everything that was stored, in order: the same seed gives the same.
+    pub digest: String,
+    /// What should not be, each as a sentence with its place.
+    pub violations: Vec<String>,
+    /// What happened, line by line, where it was asked for.
+    #[serde(skip)]
+    pub log: Vec<String>,
+}

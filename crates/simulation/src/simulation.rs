@@ -1,0 +1,278 @@
+//! One seed: a world, its processes and its people, from the first request until nothing moves any more.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use concord_protocol::event::RecordMeta;
+use concord_protocol::subject::Service;
+
+use crate::agents::Agents;
+use crate::check;
+use crate::executor::{Executor, Life};
+use crate::faults::{Faults, Plant};
+use crate::network::Connection;
+use crate::process::{Delivery, Process};
+use crate::random::Random;
+use crate::report::SeedReport;
+use crate::timer;
+use crate::world::{Happening, Shared, World};
+
+/// What kind of world a seed is run in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// What goes wrong.
+    pub faults: Faults,
+    /// A bug to plant.
+    pub plant: Option<Plant>,
+    /// Replicas of each service.
+    pub replicas: usize,
+    /// Whether to keep a log of what happens.
+    pub verbose: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { faults: Faults::default(), plant: None, replicas: 2, verbose: false }
+    }
+}
+
+/// The watchdog looks this often.
+const WATCH_MS: u64 = 10_000;
+/// Nothing goes wrong any more after at most this long.
+const CALM_MS_MAX: u64 = 45_000;
+/// When faults have stopped, everything is done within this time, or it is stuck.
+const QUIET_MS: u64 = 600_000;
+
+/// A replica of a service; its process is none while it is down.
+struct Replica {
+    service: Service,
+    life: Life,
+    process: Option<Arc<Process>>,
+}
+
+struct Simulation {
+    world: Shared,
+    executor: Executor,
+    replicas: Vec<Replica>,
+    agents: Agents,
+    /// When faults stopped; none before.
+    calm_since: Option<u64>,
+}
+
+/// Runs one seed to its end and checks what is left.
+pub fn run(seed: u64, options: &Options) -> SeedReport {
+    let mut random = Random::new(seed);
+    let agents = Agents::new(Random::new(random.next()));
+    let faults = options.faults.varied(&mut random);
+    let world = Shared::new(World::new(random, faults, options.plant, options.verbose));
+    let mut simulation =
+        Simulation { world, executor: Executor::default(), replicas: Vec::new(), agents, calm_since: None };
+    simulation.begin(options.replicas.max(1));
+    let quiet = simulation.run_until_quiet();
+    let mut world = simulation.world.lock();
+    let mut report = check::check(seed, &world, quiet);
+    report.log = world.take_log();
+    report
+}
+
+impl Simulation {
+    fn begin(&mut self, replicas: usize) {
+        let services =
+            [Service::Coordinator, Service::ConflictDetector, Service::DebateFacilitator, Service::EscalationTimer];
+        for service in services {
+            for _ in 0..replicas {
+                let life = Life { replica: self.replicas.len(), number: 0 };
+                self.replicas.push(Replica { service, life, process: None });
+                self.start(life.replica);
+                if service == Service::EscalationTimer {
+                    let mut world = self.world.lock();
+                    let first = world.random.between(0, WATCH_MS);
+                    world.plan(first, Happening::Watch { replica: life.replica });
+                }
+            }
+        }
+        let mut world = self.world.lock();
+        self.agents.begin(&mut world);
+        let calm = world.random.between(CALM_MS_MAX / 3, CALM_MS_MAX);
+        world.plan(calm, Happening::Calm);
+        world.plan(1_000, Happening::Second);
+    }
+
+    fn start(&mut self, replica: usize) {
+        let Some(place) = self.replicas.get_mut(replica) else { return };
+        place.life.number += 1;
+        let connection = Connection { world: self.world.clone(), life: place.life };
+        let cached_max = self.world.lock().random.between(1, 6);
+        let cached_max = usize::try_from(cached_max).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN);
+        place.process = Some(Arc::new(Process::new(place.service, connection, cached_max)));
+    }
+
+    /// Goes on until nothing moves. None when it has come to that, else why it has not.
+    fn run_until_quiet(&mut self) -> Option<String> {
+        loop {
+            self.executor.run();
+            let next = self.world.lock().advance();
+            let Some(happening) = next else { return Some("nothing is planned any more".into()) };
+            // Looking for overdue deadlines goes on for ever, so that is when to look whether anything else does.
+            if self.calm_since.is_some() && matches!(happening, Happening::Watch { .. }) && self.is_quiet() {
+                return None;
+            }
+            self.happen(happening);
+            let Some(calm_since) = self.calm_since else { continue };
+            let world = self.world.lock();
+            if world.now > calm_since + QUIET_MS {
+                let waiting = world.broker.unacknowledged();
+                return Some(format!("it is not quiet {QUIET_MS} ms after faults stopped: {waiting:?}"));
+            }
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        let world = self.world.lock();
+        let open = |stored: &crate::broker::Stored| {
+            RecordMeta::decode(&stored.publication.body).is_ok_and(|meta| !meta.deadlines.is_empty())
+        };
+        self.executor.is_idle()
+            && world.talk == 0
+            && world.broker.unacknowledged().is_empty()
+            && world.broker.scheduler.is_empty()
+            && !world.broker.last_facts().any(open)
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Arrive(arrival) => self.world.lock().arrive(arrival),
+            Happening::Answer(cell, reply) => cell.settle(Some(reply)),
+            Happening::GiveUp(cell) => cell.settle(None),
+            Happening::Offer { consumer, sequence } => self.offer(consumer, sequence),
+            Happening::Deliver { consumer, sequence, life } => self.deliver(consumer, sequence, life),
+            Happening::Lapse { consumer, sequence, lease } => {
+                let mut world = self.world.lock();
+                let pending = world.broker.consumers.get(consumer).and_then(|c| c.pending.get(&sequence));
+                if pending.is_some_and(|pending| pending.lease == lease) {
+                    world.plan(0, Happening::Offer { consumer, sequence });
+                }
+            }
+            Happening::Fire { target, generation } => {
+                let mut world = self.world.lock();
+                let away = world.away_ms();
+                if away > 0 {
+                    // What became due meanwhile fires at once when the broker is back.
+                    world.plan(away, Happening::Fire { target, generation });
+                } else {
+                    world.fire(target, generation);
+                }
+            }
+            Happening::Crash(life) => self.crash(life),
+            Happening::Restart { replica } => self.start(replica),
+            Happening::Second => self.second(),
+            Happening::Watch { replica } => self.watch(replica),
+            Happening::Hear { sequence } => {
+                let mut world = self.world.lock();
+                world.talk -= 1;
+                self.agents.hear(&mut world, sequence);
+            }
+            Happening::Say(speech) => {
+                let mut world = self.world.lock();
+                world.talk -= 1;
+                world.say(speech);
+            }
+            Happening::Calm => self.calm(),
+        }
+    }
+
+    /// A consumer gives a delivery to one of the processes that pull from it.
+    fn offer(&mut self, consumer: usize, sequence: u64) {
+        let mut world = self.world.lock();
+        if !world.broker.is_pending(consumer, sequence) {
+            return;
+        }
+        let away = world.away_ms();
+        if away > 0 {
+            let after = world.delay();
+            return world.plan(away + after, Happening::Offer { consumer, sequence });
+        }
+        let Some((kind, _)) = world.broker.kind_of(consumer) else { return };
+        let service = kind.service();
+        let up = self.replicas.iter().filter(|replica| replica.service == service && replica.process.is_some());
+        let lives: Vec<Life> = up.map(|replica| replica.life).collect();
+        let Some(life) = world.random.pick(&lives).copied() else {
+            return world.plan(500, Happening::Offer { consumer, sequence });
+        };
+        world.lease(consumer, sequence);
+        let (lost, double) = (world.faults.lost_delivery, world.faults.double_delivery);
+        if !world.random.chance(lost) {
+            let delay = world.delay();
+            world.plan(delay, Happening::Deliver { consumer, sequence, life });
+        }
+        if world.random.chance(double) {
+            let delay = world.delay();
+            world.plan(delay, Happening::Offer { consumer, sequence });
+        }
+    }
+
+    /// A delivery reaches a process, if that is still alive.
+    fn deliver(&mut self, consumer: usize, sequence: u64, life: Life) {
+        let Some(replica) = self.replicas.get(life.replica).filter(|replica| replica.life == life) else { return };
+        let Some(process) = replica.process.clone() else { return };
+        let world = self.world.lock();
+        let Some(reader) = world.broker.consumers.get(consumer) else { return };
+        let definition = &reader.definition;
+        let Some(stored) = world.broker.message(definition.stream_kind, sequence) else { return };
+        let delivery = Delivery {
+            consumer,
+            name: definition.name.clone(),
+            kind: definition.kind,
+            stream: definition.stream_kind,
+            sequence,
+            deliveries: reader.pending.get(&sequence).map_or(1, |pending| pending.lease),
+            subject: stored.publication.subject.clone(),
+            body: Arc::clone(&stored.publication.body),
+        };
+        drop(world);
+        self.executor.spawn(life, async move { process.work(delivery).await });
+    }
+
+    fn crash(&mut self, life: Life) {
+        let Some(replica) = self.replicas.get_mut(life.replica).filter(|replica| replica.life == life) else { return };
+        if replica.process.take().is_none() {
+            return;
+        }
+        self.executor.kill(life);
+        let mut world = self.world.lock();
+        world.counts.crashes += 1;
+        world.note(|| format!("{} {} is killed", replica.service, life.replica));
+        let longest = world.faults.restart_ms_max;
+        let in_ms = world.random.between(1, longest.max(1));
+        world.plan(in_ms, Happening::Restart { replica: life.replica });
+    }
+
+    fn second(&mut self) {
+        let mut world = self.world.lock();
+        let (pause, longest) = (world.faults.pause, world.faults.pause_ms_max);
+        if world.random.chance(pause) {
+            let away = world.random.between(1, longest.max(1));
+            world.away_until = world.now + away;
+            world.counts.pauses += 1;
+            world.note(|| format!("the broker is away for {away} ms"));
+        }
+        if self.calm_since.is_none() {
+            world.plan(1_000, Happening::Second);
+        }
+    }
+
+    fn watch(&mut self, replica: usize) {
+        self.world.lock().plan(WATCH_MS, Happening::Watch { replica });
+        let Some(replica) = self.replicas.get(replica) else { return };
+        if let Some(process) = replica.process.clone() {
+            self.executor.spawn(replica.life, async move { timer::watch(&process).await });
+        }
+    }
+
+    fn calm(&mut self) {
+        let mut world = self.world.lock();
+        world.note(|| "nothing goes wrong from here on".into());
+        world.faults = Faults::none();
+        self.calm_since = Some(world.now);
+    }
+}

@@ -1,0 +1,102 @@
+//! The escalation timer: makes the broker's scheduler agree with the facts, and notices what it missed.
+
+use concord_domain::deadline::{Fire, TimerAction, timer_actions};
+use concord_domain::{Context, machine::Ignored};
+use concord_protocol::event::{Deadline, FiredBy, RecordMeta};
+use concord_protocol::subject::{Aggregate, Subject};
+use concord_protocol::{MessageId, Token};
+use concord_runtime::Outcome;
+
+use crate::faults::Plant;
+use crate::network::{Reply, Request, WATCHDOG_GRACE_MS};
+use crate::process::{Delivery, Problem, Process};
+
+/// A fact that may move deadlines: the scheduler is told.
+pub(crate) async fn arm(process: &Process, delivery: &Delivery) -> Result<(), Problem> {
+    let subjects = process.connection.subjects();
+    let Ok(Subject::Event { aggregate, id, .. }) = subjects.parse(&delivery.subject) else {
+        return Err(Problem::Failed);
+    };
+    for action in timer_actions(&RecordMeta::decode(&delivery.body)?) {
+        match action {
+            TimerAction::Arm(deadline) => hold(process, aggregate, &id, &deadline).await?,
+            TimerAction::Cancel(name) => {
+                let target = subjects.build(&Subject::TimerDue { aggregate, id: id.clone(), name });
+                process.connection.ask("cancel a deadline", Request::Cancel { target }).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn hold(process: &Process, aggregate: Aggregate, id: &Token, deadline: &Deadline) -> Result<(), Problem> {
+    let subject = Subject::TimerDue { aggregate, id: id.clone(), name: deadline.name.clone() };
+    let target = process.connection.subjects().build(&subject);
+    let body = serde_json::to_vec(deadline).unwrap_or_default().into();
+    process.connection.ask("hold a deadline", Request::Arm { target, due: deadline.due, body }).await?;
+    Ok(())
+}
+
+/// The broker has delivered a deadline: what counts is what the aggregate's last fact says of it.
+pub(crate) async fn due(process: &Process, delivery: &Delivery) -> Result<(), Problem> {
+    let Ok(Subject::TimerDue { aggregate, id, name }) = process.connection.subjects().parse(&delivery.subject) else {
+        return Err(Problem::Failed);
+    };
+    let last = process.ledger.last(aggregate, &id).await?;
+    let open = last.and_then(|meta| meta.deadlines.into_iter().find(|deadline| deadline.name == name));
+    let Some(open) = open else { return Ok(()) };
+    let early = process.connection.plant() == Some(Plant::EarlyFire);
+    // Open with a later due than the broker has delivered: it was moved while the broker delivered it.
+    if early || process.connection.now() >= open.due {
+        return fire(process, aggregate, id, open, FiredBy::Scheduler).await;
+    }
+    hold(process, aggregate, &id, &open).await
+}
+
+/// Looks for deadlines that are open although they were due some time ago, and fires them.
+pub(crate) async fn watch(process: &Process) {
+    if process.connection.plant() == Some(Plant::NoWatchdog) {
+        return;
+    }
+    let Ok(Reply::Facts(facts)) = process.connection.ask("list the facts", Request::Overdue).await else { return };
+    for (_, subject, body) in facts {
+        let Ok(Subject::Event { aggregate, id, .. }) = process.connection.subjects().parse(&subject) else { continue };
+        let Ok(meta) = RecordMeta::decode(&body) else { continue };
+        let now = process.connection.now();
+        for deadline in meta.deadlines.into_iter().filter(|d| now.millis_since(d.due) > WATCHDOG_GRACE_MS) {
+            // What fails now is found again at the next look.
+            let _ = fire(process, aggregate, id.clone(), deadline, FiredBy::Watchdog).await;
+        }
+    }
+}
+
+async fn fire(
+    process: &Process,
+    aggregate: Aggregate,
+    id: Token,
+    deadline: Deadline,
+    fired_by: FiredBy,
+) -> Result<(), Problem> {
+    let plant = process.connection.plant();
+    let mut now = process.connection.now();
+    if plant == Some(Plant::EarlyFire) {
+        now = now.max(deadline.due);
+    }
+    let fire = Fire { aggregate, id, deadline, fired_by };
+    let id = fire.deadline_id();
+    // The cause is the deadline itself, so whoever notices it, and however often, makes the same fact.
+    let mut cause = MessageId::of_deadline(&fire.id, &fire.deadline.name, fire.deadline.due);
+    if plant == Some(Plant::DeadlineTwice) {
+        let noticed = process.connection.world.lock().random.next();
+        cause = MessageId::new(format!("noticed-{noticed}")).unwrap_or(cause);
+    }
+    let context = Context::of_message(now, cause);
+    let outcome = process.deadlines.step(&id, &context, &fire, None).await?;
+    match (fired_by, outcome) {
+        // The owner has not acted yet, or the fact is on its way.
+        (_, Outcome::Ignored(Ignored::AlreadyDone | Ignored::DeadlineNotOpen) | Outcome::Rejected(_)) => {}
+        (FiredBy::Watchdog, Outcome::Appended { .. }) => process.connection.world.lock().counts.watchdog_fires += 1,
+        _ => {}
+    }
+    Ok(())
+}
