@@ -1,0 +1,70 @@
+//! The facts of one case among all others.
+
+use std::collections::BTreeSet;
+
+use concord_protocol::event::{CaseEvent, DebateEvent, DetectionEvent, ReceivedAnswer, Record};
+use concord_protocol::subject::Aggregate;
+use concord_protocol::{CaseId, Token};
+
+use crate::failure::Failure;
+use crate::panel::facts::Fact;
+
+/// A fact of the case, read.
+#[allow(clippy::large_enum_variant)] // Made one at a time and shown at once.
+pub(super) enum Happening {
+    /// Of the case itself.
+    Case(Record<CaseEvent>),
+    /// Its conflicts.
+    Detection(Record<DetectionEvent>),
+    /// Of one of its debates.
+    Debate(Record<DebateEvent>),
+}
+
+impl Happening {
+    /// True when the case has its decision.
+    pub(super) fn is_decision(&self) -> bool {
+        matches!(self, Self::Case(record) if matches!(record.event, CaseEvent::Decided(_)))
+    }
+}
+
+/// Picks the facts of one case: its own, those of its detection, and those of the debates that were opened for it.
+pub(super) struct Picker {
+    case_id: CaseId,
+    debates: BTreeSet<Token>,
+}
+
+impl Picker {
+    pub(super) fn new(case_id: CaseId) -> Self {
+        Self { case_id, debates: BTreeSet::new() }
+    }
+
+    /// The fact, when it is one of the case.
+    pub(super) fn pick(&mut self, fact: &Fact) -> Result<Option<Happening>, Failure> {
+        Ok(match fact.aggregate {
+            Aggregate::Case if fact.id == self.case_id.token() => Some(Happening::Case(fact.read()?)),
+            Aggregate::Detection => {
+                let record = fact.read::<DetectionEvent>()?;
+                let DetectionEvent::Completed(detected) = &record.event;
+                (detected.case_id == self.case_id).then_some(Happening::Detection(record))
+            }
+            Aggregate::Debate => {
+                let record = fact.read::<DebateEvent>()?;
+                if matches!(&record.event, DebateEvent::Opened(opened) if opened.case_id == self.case_id) {
+                    self.debates.insert(fact.id.clone());
+                }
+                self.debates.contains(&fact.id).then_some(Happening::Debate(record))
+            }
+            Aggregate::Case | Aggregate::Deadline => None,
+        })
+    }
+}
+
+/// The answer that a fact of a debate brings.
+pub(super) fn answer_of(event: &DebateEvent) -> Option<&ReceivedAnswer> {
+    match event {
+        DebateEvent::Answered(answered) => Some(&answered.received),
+        DebateEvent::RoundClosed(closed) => closed.last.as_ref(),
+        DebateEvent::Resolved(resolved) => resolved.last.as_ref(),
+        DebateEvent::Opened(_) | DebateEvent::AnswerSetAside(_) => None,
+    }
+}

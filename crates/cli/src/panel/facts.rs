@@ -1,0 +1,67 @@
+//! Following facts as they are stored.
+
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use bytes::Bytes;
+use concord_protocol::Token;
+use concord_protocol::event::{Facts, Record};
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::{Aggregate, Subject};
+use concord_runtime::Broker;
+use concord_runtime::consume::Chain;
+use futures::{Stream, StreamExt};
+
+use crate::failure::Failure;
+
+/// A fact as it comes from the stream.
+pub(crate) struct Fact {
+    /// Kind of aggregate.
+    pub(crate) aggregate: Aggregate,
+    /// Which one.
+    pub(crate) id: Token,
+    sequence: u64,
+    bytes: Bytes,
+}
+
+impl Fact {
+    /// The record of a kind of aggregate.
+    pub(crate) fn read<E: Facts>(&self) -> Result<Record<E>, Failure> {
+        let record = Record::decode(&self.bytes, self.sequence);
+        record.map_err(|error| Failure::failed(format!("fact {} of the stream: {}", self.sequence, Chain(&error))))
+    }
+}
+
+/// Every fact with one of these subjects that is stored after this call, in the order of the stream.
+pub(crate) async fn follow(
+    broker: &Broker,
+    filters: Vec<String>,
+) -> Result<impl Stream<Item = Result<Fact, Failure>> + Unpin + use<>, Failure> {
+    let name = broker.layout.stream_name(StreamKind::Events);
+    let stream = broker.jetstream.get_stream(&name).await.map_err(|error| unreadable(&error))?;
+    // By sequence and not "new": nothing is missed that is stored while the consumer is made, or made again.
+    let start_sequence = stream.cached_info().state.last_sequence + 1;
+    let config = pull::OrderedConfig {
+        filter_subjects: filters,
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence },
+        ..pull::OrderedConfig::default()
+    };
+    let consumer = stream.create_consumer(config).await.map_err(|error| unreadable(&error))?;
+    let messages = consumer.messages().await.map_err(|error| unreadable(&error))?;
+    let subjects = broker.subjects().clone();
+    let facts = messages.filter_map(move |message| {
+        let fact = match message {
+            Ok(message) => match (subjects.parse(message.subject.as_str()), message.info()) {
+                (Ok(Subject::Event { aggregate, id, .. }), Ok(info)) => {
+                    Some(Ok(Fact { aggregate, id, sequence: info.stream_sequence, bytes: message.payload.clone() }))
+                }
+                _ => None,
+            },
+            Err(error) => Some(Err(unreadable(&error))),
+        };
+        std::future::ready(fact)
+    });
+    Ok(facts)
+}
+
+fn unreadable(error: &dyn std::error::Error) -> Failure {
+    Failure::failed(format!("the stream of facts cannot be followed: {}", Chain(error)))
+}
