@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use concord_protocol::Token;
+use concord_protocol::event::{Deadline, RecordMeta};
 use concord_protocol::stream::{
     ConsumerDefinition, ConsumerKind, Layout, StorageChoices, StreamDefinition, StreamKind,
 };
@@ -70,6 +71,8 @@ pub(crate) struct Broker {
     pub(crate) consumers: Vec<Consumer>,
     /// Sequences of the facts of each aggregate, by the wildcard subject that its lock is taken on.
     facts: BTreeMap<String, Vec<u64>>,
+    /// The last fact of each aggregate that has deadlines open, with these.
+    open: BTreeMap<String, (u64, Vec<Deadline>)>,
     pub(crate) scheduler: Scheduler,
 }
 
@@ -86,7 +89,14 @@ impl Broker {
             Consumer { definition, filters, pending: BTreeMap::new() }
         };
         let consumers = layout.consumers().into_iter().map(consumer).collect();
-        Self { layout, streams, consumers, facts: BTreeMap::new(), scheduler: Scheduler::default() }
+        Self {
+            layout,
+            streams,
+            consumers,
+            facts: BTreeMap::new(),
+            open: BTreeMap::new(),
+            scheduler: Scheduler::default(),
+        }
     }
 
     /// Everything a stream holds, in order.
@@ -105,10 +115,10 @@ impl Broker {
         self.facts.get(lock).map_or(&[], Vec::as_slice)
     }
 
-    /// The last fact of every aggregate.
-    pub(crate) fn last_facts(&self) -> impl Iterator<Item = &Stored> {
-        let last = self.facts.values().filter_map(|facts| facts.last());
-        last.filter_map(|sequence| self.message(StreamKind::Events, *sequence))
+    /// The last fact of every aggregate that has deadlines open, with these.
+    pub(crate) fn open_deadlines(&self) -> impl Iterator<Item = (&Stored, &[Deadline])> {
+        let stored = |sequence: u64| self.message(StreamKind::Events, sequence);
+        self.open.values().filter_map(move |(sequence, open)| Some((stored(*sequence)?, open.as_slice())))
     }
 
     /// Appends a fact under the lock; `expected` is none when no lock is asked for.
@@ -117,9 +127,15 @@ impl Broker {
         if expected.is_some_and(|expected| expected != last) {
             return Appended::Lost;
         }
+        let open = RecordMeta::decode(&fact.body).map(|meta| meta.deadlines).unwrap_or_default();
         let receipt = self.publish(now, StreamKind::Events, fact);
         if receipt.duplicate {
             return Appended::Lost;
+        }
+        if open.is_empty() {
+            self.open.remove(lock);
+        } else {
+            self.open.insert(lock.to_owned(), (receipt.sequence, open));
         }
         self.facts.entry(lock.to_owned()).or_default().push(receipt.sequence);
         Appended::Stored(receipt.sequence)

@@ -75,18 +75,17 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
         let bytes = &stored.publication.body;
         auditor.event(&StoredEvent { sequence: stored.sequence, aggregate, id: &id, fact: &fact, bytes });
     }
-    for stored in world.broker.messages(StreamKind::Messages) {
-        match world.subjects().parse(&stored.publication.subject) {
-            Ok(subject) => {
-                let content = Content::Bytes(&stored.publication.body);
-                auditor.message(&StoredMessage { sequence: stored.sequence, subject: &subject, content });
-            }
-            Err(_) => auditor.malformed_message(Lane::Normal, stored.sequence),
-        }
+    for Message { sequence, subject, envelope, body, .. } in &archive.messages {
+        let Some(subject) = subject else {
+            auditor.malformed_message(Lane::Normal, *sequence);
+            continue;
+        };
+        let content = envelope.as_ref().map_or(Content::Bytes(body), Content::Envelope);
+        auditor.message(&StoredMessage { sequence: *sequence, subject, content });
     }
     for stored in world.broker.messages(StreamKind::Dead) {
         let Some((StreamKind::Messages, sequence, _)) = stored.publication.original else { continue };
-        let original = archive.messages.iter().find(|message| message.sequence == sequence);
+        let original = usize::try_from(sequence - 1).ok().and_then(|place| archive.messages.get(place));
         let subject = original.and_then(|message| message.subject.as_ref());
         let message_id: Option<&MessageId> = original.and_then(|message| Some(&message.envelope.as_ref()?.message_id));
         auditor.dead(&Dead { subject, position: Some((Lane::Normal, sequence)), message_id });

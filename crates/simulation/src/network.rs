@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use concord_protocol::event::RecordMeta;
+use concord_protocol::event::Deadline;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::{Timestamp, subject::SubjectSpace};
 use concord_runtime::Appended;
@@ -238,11 +238,8 @@ impl World {
 
     fn overdue(&self) -> Reply {
         let now = self.clock();
-        let late = |meta: &RecordMeta| meta.deadlines.iter().any(|d| now.millis_since(d.due) > WATCHDOG_GRACE_MS);
-        let overdue = self
-            .broker
-            .last_facts()
-            .filter(|stored| RecordMeta::decode(&stored.publication.body).is_ok_and(|meta| late(&meta)));
+        let late = |open: &[Deadline]| open.iter().any(|deadline| now.millis_since(deadline.due) > WATCHDOG_GRACE_MS);
+        let overdue = self.broker.open_deadlines().filter(|(_, open)| late(open)).map(|(stored, _)| stored);
         Reply::Facts(overdue.map(content).collect())
     }
 }

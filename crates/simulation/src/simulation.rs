@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use concord_protocol::event::RecordMeta;
 use concord_protocol::subject::Service;
 
 use crate::agents::Agents;
@@ -129,14 +128,11 @@ impl Simulation {
 
     fn is_quiet(&self) -> bool {
         let world = self.world.lock();
-        let open = |stored: &crate::broker::Stored| {
-            RecordMeta::decode(&stored.publication.body).is_ok_and(|meta| !meta.deadlines.is_empty())
-        };
         self.executor.is_idle()
             && world.talk == 0
             && world.broker.unacknowledged().is_empty()
             && world.broker.scheduler.is_empty()
-            && !world.broker.last_facts().any(open)
+            && world.broker.open_deadlines().next().is_none()
     }
 
     fn happen(&mut self, happening: Happening) {
