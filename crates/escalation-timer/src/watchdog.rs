@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
-use concord_protocol::event::{Deadline, FiredBy, RecordMeta};
+use concord_protocol::event::{self, Deadline, FiredBy, RecordMeta};
 use concord_protocol::stream::{ConsumerKind, StreamKind};
 use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{Timestamp, Token};
 use concord_runtime::clock;
-use concord_runtime::consume::Chain;
+use concord_runtime::consume::{Chain, Problem};
 use futures::StreamExt;
 
 use crate::fire::{Firing, Standing};
@@ -79,15 +79,22 @@ impl Watchdog {
         metrics.deadlines_open.set(i64::try_from(self.open.by_due.len()).unwrap_or(i64::MAX));
         let before = Timestamp::from_unix_millis(clock::now().unix_millis().saturating_sub_unsigned(self.grace_ms));
         for ((aggregate, id), deadline) in self.open.overdue(before) {
-            match self.firing.standing(aggregate, &id, &deadline.name).await.map_err(into_error)? {
-                Standing::Open(due) if due == deadline.due => {
+            match self.firing.standing(aggregate, &id, &deadline.name).await {
+                Ok(Standing::Open(due)) if due == deadline.due => {
                     tracing::warn!(%aggregate, %id, name = %deadline.name, %due, "Nobody fired a deadline; firing it.");
                     self.firing.fire(aggregate, &id, deadline.clone(), FiredBy::Watchdog).await.map_err(into_error)?;
                     metrics.watchdog_fired.inc();
                     self.open.set((aggregate, id), Vec::new());
                 }
                 // Closed or moved by a fact that is read in the next round.
-                Standing::Open(_) | Standing::Closed => {}
+                Ok(Standing::Open(_) | Standing::Closed) => {}
+                // Such an aggregate never comes to an end; the others must not wait behind it.
+                Err(Problem::Failed(error)) if error.is::<event::Error>() => {
+                    let error = Chain(&*error);
+                    tracing::error!(%aggregate, %id, %error, "The facts cannot be read; their deadlines are let go.");
+                    self.open.set((aggregate, id), Vec::new());
+                }
+                Err(problem) => return Err(into_error(problem)),
             }
         }
         Ok(())
@@ -118,8 +125,10 @@ impl Watchdog {
                 waiting = message.info()?.pending;
                 self.next = message.info()?.stream_sequence + 1;
                 if let Ok(Subject::Event { aggregate, id, .. }) = shell.broker.subjects().parse(&message.subject) {
-                    let meta = RecordMeta::decode(&message.payload)?;
-                    self.open.set((aggregate, id), meta.deadlines);
+                    // What cannot be read says nothing about deadlines.
+                    if let Ok(meta) = RecordMeta::decode(&message.payload) {
+                        self.open.set((aggregate, id), meta.deadlines);
+                    }
                 }
             }
         }
@@ -130,9 +139,9 @@ impl Watchdog {
     }
 }
 
-fn into_error(problem: concord_runtime::consume::Problem) -> AnyError {
+fn into_error(problem: Problem) -> AnyError {
     match problem {
-        concord_runtime::consume::Problem::Refused(fault) => Box::new(fault),
-        concord_runtime::consume::Problem::Failed(error) => error,
+        Problem::Refused(fault) => Box::new(fault),
+        Problem::Failed(error) => error,
     }
 }

@@ -1,6 +1,9 @@
 //! Keeping what could not be processed: the original, byte for byte, and why.
+//!
+//! An original that leaves no room for a description stays where it is: its letter is empty and says where that is.
 
 use async_nats::HeaderMap;
+use bytes::Bytes;
 use concord_protocol::dead::{DeadReason, header};
 use concord_protocol::subject::Subject;
 use concord_protocol::{ErrorCode, Fault};
@@ -17,8 +20,16 @@ pub async fn keep(shell: &Shell, delivery: &Delivery, fault: &Fault, reason: Dea
     let subject = shell.broker.subjects().build(&Subject::Dead { service: shell.service, reason: reason.token() });
     // Keeping it again, after a crash before the acknowledgement, changes nothing.
     let id = format!("dead-{}-{}-{}", delivery.consumer, delivery.stream, delivery.sequence);
-    let headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault);
-    let sent = shell.broker.jetstream.publish_with_headers(subject, headers, delivery.payload.clone()).await;
+    let fits = crate::nats_ledger::check_size(&shell.broker, delivery.payload.len()).is_ok();
+    let body = if fits { delivery.payload.clone() } else { Bytes::new() };
+    let mut headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault);
+    if !fits {
+        let (stream, sequence) = (&delivery.stream, delivery.sequence);
+        let message =
+            format!("{} The original is too large for a letter; it is in {stream} at {sequence}.", fault.message);
+        headers.insert(header::ERROR, one_line(&message));
+    }
+    let sent = shell.broker.jetstream.publish_with_headers(subject, headers, body).await;
     let stored = sent.map_err(|error| unavailable("take a dead letter", error))?.await;
     stored.map(|_| ()).map_err(|error| unavailable("store a dead letter", error))
 }

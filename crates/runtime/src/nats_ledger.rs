@@ -106,7 +106,8 @@ fn found(result: Result<StreamMessage, DirectGetError>) -> Result<Option<StreamM
 /// Room for headers beside a payload.
 const HEADER_BYTES: usize = 4_096;
 
-fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
+/// Whether the broker takes a payload of this size, with its headers.
+pub(crate) fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
     if bytes + HEADER_BYTES > broker.client.server_info().max_payload {
         return Err(Error::TooLarge { bytes });
     }

@@ -33,11 +33,20 @@ pub fn nats_server() -> PathBuf {
 /// When they cannot be built.
 pub fn binaries() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| std::env::var_os("CONCORD_BINARIES").map_or_else(build, PathBuf::from)).clone()
+    let services: Vec<String> = SERVICES.into_iter().map(binary_name).collect();
+    BUILT.get_or_init(|| programs_of(&services.iter().map(String::as_str).collect::<Vec<_>>())).clone()
+}
+
+/// The directory with the programs of these packages, built like [`binaries`].
+///
+/// # Panics
+/// When they cannot be built.
+pub fn programs_of(packages: &[&str]) -> PathBuf {
+    std::env::var_os("CONCORD_BINARIES").map_or_else(|| build(packages), PathBuf::from)
 }
 
 /// Cargo builds the programs of the package under test alone, so the others are built here.
-fn build() -> PathBuf {
+fn build(packages: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("the test knows its own program");
     // <target>/<profile>/deps/<test>
     let profile =
@@ -47,10 +56,10 @@ fn build() -> PathBuf {
     cargo.current_dir(root()).args(["build", "--quiet", "--bins"]);
     cargo.args(["--profile", if name == "debug" { "dev" } else { name }]);
     cargo.arg("--target-dir").arg(profile.parent().expect("a profile is in a target directory"));
-    for service in SERVICES {
-        cargo.args(["--package", &binary_name(service)]);
+    for package in packages {
+        cargo.args(["--package", package]);
     }
     let output = cargo.output().expect("cargo runs");
-    assert!(output.status.success(), "the services do not build:\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "the programs do not build:\n{}", String::from_utf8_lossy(&output.stderr));
     profile
 }

@@ -1,0 +1,165 @@
+//! Who says it, of which case, under which id.
+
+use async_nats::HeaderMap;
+use async_nats::jetstream;
+use concord_testkit::{Message, unique};
+use serde_json::json;
+
+use crate::stage::{PATIENCE, Sent, Stage, finding, invalid, unauthorized};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn speaking_for_another() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice", "bob"]).await;
+    let message = Message::finding(&case, "alice", finding(50), 0.5).with("/from_agent", "bob");
+    let sent = stage.send(&message).await;
+    stage.refused("alice", &sent, &unauthorized("/from_agent")).await;
+    stage.settled().await;
+    assert!(stage.errors("bob").await.expect("the stream can be read").is_empty(), "bob has said nothing");
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_envelope_that_differs_from_its_subject() {
+    let stage = Stage::start().await;
+    let (case, other) = (stage.open(&["alice"]).await, stage.open(&["alice"]).await);
+    let good = || Message::finding(&case, "alice", finding(50), 0.5);
+    for (message, pointer) in [
+        (good().with("/to_agent", "debate-facilitator"), "/to_agent"),
+        (good().with("/message_type", "evidence"), "/message_type"),
+        (good().with("/case_id", other.clone()), "/case_id"),
+        (Message { case: "_".into(), ..good() }, "/case_id"),
+    ] {
+        let sent = stage.send(&message).await;
+        stage.refused("alice", &sent, &invalid(pointer)).await;
+    }
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_case() {
+    let stage = Stage::start().await;
+    let sent = stage.send(&Message::finding("no-such-case", "alice", finding(50), 0.5)).await;
+    stage.refused("alice", &sent, &invalid("/case_id")).await;
+    let sent = stage.send(&Message::finding("_", "alice", finding(50), 0.5)).await;
+    stage.refused("alice", &sent, &invalid("/case_id")).await;
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strangers_finding() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    let sent = stage.send(&Message::finding(&case, "mallory", finding(50), 1.0)).await;
+    stage.refused("mallory", &sent, &unauthorized("/from_agent")).await;
+    stage.goes_on().await;
+}
+
+/// The broker knows a message by its `Nats-Msg-Id`; the case knows it by its `message_id`.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_message_id_with_other_contents() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice", "bob"]).await;
+    let first = Message::finding(&case, "alice", finding(10), 0.9);
+    stage.send(&first).await;
+    // The same once more changes nothing, and is no reason to complain.
+    stage.send(&first).await;
+    let other = Message::finding(&case, "alice", finding(90), 0.9).with("/message_id", first.id());
+    let sent = stage.send(&other).await;
+    stage.refused("alice", &sent, &invalid("/message_id")).await;
+    // The same contents of another sender are no repetition either.
+    let taken = Message::finding(&case, "bob", finding(10), 0.9).with("/message_id", first.id());
+    let sent = stage.send(&taken).await;
+    stage.refused("bob", &sent, &invalid("/message_id")).await;
+    stage.send(&Message::finding(&case, "bob", finding(10), 0.9)).await;
+    let decision = stage.decision(&case).await;
+    assert_eq!((&decision["outcome"]["risk_score"], &decision["set_aside"]), (&json!(10.0), &json!([])));
+    assert_eq!(stage.errors("alice").await.expect("the stream can be read").len(), 1);
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_message_id_in_the_header_is_not_even_stored() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    let jetstream = jetstream::new(stage.client().clone());
+    let publish = async |message: &Message| {
+        let mut headers = HeaderMap::new();
+        headers.insert("Nats-Msg-Id", message.id());
+        let sent = jetstream.publish_with_headers(message.subject(), headers, message.bytes().into()).await;
+        sent.expect("the message is sent").await.expect("the broker answers")
+    };
+    let first = Message::finding(&case, "alice", finding(10), 0.9);
+    assert!(!publish(&first).await.duplicate);
+    let other = Message::finding(&case, "alice", finding(90), 0.9).with("/message_id", first.id());
+    assert!(publish(&other).await.duplicate, "the broker tells the sender that it has this id already");
+    assert_eq!(stage.decision(&case).await["outcome"]["risk_score"], 10.0);
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_with_dots_spaces_and_wildcards_in_the_body() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    for bad in ["a.b", "a b", "*", ">", "_", "_all", "é", "", "a\nb", &"x".repeat(65)] {
+        for pointer in ["/from_agent", "/to_agent", "/case_id", "/message_id", "/message_type"] {
+            let reserved = pointer == "/to_agent" && bad == "_all";
+            let long = pointer == "/message_id" && bad.len() == 65;
+            if reserved || long {
+                continue;
+            }
+            let sent = stage.send(&Message::finding(&case, "alice", finding(50), 0.5).with(pointer, bad)).await;
+            stage.refused("alice", &sent, &invalid(pointer)).await;
+        }
+    }
+    let fresh = unique("case");
+    for bad in ["a.b", "a b", "*", ">", "_x", ""] {
+        let parameters = json!({ "case_id": bad, "participants": ["alice"], "task": { "type": "t" } });
+        let request = json!({ "action": "open_case", "parameters": parameters });
+        let sent = stage.send(&Message::new("_", "alice", "coordinator", "request", request)).await;
+        stage.refused("alice", &sent, &invalid("/payload/parameters/case_id")).await;
+        let parameters = json!({ "case_id": fresh, "participants": ["alice", bad], "task": { "type": "t" } });
+        let request = json!({ "action": "open_case", "parameters": parameters });
+        let sent = stage.send(&Message::new("_", "alice", "coordinator", "request", request)).await;
+        stage.refused("alice", &sent, &invalid("/payload/parameters/participants/1")).await;
+    }
+    stage.goes_on().await;
+}
+
+/// As far as the broker lets one publish them: it takes wildcards and surplus tokens as they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_with_dots_and_wildcards_in_the_subject() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    let body = Message::finding(&case, "alice", finding(50), 0.5).bytes();
+    for subject in [
+        format!("concord.v1.msg.{case}.alice.coordinator.fin.ding"),
+        format!("concord.v1.msg.{case}.alice.coordinator.finding.now.please"),
+        format!("concord.v1.msg.{case}.alice.coordinator._finding"),
+        format!("concord.v1.msg.{case}.alice.coordinator.finding!"),
+        format!("concord.v1.msg.{case}.alice.coordinator.{}", "x".repeat(65)),
+        "concord.v1.msg._case.alice.coordinator.finding".to_owned(),
+        "concord.v1.msg.c!.alice.coordinator.finding".to_owned(),
+        "concord.v1.msg.café.alice.coordinator.finding".to_owned(),
+        format!("concord.v1.urgent.{case}.alice.debate-facilitator.agree.ment"),
+    ] {
+        let sent = stage.send_bytes(subject, body.clone()).await;
+        stage.refused("alice", &sent, &invalid("")).await;
+    }
+    // Of a sender whose name is none nobody can be told; the message is kept.
+    for sender in ["_alice", "al!ce", "élise"] {
+        let sent = stage.send_bytes(format!("concord.v1.msg.{case}.{sender}.coordinator.finding"), body.clone()).await;
+        stage.letter(&sent).await;
+    }
+    // A dot in a name shifts the tokens after it: the message is addressed to somebody else, and changes nothing here.
+    let shifted = stage.send_bytes(format!("concord.v1.msg.{case}.al.ice.coordinator.finding"), body.clone()).await;
+    assert_eq!(transcript(&stage, &shifted).await, body, "what was said is in the transcript");
+    stage.goes_on().await;
+}
+
+async fn transcript(stage: &Stage, sent: &Sent) -> Vec<u8> {
+    let jetstream = jetstream::new(stage.client().clone());
+    let stream = jetstream.get_stream_no_info("CONCORD_MESSAGES").await.expect("a handle");
+    let read = tokio::time::timeout(PATIENCE, stream.get_raw_message(sent.sequence)).await;
+    read.expect("an answer in time").expect("the message").payload.to_vec()
+}

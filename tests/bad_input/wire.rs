@@ -1,0 +1,164 @@
+//! What no client library would send and the broker takes all the same: subjects and header blocks that are not what
+//! they should be, written by hand on the wire.
+
+use concord_protocol::stream::StreamKind;
+use concord_testkit::{Message, stored, unique, until};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use crate::stage::{PATIENCE, Stage, finding, opening};
+
+/// A connection to the broker without a client library.
+struct Wire {
+    stream: BufReader<TcpStream>,
+}
+
+impl Wire {
+    async fn connect(stage: &Stage) -> Self {
+        let address = stage.installation().server_url().trim_start_matches("nats://").to_owned();
+        let mut wire = Self { stream: BufReader::new(TcpStream::connect(address).await.expect("a connection")) };
+        wire.line().await;
+        wire.write(b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n").await;
+        wire
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).await.expect("it is sent");
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        self.stream.read_until(b'\n', &mut line).await.expect("an answer");
+        String::from_utf8_lossy(&line).trim().to_owned()
+    }
+
+    /// Waits until the broker has taken everything; what it says against it, if anything.
+    async fn objection(mut self) -> Option<String> {
+        self.write(b"PING\r\n").await;
+        let line = self.line().await;
+        if line == "PONG" {
+            return None;
+        }
+        // The broker closes the connection after it has said why.
+        let mut rest = Vec::new();
+        let _ = self.stream.read_to_end(&mut rest).await;
+        Some(line)
+    }
+
+    /// Publishes with this block of headers, which is not looked at.
+    async fn publish(stage: &Stage, subject: &[u8], headers: &[u8], body: &[u8]) -> Option<String> {
+        let mut wire = Self::connect(stage).await;
+        let sizes = if headers.is_empty() {
+            format!(" {}\r\n", body.len())
+        } else {
+            format!(" {} {}\r\n", headers.len(), headers.len() + body.len())
+        };
+        let verb: &[u8] = if headers.is_empty() { b"PUB " } else { b"HPUB " };
+        let message = [verb, subject, sizes.as_bytes(), headers, body, b"\r\n"].concat();
+        wire.write(&message).await;
+        wire.objection().await
+    }
+}
+
+/// Publishes a good finding under a bad subject or header block, and waits until the broker has it.
+async fn published(subject: impl Fn(&str) -> Vec<u8>, headers: &[u8]) -> Stage {
+    let stage =
+        Stage::start_with(|plan| plan.with_setting("work.deliveries_max=2").with_setting("work.ack_wait_ms=1000"))
+            .await;
+    let case = stage.open(&["alice"]).await;
+    let good = Message::finding(&case, "alice", finding(50), 0.5);
+    let objection = Wire::publish(&stage, &subject(&good.subject()), headers, &good.bytes()).await;
+    assert_eq!(objection, None, "the broker takes it");
+    stage
+}
+
+/// The services are done with it, and go on.
+async fn is_done_with(subject: impl Fn(&str) -> Vec<u8>, headers: &[u8]) {
+    let stage = published(subject, headers).await;
+    stage.settled().await;
+    stage.decides_a_good_case().await;
+}
+
+/// Four words where the broker expects three: it refuses the connection that says so, and nobody else notices.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_with_spaces() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    let good = Message::finding(&case, "alice", finding(50), 0.5);
+    let subject = format!("{} or so", good.subject());
+    assert!(Wire::publish(&stage, subject.as_bytes(), b"", &good.bytes()).await.is_some(), "the broker refuses it");
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_with_wildcards() {
+    is_done_with(|subject| subject.replace("finding", "*").into_bytes(), b"").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_with_a_full_wildcard() {
+    is_done_with(|subject| subject.replace("finding", ">").into_bytes(), b"").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_that_looks_like_a_heartbeat_of_the_broker() {
+    is_done_with(|subject| subject.as_bytes().to_vec(), b"NATS/1.0 100 Idle Heartbeat\r\n\r\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_that_says_that_the_consumer_is_gone() {
+    is_done_with(|subject| subject.as_bytes().to_vec(), b"NATS/1.0 409 Consumer Deleted\r\n\r\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn trace_headers_that_are_none() {
+    is_done_with(|subject| subject.as_bytes().to_vec(), b"NATS/1.0\r\ntraceparent: x\r\ntracestate: ,,=\r\n\r\n").await;
+}
+
+/// What no client can parse and the broker stores: what is put after the subject, and the block of headers.
+const UNPARSABLE: [(&[u8], &[u8]); 5] = [
+    (b"\xff", b""),
+    ("\u{2003}x".as_bytes(), b"NATS/1.0\r\nA: b\r\n\r\n"),
+    (b"", b"no header at all\r\n\r\n"),
+    (b"", b"NATS/1.0\r\nno colon\r\n\r\n"),
+    (b"", b"NATS/1.0\r\nA: \xff\r\n\r\n"),
+];
+
+/// Each delivery of such a message ends the connection of the process that is given it, which then makes another.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a handful of such messages keeps a service from doing anything else"]
+async fn services_go_on_beside_what_the_client_cannot_parse() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    let good = Message::finding(&case, "alice", finding(50), 0.5);
+    for (suffix, headers) in UNPARSABLE {
+        let subject = [good.subject().as_bytes(), suffix].concat();
+        assert_eq!(Wire::publish(&stage, &subject, headers, &good.bytes()).await, None, "the broker takes it");
+    }
+    // By message, not by request: a request that falls into the moment without a connection is answered by nobody.
+    let case = unique("case");
+    let request = json!({ "action": "open_case", "parameters": opening(&case, &["bob"], json!({})) });
+    stage.send(&Message::new("_", "bob", "coordinator", "request", request)).await;
+    opened(&stage, &case).await;
+    stage.send(&Message::finding(&case, "bob", finding(50), 0.5)).await;
+    stage.decision(&case).await;
+}
+
+/// Waits until the case is open.
+async fn opened(stage: &Stage, case: &str) {
+    let filter = format!("concord.v1.event.case.{case}.opened");
+    let found = until("the case to be open", PATIENCE, async || {
+        let facts = stored(stage.client(), StreamKind::Events, &filter).await?;
+        if facts.is_empty() { Err("it is not".to_owned()) } else { Ok(()) }
+    });
+    found.await.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "such a message is delivered for ever, each time at the price of a connection, and is not kept as dead"]
+async fn what_the_client_cannot_parse_is_given_up() {
+    for (suffix, headers) in UNPARSABLE {
+        is_done_with(|subject| [subject.as_bytes(), suffix].concat(), headers).await;
+    }
+}

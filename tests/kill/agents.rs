@@ -1,0 +1,71 @@
+//! Agents that miss nothing: each reads its messages by a durable consumer, and a message is done when its answer is
+//! stored. They live in the test's process and outlive the broker.
+
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::{self, consumer::pull};
+use concord_testkit::{Heard, Message};
+use futures::TryStreamExt;
+use tokio::task::JoinSet;
+
+use crate::cases::says;
+
+/// Agents that answer as [`says`] says, until they are dropped.
+pub(crate) struct Agents {
+    _tasks: JoinSet<()>,
+}
+
+impl Agents {
+    pub(crate) fn start(client: &async_nats::Client, names: &'static [&'static str]) -> Self {
+        let mut tasks = JoinSet::new();
+        for name in names {
+            let jetstream = jetstream::new(client.clone());
+            tasks.spawn(async move {
+                // Whatever fails, what was not acknowledged is delivered again. A request waits for the broker.
+                while let Err(error) = listen(&jetstream, name).await {
+                    println!("{name} begins again: {error}");
+                }
+            });
+        }
+        Self { _tasks: tasks }
+    }
+}
+
+async fn listen(jetstream: &jetstream::Context, name: &str) -> Result<(), async_nats::Error> {
+    let config = pull::Config {
+        durable_name: Some(format!("test-agent-{name}")),
+        filter_subject: format!("concord.v1.msg.*.*.{name}.*"),
+        ack_wait: Duration::from_secs(3),
+        ..pull::Config::default()
+    };
+    let consumer = jetstream.create_consumer_on_stream(config, "CONCORD_MESSAGES").await?;
+    let messages = consumer.stream().heartbeat(Duration::from_secs(2)).messages().await?;
+    // Many at a time, for an agent that waits for each answer to be stored would be what everyone waits for.
+    messages
+        .map_err(async_nats::Error::from)
+        .try_for_each_concurrent(32, |message| answer(jetstream, name, message))
+        .await?;
+    Err("the subscription ended".into())
+}
+
+async fn answer(
+    jetstream: &jetstream::Context,
+    name: &str,
+    message: jetstream::Message,
+) -> Result<(), async_nats::Error> {
+    let body = serde_json::from_slice(&message.payload)?;
+    let heard = Heard { agent: name.to_owned(), subject: message.subject.to_string(), body };
+    if let Some(said) = says(&heard) {
+        publish(jetstream, &said).await?;
+    }
+    message.ack().await
+}
+
+/// Stores a message once, however often it is published.
+pub(crate) async fn publish(jetstream: &jetstream::Context, message: &Message) -> Result<(), async_nats::Error> {
+    let mut headers = HeaderMap::new();
+    headers.insert("Nats-Msg-Id", message.id());
+    jetstream.publish_with_headers(message.subject(), headers, message.bytes().into()).await?.await?;
+    Ok(())
+}

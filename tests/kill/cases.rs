@@ -1,0 +1,130 @@
+//! The cases that are decided twice, once undisturbed: what agents find and answer follows from the message alone.
+
+use concord_protocol::stream::StreamKind;
+use concord_testkit::{Heard, Message, Stored, stored};
+use serde_json::{Value, json};
+
+/// Who takes part in every case. The last is hosted by the agent adapter.
+pub(crate) const AGENTS: [&str; 5] = ["ann", "ben", "cyd", "dan", "hosted"];
+
+/// The id of a case by number.
+pub(crate) fn case_id(number: usize) -> String {
+    format!("case-{number}")
+}
+
+/// A number that follows from words alone: FNV-1a.
+fn hash(words: &[&str]) -> u64 {
+    let bytes = words.iter().flat_map(|word| word.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// One of `of` numbers, by chance that follows from words alone.
+fn chance(words: &[&str], of: usize) -> usize {
+    usize::try_from(hash(words) % of as u64).unwrap_or(0)
+}
+
+/// The request to open a case, with limits that no run reaches.
+pub(crate) fn opening(number: usize) -> Message {
+    let case = case_id(number);
+    let policy = json!({
+        "finding_timeout_ms": 3_600_000, "answer_timeout_ms": 3_600_000, "case_timeout_ms": 7_200_000,
+        "conflicts_max": 3, "vote_rule": (["confidence", "majority", "reconcile"][number % 3]),
+    });
+    let parameters = json!({
+        "case_id": case, "participants": AGENTS, "policy": policy, "task": { "type": "test", "title": case },
+    });
+    let request = json!({ "action": "open_case", "parameters": parameters });
+    Message::new("_", "opener", "coordinator", "request", request).with("/message_id", format!("open-{case}"))
+}
+
+/// What an agent says to what it hears; the same whenever, and however often, it hears it.
+pub(crate) fn says(heard: &Heard) -> Option<Message> {
+    let asked = heard.body["message_id"].as_str().unwrap_or_default();
+    let answer = match heard.kind() {
+        "task_assignment" => heard.finding(finding(heard.case(), &heard.agent), confidence(heard.case(), &heard.agent)),
+        "question" => {
+            let (kind, answer) = answer(heard.case(), &heard.agent, heard.payload());
+            heard.answer(kind, answer)
+        }
+        _ => return None,
+    };
+    Some(answer.with("/message_id", format!("{asked}-{}", heard.agent)))
+}
+
+fn confidence(case: &str, agent: &str) -> f64 {
+    [0.5, 0.6, 0.7, 0.8, 0.9][chance(&[case, agent, "confidence"], 5)]
+}
+
+/// Scores, recommendations, severities, clauses and facts that agree or not by chance.
+fn finding(case: &str, agent: &str) -> Value {
+    if agent == "hosted" {
+        return json!({ "summary": "Said by a program.", "risk_score": 50, "recommendation": "negotiate" });
+    }
+    let chance = |what: &str, of: usize| chance(&[case, agent, what], of);
+    json!({
+        "summary": format!("What {agent} found."),
+        "risk_score": 10 * chance("score", 8),
+        "recommendation": (["sign", "negotiate", "sign", "reject"][chance("do", 4)]),
+        "critical_findings": [{ "topic": "liability", "severity": if chance("how bad", 3) == 0 { "high" } else { "low" } }],
+        "clauses": [{ "type": "Governing Law", "present": chance("clause", 4) != 0 }],
+        "facts": [{ "subject": "contract", "attribute": "term", "value": 12 + chance("term", 2), "unit": "months" }],
+        "evidence": [format!("§ {}", chance("place", 9))],
+    })
+}
+
+fn answer(case: &str, agent: &str, question: &Value) -> (&'static str, Value) {
+    let (subject, round) = (question["conflict"]["subject"].to_string(), question["round"].to_string());
+    match chance(&[case, agent, &subject, &round], 4) {
+        0 | 1 => {
+            let peers = question["other_positions"].as_array().map_or(1, Vec::len).max(1);
+            let peer = &question["other_positions"][chance(&[case, agent, &subject], peers)]["agent_id"];
+            ("agreement", json!({ "agrees_with": peer, "reasoning": "They are right." }))
+        }
+        2 => ("disagreement", json!({ "reasoning": "I keep my position." })),
+        _ => {
+            let value = question["your_position"]["value"].clone();
+            ("revision", json!({ "value": value, "confidence": 0.95, "reasoning": "Surer than before." }))
+        }
+    }
+}
+
+/// The program of the hosted agent: one JSON message a line, and one line for each.
+pub(crate) const HOSTED: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["message_type"] == "task_assignment":
+        finding = {"summary": "Said by a program.", "risk_score": 50, "recommendation": "negotiate"}
+        said = {"message_type": "finding", "payload": finding, "metadata": {"confidence": 0.65}}
+    elif message["message_type"] == "question":
+        said = {"message_type": "disagreement", "payload": {"reasoning": "A program keeps its position."}}
+    else:
+        said = {}
+    print(json.dumps(said), flush=True)
+"#;
+
+/// What of a decision must not depend on what happened to the processes: everything but the time.
+fn lasting(decided: &Value) -> Value {
+    let mut decision = decided["data"]["decision"].clone();
+    for outcome in decision["outcomes"].as_array_mut().into_iter().flatten() {
+        outcome.as_object_mut().expect("an outcome").remove("resolved_at");
+    }
+    // The id of a finding names the assignment it answers, and so the place of that in the stream.
+    for finding in decision["findings"].as_array_mut().into_iter().flatten() {
+        finding.as_object_mut().expect("a finding").remove("message_id");
+    }
+    decision
+}
+
+/// All decisions, by case.
+pub(crate) async fn decisions(client: &async_nats::Client) -> Result<Vec<(String, Value)>, String> {
+    let facts = stored(client, StreamKind::Events, "concord.v1.event.case.*.decided").await?;
+    let mut decisions: Vec<_> = facts.iter().map(decision).collect();
+    decisions.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(decisions)
+}
+
+fn decision(fact: &Stored) -> (String, Value) {
+    let case = fact.subject.split('.').nth(4).unwrap_or_default();
+    (case.to_owned(), lasting(&fact.json()))
+}

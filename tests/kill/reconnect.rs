@@ -1,0 +1,55 @@
+//! The broker goes away and comes back: the services stay, say that they are not ready, and go on.
+
+use std::time::Duration;
+
+use concord_protocol::subject::Service;
+use concord_testkit::{Agent, Instance, TestInstallation, instances, until};
+use serde_json::json;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn readiness(instances: &[Instance], ready: bool) {
+    for instance in instances {
+        let what = format!("{} to be ready: {ready}", instance.name);
+        let seen = until(&what, PATIENCE, async || {
+            let found = instance.readiness().await;
+            if found.is_ok() == ready { Ok(found) } else { Err(format!("{found:?}")) }
+        });
+        let found = seen.await.unwrap_or_else(|error| panic!("{error}"));
+        if let Err(reasons) = found {
+            assert!(reasons.contains("the broker does not answer"), "{}: {reasons}", instance.name);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_outlive_the_broker() {
+    let installation = TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 1)).await;
+    let services: Vec<_> = installation.processes().collect();
+    let pids = || services.iter().map(|(service, replica)| installation.pid(*service, *replica)).collect::<Vec<_>>();
+    let before = pids();
+    let all = instances(installation.client(), Duration::from_secs(5), |found| found.len() == services.len()).await;
+    let all = all.expect("the broker answers");
+    assert_eq!(all.len(), services.len());
+    readiness(&all, true).await;
+    for round in 0..2 {
+        if round == 0 {
+            assert!(installation.stop_broker().await.expect("it is ours"), "it stops in order");
+        } else {
+            installation.kill_broker().expect("it is ours");
+        }
+        readiness(&all, false).await;
+        installation.start_broker().await.expect("it starts again");
+        readiness(&all, true).await;
+        let client = async_nats::connect(installation.server_url()).await.expect("the broker answers");
+        let names = [format!("ann-{round}"), format!("ben-{round}")];
+        let _ann = Agent::steadfast(&client, &names[0], json!({"summary": "low", "risk_score": 20}), 0.9).await;
+        let _ben = Agent::steadfast(&client, &names[1], json!({"summary": "high", "risk_score": 90}), 0.6).await;
+        let parameters = json!({ "participants": names, "task": { "type": "test" } });
+        let case = installation.open_case(&parameters).await;
+        let decided = installation.decision(&case, PATIENCE).await;
+        assert_eq!(decided["decision"]["reason"], "settled");
+    }
+    assert_eq!(pids(), before, "no process was started again");
+    assert!(installation.exited().is_empty(), "{:?}", installation.exited());
+}
