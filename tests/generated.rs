@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use concord_agent_adapter::HostedAgent;
+use concord_escalation_timer::TimerSettings;
 use concord_protocol::schema;
+use concord_runtime::settings::reference;
 use serde_json::{Map, Value};
 use yaml_rust2::{Yaml, YamlLoader};
 
 /// Every generated file: its path in the repository and its contents.
-///
-/// To generate another page (`docs/configuration.md`), make its text where its data is and add one line here.
 fn files() -> Vec<(String, String)> {
     let documents = schema::documents().into_iter();
     let mut files: Vec<_> =
@@ -18,7 +19,22 @@ fn files() -> Vec<(String, String)> {
     files.push(("proto-schemas/asyncapi.yaml".into(), schema::asyncapi()));
     files.push(("docs/subjects.md".into(), schema::subjects()));
     files.push(("docs/errors.md".into(), schema::errors()));
+    files.push(("docs/configuration.md".into(), configuration()));
     files
+}
+
+fn configuration() -> String {
+    // A service's own settings stand under `service` in the settings of all.
+    let timer = reference::own_rows::<TimerSettings>();
+    let agents = reference::element_rows::<HostedAgent>("service.agents");
+    reference::page(&[
+        ("escalation-timer", "The escalation timer alone.", timer),
+        (
+            "agent-adapter",
+            "The agent adapter alone: a list of hosted agents, `[[service.agents]]` in the file.",
+            agents,
+        ),
+    ])
 }
 
 fn root() -> PathBuf {

@@ -74,6 +74,10 @@ pub mod header {
         DELIVERIES = "Concord-Dead-Deliveries";
         /// When it was given up.
         AT = "Concord-Dead-At";
+        /// When the original was sent again; on letters that were.
+        RETRIED = "Concord-Dead-Retried";
+        /// On an original that is sent again: the sequence of its dead letter.
+        RETRY_OF = "Concord-Dead-Retry-Of";
     }
 }
 
@@ -100,4 +104,7 @@ pub struct DeadLetter {
     pub at: Option<Timestamp>,
     /// Bytes of the original.
     pub bytes: usize,
+    /// When the original was sent again, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried: Option<Timestamp>,
 }

@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub mod reference;
+
 /// Why there are no settings.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -209,10 +211,7 @@ impl Sources {
 /// Reads settings of type `T`.
 pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(sources: &Sources) -> Result<T, Error> {
     let merged = merge(sources)?;
-    let schema = schemars::generate::SchemaSettings::draft2020_12()
-        .with(|settings| settings.inline_subschemas = true)
-        .into_generator()
-        .into_root_schema_for::<T>();
+    let schema = schema::<T>();
     if let Some(error) = unknown_key(&merged, schema.as_value(), "") {
         return Err(error);
     }
@@ -221,6 +220,12 @@ pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(sources: &So
         key: fault.pointer.trim_start_matches('/').replace('/', "."),
         message: fault.message,
     })
+}
+
+fn schema<T: JsonSchema>() -> schemars::Schema {
+    let settings =
+        schemars::generate::SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<T>()
 }
 
 fn merge(sources: &Sources) -> Result<Value, Error> {

@@ -1,0 +1,107 @@
+//! Measures Concord beside the raw broker, in the same run and on the same machine, so that ratios mean something where
+//! absolute numbers do not.
+//!
+//! 1. [`raw`]: pull a message, append under the wildcard lock, acknowledge: what the broker itself allows.
+//! 2. [`step`]: the facilitator's step at the same concurrency, on the same kind of load.
+//! 3. [`cases`]: whole cases a second with agents that answer at once, every service its own process; the latency of a
+//!    lone case; where the processor time goes.
+//! 4. [`memory`]: what each service holds resident with many cases open.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub mod agents;
+pub mod cases;
+pub mod memory;
+pub mod process;
+pub mod raw;
+pub mod step;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where streams and logs go; should be on the disk that is to be measured.
+    pub directory: PathBuf,
+    /// Where the services' programs are; beside the running program when absent.
+    pub binaries: Option<PathBuf>,
+    /// Messages of the raw and the step measurement.
+    pub messages: usize,
+    /// Deliveries under way at once in both.
+    pub in_flight: usize,
+    /// Whole cases of each measurement.
+    pub cases: usize,
+    /// Cases under way at once, one measurement each.
+    pub concurrency: Vec<usize>,
+    /// Cases one after the other, for the latency.
+    pub lone_cases: usize,
+    /// Cases open at once, for the memory.
+    pub open_cases: usize,
+}
+
+impl Options {
+    /// The measurement of the README, with everything in `directory`.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            binaries: None,
+            messages: 20_000,
+            in_flight: 64,
+            cases: 2_000,
+            concurrency: vec![32, 256],
+            lone_cases: 200,
+            open_cases: 1_000,
+        }
+    }
+}
+
+/// Everything that was measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Report {
+    /// Processors of the machine.
+    pub cores: usize,
+    /// Deliveries under way at once in the raw and the step measurement.
+    pub in_flight: usize,
+    /// Raw broker: messages pulled, appended under the lock and acknowledged, a second.
+    pub raw_per_second: f64,
+    /// The facilitator's steps a second.
+    pub step_per_second: f64,
+    /// The second as a share of the first.
+    pub step_share_of_raw: f64,
+    /// Whole cases, a row for each concurrency.
+    pub cases: Vec<cases::CasesReport>,
+    /// A case alone: 50th percentile from request to decision, in milliseconds.
+    pub lone_p50_ms: f64,
+    /// A case alone: 99th percentile.
+    pub lone_p99_ms: f64,
+    /// Resident memory with many cases open.
+    pub memory: memory::MemoryReport,
+}
+
+/// Measures everything; `progress` is told what is being measured.
+pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::Result<Report> {
+    progress("raw broker: pull, append under the lock, acknowledge");
+    let raw_per_second = raw::measure(options).await?;
+    progress("facilitator: the same as a step");
+    let step_per_second = step::measure(options).await?;
+    let mut cases = Vec::new();
+    for concurrency in &options.concurrency {
+        progress(&format!("whole cases, {concurrency} at once"));
+        cases.push(cases::measure(options, *concurrency, options.cases).await?);
+    }
+    progress("a case alone");
+    let lone = cases::measure(options, 1, options.lone_cases).await?;
+    progress(&format!("memory with {} cases open", options.open_cases));
+    let memory = memory::measure(options).await?;
+    Ok(Report {
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        in_flight: options.in_flight,
+        raw_per_second,
+        step_per_second,
+        step_share_of_raw: step_per_second / raw_per_second,
+        cases,
+        lone_p50_ms: lone.p50_ms,
+        lone_p99_ms: lone.p99_ms,
+        memory,
+    })
+}

@@ -1,0 +1,91 @@
+//! The raw broker: what a hand-written loop does with the same messages and none of Concord's decisions.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use async_nats::HeaderMap;
+use async_nats::jetstream::{self, consumer, stream};
+use concord_installation::NatsServer;
+use concord_protocol::header;
+use futures::StreamExt;
+use tokio::sync::Semaphore;
+
+use crate::Options;
+
+/// Bytes of a message in, about those of an answer in a debate.
+const IN_BYTES: usize = 600;
+/// Bytes of a message appended, about those of the fact it leads to.
+const OUT_BYTES: usize = 1_200;
+/// Messages that belong to one aggregate, as the ten answers of a debate in [`crate::step`].
+const PER_AGGREGATE: usize = 10;
+
+/// Messages pulled, appended under the lock and acknowledged, a second.
+pub async fn measure(options: &Options) -> anyhow::Result<f64> {
+    let server = NatsServer::spawn(&NatsServer::find()?, &options.directory.join("raw"), None).await?;
+    let client = async_nats::connect(server.url()).await?;
+    let context = jetstream::new(client);
+    let input = context.create_stream(stream::Config {
+        name: "IN".into(),
+        subjects: vec!["in.>".into()],
+        ..Default::default()
+    });
+    let input = input.await?;
+    let output =
+        stream::Config { name: "OUT".into(), subjects: vec!["out.>".into()], allow_direct: true, ..Default::default() };
+    context.create_stream(output).await?;
+    fill(&context, options.messages).await?;
+    let config = consumer::pull::Config {
+        durable_name: Some("work".into()),
+        max_ack_pending: 20_000,
+        ack_wait: Duration::from_secs(30),
+        ..Default::default()
+    };
+    let consumer = input.create_consumer(config).await?;
+    let mut messages =
+        consumer.stream().max_messages_per_batch(options.in_flight * 2).messages().await?.take(options.messages);
+    let permits = Arc::new(Semaphore::new(options.in_flight));
+    let started = Instant::now();
+    while let Some(message) = messages.next().await {
+        let message = message?;
+        let permit = Arc::clone(&permits).acquire_owned().await?;
+        let context = context.clone();
+        tokio::spawn(async move {
+            let _permit = permit;
+            if let Err(error) = append(&context, &message).await {
+                eprintln!("a raw append failed: {error}");
+            }
+        });
+    }
+    let in_flight = u32::try_from(options.in_flight).context("too many in flight")?;
+    let _all = permits.acquire_many(in_flight).await?;
+    let elapsed = started.elapsed();
+    server.stop().await;
+    Ok(options.messages as f64 / elapsed.as_secs_f64())
+}
+
+async fn fill(context: &jetstream::Context, messages: usize) -> anyhow::Result<()> {
+    let body = bytes::Bytes::from(vec![b'x'; IN_BYTES]);
+    let mut pending = Vec::new();
+    for number in 0..messages {
+        let subject = format!("in.{}.{}", number / PER_AGGREGATE, number % PER_AGGREGATE);
+        pending.push(context.publish(subject, body.clone()).await?.into_future());
+        if pending.len() == 1_000 {
+            futures::future::try_join_all(pending.drain(..)).await?;
+        }
+    }
+    futures::future::try_join_all(pending).await?;
+    Ok(())
+}
+
+/// One aggregate for each message, so that nobody loses a race: the most that the broker can do.
+async fn append(context: &jetstream::Context, message: &jetstream::Message) -> anyhow::Result<()> {
+    let aggregate = message.info().map_err(anyhow::Error::from_boxed)?.stream_sequence;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::MESSAGE_ID, format!("e-{aggregate}"));
+    headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, "0");
+    headers.insert(header::EXPECTED_LAST_SUBJECT, format!("out.{aggregate}.*"));
+    let body = vec![b'y'; OUT_BYTES].into();
+    context.publish_with_headers(format!("out.{aggregate}.answered"), headers, body).await?.await?;
+    message.ack().await.map_err(anyhow::Error::from_boxed)
+}

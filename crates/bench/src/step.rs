@@ -1,0 +1,155 @@
+//! The facilitator's step: ten answers to each of many debates, all waiting in its inbox, at the same concurrency as the
+//! raw broker.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use async_nats::Client;
+use async_nats::jetstream;
+use concord_installation::{Installation, Plan};
+use concord_protocol::payload::{Conflict, ConflictType, OpenDebate, Position};
+use concord_protocol::policy::Policy;
+use concord_protocol::subject::Service;
+use concord_protocol::{AgentId, CaseId, DebateId};
+use serde_json::{Value, json};
+
+use crate::Options;
+
+/// Parties of each debate; the last answer ends it.
+const PARTIES: usize = 10;
+const INBOX: &str = "debate-facilitator-inbox";
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The facilitator's steps a second.
+pub async fn measure(options: &Options) -> anyhow::Result<f64> {
+    let mut plan = Plan::new(options.directory.join("step"))
+        .with_setting("telemetry.log=warn")
+        .with_setting(format!("work.in_flight_max={}", options.in_flight));
+    plan.replicas = [(Service::DebateFacilitator, 1)].into();
+    plan.binaries.clone_from(&options.binaries);
+    let installation = Installation::start(plan, |_| {}).await?;
+    let client = async_nats::connect(installation.server_url()).await?;
+    let context = jetstream::new(client.clone());
+    let messages = context.get_stream("CONCORD_MESSAGES").await?;
+    let debates = options.messages / PARTIES;
+    for number in 0..debates {
+        open(&client, number).await?;
+    }
+    client.flush().await?;
+    // One debate, one opening fact; then every question is out as well.
+    let events = context.get_stream("CONCORD_EVENTS").await?;
+    wait("the debates are open", || async {
+        Ok(events.get_info().await?.state.last_sequence >= debates as u64 && idle(&messages).await?)
+    })
+    .await?;
+    let until = time_in(Duration::from_secs(600));
+    messages.pause_consumer(INBOX, until).await?;
+    answer_all(&client, &context, debates).await?;
+    let waiting = messages.consumer_info(INBOX).await?.num_pending;
+    if waiting != (debates * PARTIES) as u64 {
+        bail!("{waiting} answers wait in the inbox instead of {}", debates * PARTIES);
+    }
+    let started = Instant::now();
+    messages.resume_consumer(INBOX).await?;
+    wait("the answers are handled", || idle(&messages)).await?;
+    let elapsed = started.elapsed();
+    installation.stop().await;
+    Ok((debates * PARTIES) as f64 / elapsed.as_secs_f64())
+}
+
+fn time_in(later: Duration) -> time::OffsetDateTime {
+    time::OffsetDateTime::now_utc() + later
+}
+
+async fn idle(messages: &jetstream::stream::Stream) -> anyhow::Result<bool> {
+    let info = messages.consumer_info(INBOX).await?;
+    Ok(info.num_pending == 0 && info.num_ack_pending == 0)
+}
+
+async fn wait<F: Future<Output = anyhow::Result<bool>>>(what: &str, done: impl Fn() -> F) -> anyhow::Result<()> {
+    let started = Instant::now();
+    while !done().await? {
+        if started.elapsed() > PATIENCE {
+            bail!("waited two minutes until {what}");
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+fn debate_id(number: usize) -> anyhow::Result<DebateId> {
+    Ok(DebateId::new(format!("d-bench-{number}"))?)
+}
+
+async fn open(client: &Client, number: usize) -> anyhow::Result<()> {
+    let positions: Result<Vec<Position>, _> = (0..PARTIES).map(position).collect();
+    let conflict = Conflict {
+        conflict_id: debate_id(number)?,
+        kind: ConflictType::RiskScoreDisagreement,
+        topic: "Risk score spread: 10-100".into(),
+        subject: "risk_score".into(),
+        weight: 0.5,
+        positions: positions?,
+    };
+    let case_id = CaseId::new(format!("c-bench-{number}"))?;
+    // The answers come later than any usual deadline allows.
+    let policy = Policy { rounds_max: 1, answer_timeout_ms: 600_000, ..Policy::contract_review() };
+    let parameters = OpenDebate { case_id: case_id.clone(), conflict, policy };
+    let request = message(
+        "conflict-detector",
+        &case_id,
+        "request",
+        json!({
+            "action": "open_debate", "parameters": parameters
+        }),
+    );
+    let subject = format!("concord.v1.msg.{case_id}.conflict-detector.debate-facilitator.request");
+    Ok(client.publish(subject, request.to_string().into()).await?)
+}
+
+fn position(party: usize) -> anyhow::Result<Position> {
+    Ok(Position {
+        agent_id: AgentId::new(format!("party-{party}"))?,
+        position: format!("Risk score: {}", (party + 1) * 10),
+        value: Some(json!((party + 1) * 10)),
+        confidence: 0.8,
+        evidence: vec!["The Supplier may terminate at any time.".into()],
+        reasoning: None,
+    })
+}
+
+fn message(from: &str, case: &CaseId, kind: &str, payload: Value) -> Value {
+    json!({
+        "message_id": format!("{kind}-{from}-{case}"), "timestamp": "2026-11-21T20:15:00.000Z", "from_agent": from,
+        "to_agent": "debate-facilitator", "message_type": kind, "case_id": case, "payload": payload,
+        "metadata": {"confidence": 0.8}
+    })
+}
+
+async fn answer_all(client: &Client, context: &jetstream::Context, debates: usize) -> anyhow::Result<()> {
+    let stream = context.get_stream("CONCORD_MESSAGES").await?;
+    let before = stream.get_info().await?.state.last_sequence;
+    for party in 0..PARTIES {
+        for number in 0..debates {
+            let case = CaseId::new(format!("c-bench-{number}"))?;
+            let from = format!("party-{party}");
+            let mut answer = message(
+                &from,
+                &case,
+                "disagreement",
+                json!({
+                    "agrees_with_peer": false, "reasoning": "I keep my position."
+                }),
+            );
+            if let Some(fields) = answer.as_object_mut() {
+                fields.insert("correlation_id".into(), json!(debate_id(number)?));
+            }
+            let subject = format!("concord.v1.msg.{case}.{from}.debate-facilitator.disagreement");
+            client.publish(subject, answer.to_string().into()).await?;
+        }
+    }
+    client.flush().await?;
+    let expected = before + (debates * PARTIES) as u64;
+    let all_stored = || async { Ok(stream.get_info().await?.state.last_sequence >= expected) };
+    wait("the answers are stored", all_stored).await.context("preparing the answers")
+}
