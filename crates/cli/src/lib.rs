@@ -1,1 +1,53 @@
-//! The `concord` command.
+//! The `concord` command: a local installation, cases, and everything an operator looks at. One module a verb.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod agents;
+mod args;
+mod case;
+mod check;
+mod connection;
+mod dead;
+mod deadlines;
+mod demo;
+mod doctor;
+mod failure;
+mod output;
+mod panel;
+mod read;
+mod replay;
+mod up;
+
+use args::{Arguments, Verb};
+use failure::Failure;
+
+/// The whole `main` of the command.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::failed(format!("the program could not be set up: {error}")).report(),
+    };
+    match runtime.block_on(run(arguments)) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Runs the verb; the exit code.
+async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
+    match verb {
+        Verb::Up(args) => up::run(&connection, args).await,
+        Verb::Case(verb) => case::run(&connection, verb).await,
+        Verb::Agents(args) => agents::run(&connection, &args).await,
+        Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
+        Verb::Doctor(args) => doctor::run(&connection, &args).await,
+        Verb::Dead(verb) => dead::run(&connection, verb).await,
+        Verb::Replay(args) => replay::run(&connection, &args).await,
+        Verb::Check(args) => check::run(&connection, &args).await,
+        Verb::Panel(verb) => panel::run(&connection, verb).await,
+        Verb::Demo(args) => demo::run(args).await,
+    }
+}

@@ -1,3 +1,7 @@
 //! The `concord` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    concord_cli::main()
+}

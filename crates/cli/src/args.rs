@@ -1,0 +1,65 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::connection::ConnectionArgs;
+use crate::{agents, case, check, dead, deadlines, demo, doctor, panel, replay, up};
+
+/// Concord: agents and people settle their disagreements over NATS.
+#[derive(Debug, Parser)]
+#[command(name = "concord", version, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+   0  done
+   1  it failed, or faults were found
+   2  the command line is wrong, or a file is missing
+  65  the input is empty or malformed
+  69  no broker answers
+
+Begin with:
+  concord up
+  concord case open case.json --wait";
+
+/// Output for programs.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct JsonArg {
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Start a local installation: a broker and the services, until Ctrl-C.
+    Up(up::UpArgs),
+    /// Open, list, show and follow cases.
+    #[command(subcommand)]
+    Case(case::CaseVerb),
+    /// List the agents that the agent adapter hosts.
+    Agents(agents::AgentsArgs),
+    /// List the deadlines that the broker holds.
+    Deadlines(deadlines::DeadlinesArgs),
+    /// Look for faults: broker, streams, consumers, services, clocks, dead letters; says what to do about each.
+    Doctor(doctor::DoctorArgs),
+    /// List, show and retry what could not be processed.
+    #[command(subcommand)]
+    Dead(dead::DeadVerb),
+    /// Rebuild cases and count votes again from the stored facts, and report what differs.
+    Replay(replay::ReplayArgs),
+    /// Check the invariants over everything that is stored.
+    Check(check::CheckArgs),
+    /// Have the sample panel of five agents review contracts.
+    #[command(subcommand)]
+    Panel(panel::PanelVerb),
+    /// Watch the sample panel review one contract; see scripts/demo.
+    #[command(hide = true)]
+    Demo(demo::DemoArgs),
+}

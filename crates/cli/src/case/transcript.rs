@@ -1,0 +1,56 @@
+//! `concord case transcript`.
+
+use clap::Args;
+use concord_protocol::CaseId;
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::Lane;
+
+use crate::args::JsonArg;
+use crate::case::line::Line;
+use crate::case::{case_id, unknown};
+use crate::connection::ConnectionArgs;
+use crate::failure::Failure;
+use crate::output;
+use crate::read::{self, Scope};
+
+/// Arguments of `concord case transcript`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  concord case transcript c-42
+  concord case transcript c-42 --json
+
+Messages are kept by age (storage.message_days); facts, which `concord case show` reads, are kept for ever.")]
+pub(crate) struct TranscriptArgs {
+    /// The case.
+    #[arg(value_parser = case_id)]
+    case: CaseId,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Runs the verb.
+pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let mut lines = Vec::new();
+    for (kind, lane) in [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)] {
+        let filter = broker.subjects().transcript(lane, &args.case);
+        read::each(&broker, &Scope::of(kind, filter), "reading messages", |stored| {
+            lines.push(Line::new(&stored));
+            Ok(())
+        })
+        .await?;
+    }
+    if lines.is_empty() {
+        return Err(unknown(&args.case));
+    }
+    // Two streams, one time.
+    lines.sort_by_key(|line| line.stored_at);
+    if args.json.json {
+        output::json(&lines)?;
+        return Ok(0);
+    }
+    let text = lines.iter().map(|line| line.text(broker.subjects().parse(&line.subject).ok().as_ref()));
+    output::print(&text.collect::<String>())?;
+    Ok(0)
+}

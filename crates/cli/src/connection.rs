@@ -1,0 +1,108 @@
+//! The way to an installation.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::RequestErrorKind;
+use clap::Args;
+use concord_protocol::Token;
+use concord_protocol::payload::ErrorReport;
+use concord_protocol::subject::{Service, Subject};
+use concord_runtime::Broker;
+use concord_runtime::consume::Chain;
+use concord_runtime::settings::{self, Settings, Sources};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+
+/// How long a service may take for an answer.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// Where the installation is.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectionArgs {
+    /// Addresses of the broker, separated by commas [default: nats://127.0.0.1:4222].
+    #[arg(long, global = true, value_name = "URL", env = "CONCORD_SERVER", hide_env_values = true)]
+    pub(crate) server: Option<String>,
+    /// First token of the installation's subjects [default: concord].
+    #[arg(long, global = true, value_name = "TOKEN", env = "CONCORD_PREFIX")]
+    pub(crate) prefix: Option<String>,
+    /// File with NATS credentials.
+    #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CREDENTIALS")]
+    pub(crate) credentials: Option<PathBuf>,
+    /// Settings in the form of the services' own: the sections broker and storage are read.
+    #[arg(long, global = true, value_name = "FILE", env = "CONCORD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl ConnectionArgs {
+    /// The settings that follow from file, environment and flags. A service's own section is of no interest here.
+    pub(crate) fn settings(&self) -> Result<Settings<serde_json::Value>, Failure> {
+        let credentials = self.credentials.as_ref().map(|path| path.display().to_string());
+        if let Some(missing) = self.config.iter().chain(&self.credentials).find(|path| !path.is_file()) {
+            return Err(Failure::usage(format!("there is no file {}", missing.display())));
+        }
+        let mut settings: Settings<serde_json::Value> =
+            settings::read(&Sources::of_process(self.config.clone(), Vec::new()))
+                .map_err(|error| Failure::usage(Chain(&error).to_string()))?;
+        if let Some(server) = &self.server {
+            settings.broker.servers.clone_from(server);
+        }
+        if let Some(prefix) = &self.prefix {
+            settings.storage.prefix =
+                Token::new(prefix.as_str()).map_err(|error| Failure::usage(format!("--prefix {prefix:?} {error}")))?;
+        }
+        if credentials.is_some() {
+            settings.broker.credentials = credentials.map(PathBuf::from);
+        }
+        Ok(settings)
+    }
+
+    /// Connects.
+    pub(crate) async fn connect(&self) -> Result<Broker, Failure> {
+        let settings = self.settings()?;
+        Ok(Broker::connect("concord-cli", &settings.broker, &settings.storage, false).await?)
+    }
+}
+
+/// Asks a service; its refusal becomes one line.
+pub(crate) async fn ask<T: DeserializeOwned>(
+    broker: &Broker,
+    service: Service,
+    verb: &'static str,
+    request: &impl Serialize,
+) -> Result<T, Failure> {
+    let subject = broker.subjects().build(&Subject::Api { service, verb: Token::fixed(verb) });
+    let body = serde_json::to_vec(request).map_err(|error| Failure::failed(error.to_string()))?;
+    let request = async_nats::Request::new().payload(body.into()).timeout(Some(ANSWER_MAX));
+    let answer = broker.client.send_request(subject, request).await.map_err(|error| match error.kind() {
+        RequestErrorKind::NoResponders => Failure::failed(format!(
+            "the {service} does not run on this installation; start it, or see `concord doctor`"
+        )),
+        RequestErrorKind::MaxPayloadExceeded => {
+            Failure::data("the request is larger than the broker takes; send less, or a reference to it")
+        }
+        _ => Failure::failed(format!("the {service} did not answer: {error}; see `concord doctor`")),
+    })?;
+    if let Some(refusal) = answer.headers.as_ref().and_then(|headers| headers.get("Nats-Service-Error")) {
+        return Err(refused(refusal.as_str()));
+    }
+    serde_json::from_slice(&answer.payload)
+        .map_err(|error| Failure::failed(format!("the answer of the {service} cannot be read: {error}")))
+}
+
+fn refused(text: &str) -> Failure {
+    let Ok(report) = serde_json::from_str::<ErrorReport>(text) else { return Failure::failed(text) };
+    let place = report.details.get("pointer").and_then(|pointer| pointer.as_str()).filter(|place| !place.is_empty());
+    let place = place.map_or(String::new(), |place| format!(" at {place}"));
+    let advice = report.recovery_suggestions.join(" ");
+    let message = format!("{}{place}: {} {advice}", report.error_code, report.error_message);
+    match report.error_code {
+        concord_protocol::ErrorCode::InvalidRequest | concord_protocol::ErrorCode::CapacityExceeded => {
+            Failure::data(message)
+        }
+        _ => Failure::failed(message),
+    }
+}

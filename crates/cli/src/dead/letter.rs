@@ -1,0 +1,77 @@
+//! Reading dead letters.
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::stream::RawMessageErrorKind;
+use bytes::Bytes;
+use concord_protocol::Timestamp;
+use concord_protocol::dead::{DeadLetter, header};
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::Subject;
+use concord_runtime::Broker;
+
+use crate::failure::Failure;
+use crate::read::{self, Scope};
+
+/// A dead letter with its original.
+pub(crate) struct Letter {
+    /// What is known of it.
+    pub(crate) about: DeadLetter,
+    /// The stream of the original.
+    pub(crate) stream: String,
+    /// The subject of the letter itself.
+    pub(crate) subject: String,
+    /// All its headers.
+    pub(crate) headers: HeaderMap,
+    /// The original.
+    pub(crate) payload: Bytes,
+}
+
+impl Letter {
+    /// None for what is no letter of a service.
+    fn new(broker: &Broker, sequence: u64, subject: String, headers: HeaderMap, payload: Bytes) -> Option<Self> {
+        let Ok(Subject::Dead { service, reason }) = broker.subjects().parse(&subject) else { return None };
+        let header = |name: &str| headers.get(name).map(|value| value.as_str().to_owned()).unwrap_or_default();
+        let time = |name: &str| Timestamp::parse(&header(name)).ok();
+        let about = DeadLetter {
+            sequence,
+            service,
+            reason: reason.as_str().to_owned(),
+            subject: header(header::SUBJECT),
+            original_sequence: header(header::SEQUENCE).parse().ok(),
+            code: header(header::CODE),
+            pointer: header(header::POINTER),
+            error: header(header::ERROR),
+            at: time(header::AT),
+            bytes: payload.len(),
+            retried: time(header::RETRIED),
+        };
+        Some(Self { about, stream: header(header::STREAM), subject, headers, payload })
+    }
+
+    /// Whether a service failed, where the others were refused for what they say.
+    pub(crate) fn is_failure(&self) -> bool {
+        self.about.reason == concord_protocol::dead::DeadReason::Exhausted.as_str()
+    }
+}
+
+/// All dead letters, the oldest first.
+pub(crate) async fn letters(broker: &Broker) -> Result<Vec<Letter>, Failure> {
+    let mut letters = Vec::new();
+    read::each(broker, &Scope::all(StreamKind::Dead), "reading dead letters", |stored| {
+        letters.extend(Letter::new(broker, stored.sequence, stored.subject, stored.headers, stored.payload));
+        Ok(())
+    })
+    .await?;
+    Ok(letters)
+}
+
+/// One dead letter.
+pub(super) async fn letter(broker: &Broker, sequence: u64) -> Result<Letter, Failure> {
+    let unknown = || Failure::failed(format!("there is no dead letter {sequence}; see `concord dead list --all`"));
+    let stream = broker.stream(StreamKind::Dead).await?;
+    let stored = stream.get_raw_message(sequence).await.map_err(|error| match error.kind() {
+        RawMessageErrorKind::NoMessageFound => unknown(),
+        _ => Failure::failed(format!("the dead letter cannot be read: {error}; see `concord doctor`")),
+    })?;
+    Letter::new(broker, sequence, stored.subject.to_string(), stored.headers, stored.payload).ok_or_else(unknown)
+}

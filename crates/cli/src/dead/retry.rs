@@ -1,0 +1,104 @@
+//! `concord dead retry`: sending originals again.
+
+use async_nats::HeaderMap;
+use concord_protocol::dead::header;
+use concord_protocol::header as wire;
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::Subject;
+use concord_runtime::consume::Chain;
+use concord_runtime::{Broker, clock};
+use serde::Serialize;
+
+use super::letter::letter;
+use super::{Letter, RetryArgs, letters};
+use crate::failure::{FOUND, Failure};
+use crate::output::{self, NAMED, styled};
+
+/// What became of one letter.
+#[derive(Debug, Serialize)]
+struct Retried {
+    sequence: u64,
+    subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+pub(super) async fn run(broker: &Broker, args: &RetryArgs) -> Result<u8, Failure> {
+    let letters = match args.sequence {
+        Some(sequence) => {
+            let letter = letter(broker, sequence).await?;
+            if let Some(at) = letter.about.retried {
+                return Err(Failure::failed(format!("dead letter {sequence} was sent again at {at}")));
+            }
+            vec![letter]
+        }
+        None => letters(broker).await?.into_iter().filter(|letter| letter.about.retried.is_none()).collect(),
+    };
+    let mut report = Vec::new();
+    for letter in &letters {
+        let error = retry(broker, letter).await.err().map(|failure| failure.to_string());
+        report.push(Retried { sequence: letter.about.sequence, subject: letter.about.subject.clone(), error });
+    }
+    if args.json.json {
+        output::json(&report)?;
+    } else {
+        output::print(&text(&report))?;
+    }
+    Ok(if report.iter().any(|retried| retried.error.is_some()) { FOUND } else { 0 })
+}
+
+fn text(report: &[Retried]) -> String {
+    if report.is_empty() {
+        return "There are no dead letters to send again.\n".to_owned();
+    }
+    let lines = report.iter().map(|Retried { sequence, subject, error }| match error {
+        None => format!("{} sent again on {subject}\n", styled(NAMED, sequence)),
+        Some(error) => format!("{} not sent again: {error}\n", styled(NAMED, sequence)),
+    });
+    lines.collect()
+}
+
+/// Sends an original again and marks its letter. Each part can be repeated, so an interruption leaves nothing half done:
+/// the marked copy is stored before the letter itself goes.
+async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
+    let about = &letter.about;
+    check(broker, letter)?;
+    let number = about.sequence;
+    let mut again = HeaderMap::new();
+    // Not the original's own id, which the broker may remember and take for a duplicate.
+    again.insert(wire::MESSAGE_ID, format!("retry-{}-{number}", letter.stream));
+    again.insert(header::RETRY_OF, number.to_string());
+    for name in [wire::TRACEPARENT, wire::TRACESTATE] {
+        if let Some(value) = letter.headers.get(name) {
+            again.insert(name, value.clone());
+        }
+    }
+    publish(broker, about.subject.clone(), again, letter).await?;
+    let mut marked = letter.headers.clone();
+    marked.insert(wire::MESSAGE_ID, format!("retried-{number}"));
+    marked.insert(header::RETRIED, clock::now().to_string());
+    publish(broker, letter.subject.clone(), marked, letter).await?;
+    let stream = broker.stream(StreamKind::Dead).await?;
+    let deleted = stream.delete_message(number).await;
+    deleted.map(|_| ()).map_err(|error| Failure::failed(format!("the letter could not be marked: {error}")))
+}
+
+/// Only what was said, and what the timer delivered, may be published again.
+fn check(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
+    let subject = &letter.about.subject;
+    match broker.subjects().parse(subject) {
+        Ok(Subject::Message { .. } | Subject::TimerDue { .. }) => Ok(()),
+        Ok(Subject::Event { .. }) => Err(Failure::failed(
+            "it is a fact, and publishing it again would store it twice; mend what its error names and restart the \
+             service with its consumer deleted, so that it reads its facts again",
+        )),
+        _ => Err(Failure::failed(format!("{subject:?} is no subject that a service reads; correct the sender"))),
+    }
+}
+
+async fn publish(broker: &Broker, subject: String, headers: HeaderMap, letter: &Letter) -> Result<(), Failure> {
+    let failed =
+        |error: &dyn std::error::Error| Failure::failed(format!("the broker did not take it: {}", Chain(error)));
+    let sent = broker.jetstream.publish_with_headers(subject, headers, letter.payload.clone()).await;
+    sent.map_err(|error| failed(&error))?.await.map(|_| ()).map_err(|error| failed(&error))
+}

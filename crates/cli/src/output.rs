@@ -1,0 +1,209 @@
+//! What is printed: text with colours where there is a terminal for them, tables, JSON.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
+
+use anstyle::{AnsiColor, Effects, Style};
+use concord_protocol::Timestamp;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+pub(crate) const PLAIN: Style = Style::new();
+pub(crate) const STRONG: Style = Style::new().effects(Effects::BOLD);
+pub(crate) const FAINT: Style = Style::new().effects(Effects::DIMMED);
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const NAMED: Style = AnsiColor::Cyan.on_default();
+
+/// Text in a style; the style goes where the output is no terminal, or `NO_COLOR` is set.
+pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Prints text as it is, in one piece. A reader that has closed the output ends the work.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::closed(),
+        _ => Failure::failed(format!("the output cannot be written: {error}")),
+    })
+}
+
+/// Prints one JSON document, indented.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value);
+    print(&(text.map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))? + "\n"))
+}
+
+/// Prints one JSON document on one line.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value);
+    print(&(text.map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))? + "\n"))
+}
+
+/// One cell of a table.
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+    right: bool,
+}
+
+impl Cell {
+    /// A text; what would break the line or move the cursor is shown as a space.
+    pub(crate) fn text(text: impl std::fmt::Display) -> Self {
+        let text = one_line(&text.to_string(), usize::MAX);
+        Self { text, style: PLAIN, right: false }
+    }
+
+    /// A number, aligned to the right.
+    pub(crate) fn number(number: impl std::fmt::Display) -> Self {
+        Self { right: true, ..Self::text(number) }
+    }
+
+    /// In a style.
+    pub(crate) fn with(self, style: Style) -> Self {
+        Self { style, ..self }
+    }
+}
+
+/// Rows under headings, in aligned columns.
+pub(crate) struct Table<const COLUMNS: usize> {
+    headings: [&'static str; COLUMNS],
+    rows: Vec<[Cell; COLUMNS]>,
+    indent: &'static str,
+}
+
+impl<const COLUMNS: usize> Table<COLUMNS> {
+    /// A table without rows.
+    pub(crate) fn new(headings: [&'static str; COLUMNS]) -> Self {
+        Self { headings, rows: Vec::new(), indent: "" }
+    }
+
+    /// Every line begins with this.
+    pub(crate) fn indented(self, indent: &'static str) -> Self {
+        Self { indent, ..self }
+    }
+
+    /// One more row.
+    pub(crate) fn row(&mut self, cells: [Cell; COLUMNS]) {
+        self.rows.push(cells);
+    }
+}
+
+impl<const COLUMNS: usize> std::fmt::Display for Table<COLUMNS> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut widths = self.headings.map(width);
+        for row in &self.rows {
+            for (known, cell) in widths.iter_mut().zip(row) {
+                *known = (*known).max(width(&cell.text));
+            }
+        }
+        let right = |column: usize| self.rows.first().and_then(|row| row.get(column)).is_some_and(|cell| cell.right);
+        let headings = self.headings.iter().enumerate().map(|(column, text)| (*text, FAINT, right(column)));
+        line(f, self.indent, headings.zip(widths))?;
+        for row in &self.rows {
+            let cells = row.iter().map(|cell| (cell.text.as_str(), cell.style, cell.right));
+            line(f, self.indent, cells.zip(widths))?;
+        }
+        Ok(())
+    }
+}
+
+type Part<'a> = ((&'a str, Style, bool), usize);
+
+fn line<'a>(f: &mut std::fmt::Formatter<'_>, indent: &str, parts: impl Iterator<Item = Part<'a>>) -> std::fmt::Result {
+    let mut text = String::new();
+    // Spaces are written before the next cell only, so that no line ends with them.
+    let mut gap = 0;
+    for ((cell, style, right), column) in parts {
+        let padding = column.saturating_sub(width(cell));
+        let before = gap + if right { padding } else { 0 };
+        if !cell.is_empty() {
+            write!(text, "{:before$}{style}{cell}{style:#}", "")?;
+            gap = 0;
+        } else {
+            gap = before;
+        }
+        gap += 2 + if right { 0 } else { padding };
+    }
+    writeln!(f, "{indent}{text}")
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A text on one line, of at most this many characters.
+pub(crate) fn one_line(text: &str, length_max: usize) -> String {
+    let mut flat = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !flat.is_empty() {
+            flat.push(' ');
+        }
+        flat.push_str(word);
+    }
+    if width(&flat) <= length_max {
+        return flat;
+    }
+    let cut: String = flat.chars().take(length_max.saturating_sub(1)).collect();
+    cut + "…"
+}
+
+/// A span of time in its two largest units' worth of precision.
+pub(crate) fn span(millis: u64) -> String {
+    let seconds = millis / 1_000;
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..=9 => format!("{seconds}.{} s", millis % 1_000 / 100),
+        10..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// How long ago something was.
+pub(crate) fn ago(at: Timestamp) -> String {
+    span(concord_runtime::clock::now().millis_since(at))
+}
+
+/// "1 case", "2 cases", "2 processes".
+pub(crate) fn count(number: impl Into<u64>, thing: &str) -> String {
+    let plural = if thing.ends_with('s') { "es" } else { "s" };
+    match number.into() {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}{plural}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_no_line_ends_with_a_space() {
+        let mut table = Table::new(["CASE", "N", "TITLE"]);
+        table.row([Cell::text("c-1"), Cell::number(7), Cell::text("Lease")]);
+        table.row([Cell::text("c-1000"), Cell::number(1_200), Cell::text("")]);
+        table.row([Cell::text("c-2"), Cell::number(3), Cell::text("two\nlines")]);
+        let text = anstream::adapter::strip_str(&table.to_string()).to_string();
+        assert_eq!(text, "CASE       N  TITLE\nc-1        7  Lease\nc-1000  1200\nc-2        3  two lines\n");
+    }
+
+    #[test]
+    fn texts_are_cut_at_characters() {
+        assert_eq!(one_line("Überprüfung", 5), "Über…");
+        assert_eq!(one_line(" a\u{1b}[31m\tb ", 20), "a [31m b");
+    }
+
+    #[test]
+    fn spans_are_readable() {
+        let spans = [(5, "5 ms"), (1_250, "1.2 s"), (90_000, "90 s"), (600_000, "10 min"), (90_000_000, "25 h")];
+        for (millis, text) in spans {
+            assert_eq!(span(millis), text);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Reading streams: from one end to the other, in batches, in order.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::pull::OrderedConfig;
+use bytes::Bytes;
+use concord_protocol::Timestamp;
+use concord_protocol::stream::StreamKind;
+use concord_runtime::{Broker, broker};
+use futures::StreamExt;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::Failure;
+
+/// How long the broker may leave a reader waiting.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Reading less than this needs no progress bar.
+const SHORT: u64 = 2_000;
+
+/// A message as a stream holds it.
+pub(crate) struct Stored {
+    /// Its position.
+    pub(crate) sequence: u64,
+    /// Its subject.
+    pub(crate) subject: String,
+    /// When it was stored.
+    pub(crate) at: Timestamp,
+    /// Its headers.
+    pub(crate) headers: HeaderMap,
+    /// Its body.
+    pub(crate) payload: Bytes,
+}
+
+impl Stored {
+    fn new(message: async_nats::jetstream::Message) -> Result<Self, Failure> {
+        let info = message.info().map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
+        let (sequence, published) = (info.stream_sequence, info.published.unix_timestamp_nanos());
+        let (message, _) = message.split();
+        Ok(Self {
+            sequence,
+            subject: message.subject.to_string(),
+            at: broker::timestamp(published),
+            headers: message.headers.unwrap_or_default(),
+            payload: message.payload,
+        })
+    }
+
+    /// A header's value; empty when there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.as_str())
+    }
+}
+
+/// What to read.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    stream: StreamKind,
+    filters: Vec<String>,
+    headers_only: bool,
+    new_only: bool,
+}
+
+impl Scope {
+    /// A whole stream.
+    pub(crate) fn all(stream: StreamKind) -> Self {
+        Self { stream, filters: Vec::new(), headers_only: false, new_only: false }
+    }
+
+    /// What matches a filter.
+    pub(crate) fn of(stream: StreamKind, filter: String) -> Self {
+        Self { filters: vec![filter], ..Self::all(stream) }
+    }
+
+    /// Without bodies.
+    pub(crate) fn without_bodies(self) -> Self {
+        Self { headers_only: true, ..self }
+    }
+
+    /// Only what is stored from now on.
+    pub(crate) fn new_only(self) -> Self {
+        Self { new_only: true, ..self }
+    }
+
+    fn config(&self) -> OrderedConfig {
+        OrderedConfig {
+            filter_subjects: self.filters.clone(),
+            headers_only: self.headers_only,
+            deliver_policy: if self.new_only { DeliverPolicy::New } else { DeliverPolicy::All },
+            ..OrderedConfig::default()
+        }
+    }
+}
+
+/// Messages as they come, without an end; and how many are there already.
+pub(crate) async fn follow(
+    broker: &Broker,
+    scope: &Scope,
+) -> Result<(u64, impl futures::Stream<Item = Result<Stored, Failure>> + Unpin + use<>), Failure> {
+    let stream = broker.stream(scope.stream).await?;
+    let name = broker.layout.stream_name(scope.stream);
+    let consumer = stream.create_consumer(scope.config()).await.map_err(|error| missing(&name, &error))?;
+    let waiting = consumer.cached_info().num_pending;
+    let messages = consumer.messages().await.map_err(|error| unreadable(&name, &error))?;
+    let stored = messages.map(move |message| match message {
+        Ok(message) => Stored::new(message),
+        Err(error) => Err(unreadable(&name, &error)),
+    });
+    Ok((waiting, stored))
+}
+
+fn missing(stream: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::failed(format!(
+        "the stream {stream} cannot be read ({error}); no service has been started on this broker, or --prefix is \
+         another"
+    ))
+}
+
+fn unreadable(stream: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::failed(format!("the stream {stream} cannot be read: {error}; `concord doctor` looks for the cause"))
+}
+
+/// Reads what is there now, in order, and hands it on; how much it was.
+pub(crate) async fn each(
+    broker: &Broker,
+    scope: &Scope,
+    what: &'static str,
+    mut take: impl FnMut(Stored) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let (waiting, mut messages) = follow(broker, scope).await?;
+    let bar = progress(what, waiting);
+    let mut read = 0;
+    while read < waiting {
+        let next = tokio::time::timeout(PATIENCE, messages.next()).await;
+        let Ok(next) = next else {
+            let name = broker.layout.stream_name(scope.stream);
+            return Err(Failure::failed(format!("the broker does not go on sending the stream {name}; try again")));
+        };
+        let Some(stored) = next else { break };
+        take(stored?)?;
+        read += 1;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(read)
+}
+
+/// A bar for what takes long, on a terminal.
+fn progress(what: &'static str, length: u64) -> ProgressBar {
+    if length < SHORT || !std::io::stderr().is_terminal() {
+        return ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
+    }
+    let bar = ProgressBar::new(length).with_message(what);
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}

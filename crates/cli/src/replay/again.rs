@@ -1,0 +1,87 @@
+//! Doing again what led to a fact: deciding, and looking for conflicts.
+
+use concord_domain::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
+use concord_domain::{Context, Decision, Machine, conflict};
+use concord_protocol::event::{CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin, Record};
+use concord_protocol::subject::Aggregate;
+use concord_protocol::{CaseId, Timestamp, Token};
+
+/// The debates that a detection led to; none for any other fact.
+pub(super) fn debates_of(bytes: &[u8], sequence: u64) -> Vec<Token> {
+    let Ok(record) = Record::<DetectionEvent>::decode(bytes, sequence) else { return Vec::new() };
+    let DetectionEvent::Completed(detected) = record.event;
+    detected.debated.iter().map(|conflict| conflict.conflict_id.token()).collect()
+}
+
+/// Looks for the conflicts of a case again, in the state that its facts come to.
+pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String> {
+    let Some(opened) = &case.opened else {
+        return Err("it belongs to a case of which there are no facts".to_owned());
+    };
+    let (debated, deferred) = conflict::detect_within_limit(&detected.case_id, &opened.policy, &case.findings);
+    if (&debated, &deferred) == (&detected.debated, &detected.deferred) {
+        return Ok(());
+    }
+    let ids = |conflicts: &[concord_protocol::payload::Conflict]| {
+        conflicts.iter().map(|conflict| conflict.conflict_id.to_string()).collect::<Vec<_>>()
+    };
+    let (stored, again) = (ids(&detected.debated), ids(&debated));
+    Err(format!("the stored conflicts {stored:?} are not what is found again: {again:?}"))
+}
+
+/// Decides again what led to a fact of a case; false where the input cannot be told from the facts.
+pub(super) fn decide(before: &CaseState, record: &Record<CaseEvent>) -> Result<bool, String> {
+    let Some(input) = input(before, record) else { return Ok(false) };
+    let context = Context { now: record.meta.at, cause: record.meta.cause.clone(), origin: Origin::Fact };
+    match CaseMachine::decide(before, &context, &input) {
+        Decision::Append(event) if event == record.event => Ok(true),
+        Decision::Append(event) => {
+            let (stored, again) = (name(&record.event), name(&event));
+            Err(format!("it was decided as {stored}; decided again it is {again} with other contents"))
+        }
+        Decision::Ignore(why) => Err(format!("decided again it would not be stored: {}", why.as_str())),
+        Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
+    }
+}
+
+fn name(event: &CaseEvent) -> &'static str {
+    use concord_protocol::event::Facts;
+    event.fact()
+}
+
+/// What a case must have been asked for this fact to be the answer.
+fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
+    let opened = before.opened.as_ref()?;
+    let elapsed = |name: &'static str, due: Timestamp| {
+        CaseInput::Elapsed(DeadlineElapsed {
+            aggregate: Aggregate::Case,
+            id: record.meta.id.clone(),
+            name: Token::fixed(name),
+            due,
+            fired_by: FiredBy::Scheduler,
+            lateness_ms: 0,
+        })
+    };
+    let detected = |debated: &[_], deferred: &[_]| {
+        let case_id = CaseId::new(record.meta.id.as_str()).ok()?;
+        let (debated, deferred) = (debated.to_vec(), deferred.to_vec());
+        Some(CaseInput::Detected(Box::new(Detected { case_id, policy: opened.policy.clone(), debated, deferred })))
+    };
+    let finding = |received: &concord_protocol::event::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
+    Some(match &record.event {
+        CaseEvent::Opened(_) => return None,
+        CaseEvent::FindingRecorded(recorded) => finding(&recorded.received),
+        CaseEvent::FindingSetAside(aside) => finding(&aside.received),
+        CaseEvent::FindingsClosed(closed) => match &closed.last {
+            Some(last) => finding(last),
+            None => elapsed(FINDINGS, opened.findings_due),
+        },
+        CaseEvent::ConflictsReceived(received) => detected(&received.debated, &received.deferred)?,
+        CaseEvent::DebateSettled(settled) => CaseInput::Resolved(Box::new(settled.outcome.clone())),
+        CaseEvent::Decided(decided) => match (&decided.last, decided.decision.reason.as_str()) {
+            (Some(last), _) => CaseInput::Resolved(Box::new(last.clone())),
+            (None, "timeout") => elapsed(CASE, opened.case_due),
+            (None, _) => detected(&decided.decision.conflicts, &decided.decision.deferred)?,
+        },
+    })
+}

@@ -1,0 +1,163 @@
+//! Every aggregate, rebuilt fact by fact.
+
+use std::collections::BTreeMap;
+
+use concord_domain::Machine;
+use concord_domain::case::CaseMachine;
+use concord_domain::deadline::DeadlineMachine;
+use concord_domain::debate::DebateMachine;
+use concord_domain::detection::DetectionMachine;
+use concord_domain::machine::Versioned;
+use concord_domain::replay::{Difference, recount_one, step};
+use concord_protocol::Token;
+use concord_protocol::event::{DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::subject::Aggregate;
+use serde::Serialize;
+
+use super::again;
+
+/// What was rebuilt so far.
+#[derive(Default)]
+pub(super) struct Rebuilt {
+    cases: Of<CaseMachine>,
+    detections: Of<DetectionMachine>,
+    debates: Of<DebateMachine>,
+    deadlines: Of<DeadlineMachine>,
+    detected_again: u64,
+    decided_again: u64,
+    ended_again: u64,
+    votes_again: u64,
+    differences: Vec<Difference>,
+}
+
+/// The aggregates of one kind.
+struct Of<M: Machine> {
+    aggregates: BTreeMap<Token, Versioned<M>>,
+    facts: u64,
+}
+
+impl<M: Machine> Default for Of<M> {
+    fn default() -> Self {
+        Self { aggregates: BTreeMap::new(), facts: 0 }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// By kind of aggregate.
+    pub(super) rebuilt: Vec<Row>,
+    /// Detections whose conflicts were looked for again.
+    pub(super) detected_again: u64,
+    /// Facts of cases that were decided again.
+    pub(super) decided_again: u64,
+    /// Debates whose end was decided again.
+    pub(super) ended_again: u64,
+    /// Votes that were counted again.
+    pub(super) votes_again: u64,
+    /// What differs from what is stored.
+    pub(super) differences: Vec<Difference>,
+}
+
+/// One kind of aggregate.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) aggregate: &'static str,
+    pub(super) aggregates: u64,
+    pub(super) facts: u64,
+}
+
+impl<M: Machine> Of<M> {
+    fn row(&self) -> Row {
+        let aggregates = self.aggregates.len() as u64;
+        Row { aggregate: M::Event::AGGREGATE.as_str(), aggregates, facts: self.facts }
+    }
+
+    /// One more fact: the state before and after it, its record, and where that differs from what the facts lead to.
+    fn take(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Taken<'_, M>, String> {
+        self.facts += 1;
+        let record =
+            Record::<M::Event>::decode(bytes, sequence).map_err(|error| format!("it cannot be read: {error}"))?;
+        if record.meta.id != *id {
+            return Err(format!("it is stored under {id} and says of itself that it is of {}", record.meta.id));
+        }
+        let rebuilt = self.aggregates.entry(id.clone()).or_default();
+        let before = rebuilt.state.clone();
+        let differences = step(rebuilt, &record);
+        Ok(Taken { before, after: &rebuilt.state, record, differences })
+    }
+}
+
+struct Taken<'a, M: Machine> {
+    before: M::State,
+    after: &'a M::State,
+    record: Record<M::Event>,
+    differences: Vec<String>,
+}
+
+impl Rebuilt {
+    /// One more fact, in the order of the stream.
+    pub(super) fn take(&mut self, aggregate: Aggregate, id: &Token, sequence: u64, bytes: &[u8]) {
+        let differences = match aggregate {
+            Aggregate::Case => self.case(id, sequence, bytes),
+            Aggregate::Detection => self.detection(id, sequence, bytes),
+            Aggregate::Debate => self.debate(id, sequence, bytes),
+            Aggregate::Deadline => self.deadlines.take(id, sequence, bytes).map(|taken| taken.differences),
+        };
+        let place = format!("{aggregate}/{id}");
+        let differences = differences.unwrap_or_else(|unreadable| vec![unreadable]);
+        let found = differences.into_iter().map(|what| Difference { aggregate: place.clone(), sequence, what });
+        self.differences.extend(found);
+    }
+
+    /// Something that is no fact.
+    pub(super) fn foreign(&mut self, subject: &str, sequence: u64) {
+        let what = "it is in the stream of facts and is none".to_owned();
+        self.differences.push(Difference { aggregate: subject.to_owned(), sequence, what });
+    }
+
+    fn case(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
+        let taken = self.cases.take(id, sequence, bytes)?;
+        let mut differences = taken.differences;
+        match again::decide(&taken.before, &taken.record) {
+            Ok(decided) => self.decided_again += u64::from(decided),
+            Err(difference) => differences.push(difference),
+        }
+        Ok(differences)
+    }
+
+    fn detection(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
+        let taken = self.detections.take(id, sequence, bytes)?;
+        let mut differences = taken.differences;
+        let DetectionEvent::Completed(detected) = &taken.record.event;
+        let case = self.cases.aggregates.get(&detected.case_id.token());
+        match again::detect(&case.map(|case| case.state.clone()).unwrap_or_default(), detected) {
+            Ok(()) => self.detected_again += 1,
+            Err(difference) => differences.push(difference),
+        }
+        Ok(differences)
+    }
+
+    fn debate(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
+        let taken = self.debates.take(id, sequence, bytes)?;
+        let mut differences = taken.differences;
+        if let DebateEvent::Resolved(resolved) = &taken.record.event {
+            self.ended_again += 1;
+            self.votes_again += u64::from(resolved.outcome.tally.is_some());
+            differences.extend(recount_one(taken.after, &taken.record));
+        }
+        Ok(differences)
+    }
+
+    /// What was found.
+    pub(super) fn report(self) -> Report {
+        Report {
+            rebuilt: vec![self.cases.row(), self.detections.row(), self.debates.row(), self.deadlines.row()],
+            detected_again: self.detected_again,
+            decided_again: self.decided_again,
+            ended_again: self.ended_again,
+            votes_again: self.votes_again,
+            differences: self.differences,
+        }
+    }
+}

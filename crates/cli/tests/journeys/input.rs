@@ -1,0 +1,98 @@
+//! Wrong input: one clear line, and the exit code that says whose fault it is.
+
+use concord_testkit::TestBroker;
+
+use crate::command::{run, run_with};
+
+#[tokio::test]
+async fn a_wrong_command_line_is_code_2() {
+    for arguments in [
+        &["case", "open", "no-such-file.json"][..],
+        &["case", "show", "a.b"],
+        &["case", "show"],
+        &["replay"],
+        &["replay", "c-1", "--all"],
+        &["dead", "retry"],
+        &["up", "--replicas", "coordinater=2"],
+        &["up", "--adapter-config", "no-such-file.toml", "--port", "0"],
+        &["up", "--server", "nats://127.0.0.1:1"],
+        &["case", "list", "--prefix", "a.b"],
+        &["case", "list", "--credentials", "no-such-file.creds"],
+        &["case", "list", "--config", "no-such-file.toml"],
+        &["no-such-verb"],
+    ] {
+        let error = run(arguments).await.refused(2);
+        assert!(!error.contains("RUST_BACKTRACE"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_or_malformed_case_is_code_65() {
+    for (input, named) in [
+        (&b""[..], "is empty"),
+        (b" \n", "is empty"),
+        (b"{", "is not a case"),
+        (b"\xff\xfe", "is not a case"),
+        (br#"{"participants": ["a"]}"#, "task"),
+        (br#"{"participants": ["a b"], "task": {"type": "t"}}"#, "/participants/0"),
+        (br#"{"participants": ["a"], "task": {"type": "t"}, "policy": {"rounds_max": 99}}"#, "/policy/rounds_max"),
+        (br#"{"participants": ["a"], "task": {"type": "t"}, "surprise": 1}"#, "surprise"),
+    ] {
+        let error = run_with(&["case", "open", "-"], input).await.refused(65);
+        assert!(error.contains(named) && error.lines().count() == 1, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn no_broker_is_code_69_for_every_verb() {
+    let nowhere = "nats://127.0.0.1:1";
+    for verb in ["case list", "case show c-1", "case watch", "case transcript c-1", "agents", "deadlines", "doctor"] {
+        let arguments: Vec<&str> = verb.split(' ').chain(["--server", nowhere]).collect();
+        let error = run(&arguments).await.refused(69);
+        assert!(error.contains(nowhere) && error.contains("concord up") && error.lines().count() == 1, "{error}");
+    }
+    for verb in ["dead list", "dead show 1", "dead retry --all", "replay --all", "check"] {
+        let arguments: Vec<&str> = verb.split(' ').chain(["--server", nowhere]).collect();
+        run(&arguments).await.refused(69);
+    }
+}
+
+#[tokio::test]
+async fn a_broker_without_an_installation_is_said_to_be_one() {
+    let broker = TestBroker::start().await;
+    let url = broker.url();
+    for verb in ["case list", "case show c-1", "agents", "check", "replay --all", "dead list"] {
+        let arguments: Vec<&str> = verb.split(' ').chain(["--server", &url]).collect();
+        let error = run(&arguments).await.refused(1);
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let doctor = run(&["doctor", "--server", &url]).await;
+    assert_eq!(doctor.code, 1);
+    assert!(doctor.out.contains("CONCORD_EVENTS: existence is missing"), "{}", doctor.out);
+    assert!(doctor.out.contains("coordinator does not answer"), "{}", doctor.out);
+}
+
+#[tokio::test]
+async fn every_verb_explains_itself_with_an_example() {
+    for verb in [
+        "up",
+        "case open",
+        "case list",
+        "case show",
+        "case watch",
+        "case transcript",
+        "agents",
+        "deadlines",
+        "doctor",
+        "dead list",
+        "dead show",
+        "dead retry",
+        "replay",
+        "check",
+    ] {
+        let arguments: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
+        let help = run(&arguments).await.good();
+        assert!(help.contains(&format!("concord {verb}")) && help.contains("Example"), "{help}");
+        assert!(help.contains("--json"), "{help}");
+    }
+}
