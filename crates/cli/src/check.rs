@@ -101,7 +101,8 @@ async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp
         let state = info(broker, kind).await?;
         if kind.lane().is_some() && state.first_sequence > 1 {
             let first = concord_runtime::broker::timestamp(state.first_timestamp.unix_timestamp_nanos());
-            since = since.max(Some(first));
+            // Of a stream from which everything has gone the broker knows no first time.
+            since = since.max(Some(if state.messages == 0 { clock::now() } else { first }));
         }
         read::each(broker, &Scope::all(kind), "checking", |stored| {
             match (kind, kind.lane()) {

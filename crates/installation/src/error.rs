@@ -66,6 +66,12 @@ pub enum Error {
         /// Why.
         source: async_nats::ConnectError,
     },
+    /// Another installation works in this directory.
+    #[error("another installation runs in {}; stop it, or choose another directory", directory.display())]
+    InUse {
+        /// Which directory.
+        directory: PathBuf,
+    },
     /// No such process in this installation.
     #[error("this installation has no {0}")]
     Unknown(String),

@@ -1,5 +1,6 @@
 //! A running installation.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ pub struct Installation {
     services: Vec<ServiceProcess>,
     broker: Option<NatsServer>,
     server_url: String,
+    // Last, so that nobody else takes the directory before all processes have ended.
+    _lock: File,
 }
 
 #[derive(Debug)]
@@ -41,6 +44,7 @@ impl Installation {
     pub async fn start(plan: Plan, mut progress: impl FnMut(Progress)) -> Result<Self, Error> {
         let logs = plan.directory.join("logs");
         std::fs::create_dir_all(&logs).map_err(|error| Error::file(&logs, error))?;
+        let lock = lock(&plan.directory)?;
         let (broker, server_url) = start_broker(&plan, &mut progress).await?;
         let binaries = plan.binaries();
         let process = |service: Service, replica: usize| ServiceProcess {
@@ -57,7 +61,7 @@ impl Installation {
         };
         let replicas = plan.replicas.iter();
         let services = replicas.flat_map(|(service, n)| (0..*n).map(|replica| process(*service, replica))).collect();
-        let installation = Self { directory: plan.directory.clone(), services, broker, server_url };
+        let installation = Self { directory: plan.directory.clone(), services, broker, server_url, _lock: lock };
         for service in &installation.services {
             service.process.start()?;
         }
@@ -247,6 +251,18 @@ impl ServiceProcess {
     fn not_ready(&self, waited: Duration, status: String) -> Error {
         let name = format!("{}-{}", self.service, self.replica);
         Error::NotReady { name, waited, status, tail: self.process.tail() }
+    }
+}
+
+/// Two brokers on the same streams would destroy them.
+fn lock(directory: &Path) -> Result<File, Error> {
+    let path = directory.join(".lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|error| Error::file(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse { directory: directory.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(Error::file(&path, error)),
     }
 }
 

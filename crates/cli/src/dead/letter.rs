@@ -12,6 +12,9 @@ use concord_runtime::Broker;
 use crate::failure::Failure;
 use crate::read::{self, Scope};
 
+/// With this header the broker says how large a body is that it was asked to leave out.
+const BODY_SIZE: &str = "Nats-Msg-Size";
+
 /// A dead letter with its original.
 pub(crate) struct Letter {
     /// What is known of it.
@@ -22,7 +25,7 @@ pub(crate) struct Letter {
     pub(crate) subject: String,
     /// All its headers.
     pub(crate) headers: HeaderMap,
-    /// The original.
+    /// The original; empty in a list.
     pub(crate) payload: Bytes,
 }
 
@@ -42,7 +45,7 @@ impl Letter {
             pointer: header(header::POINTER),
             error: header(header::ERROR),
             at: time(header::AT),
-            bytes: payload.len(),
+            bytes: header(BODY_SIZE).parse().unwrap_or(payload.len()),
             retried: time(header::RETRIED),
         };
         Some(Self { about, stream: header(header::STREAM), subject, headers, payload })
@@ -54,10 +57,10 @@ impl Letter {
     }
 }
 
-/// All dead letters, the oldest first.
+/// All dead letters, the oldest first, without their originals: those may be large.
 pub(crate) async fn letters(broker: &Broker) -> Result<Vec<Letter>, Failure> {
     let mut letters = Vec::new();
-    read::each(broker, &Scope::all(StreamKind::Dead), "reading dead letters", |stored| {
+    read::each(broker, &Scope::all(StreamKind::Dead).without_bodies(), "reading dead letters", |stored| {
         letters.extend(Letter::new(broker, stored.sequence, stored.subject, stored.headers, stored.payload));
         Ok(())
     })

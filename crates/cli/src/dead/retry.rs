@@ -24,20 +24,21 @@ struct Retried {
 }
 
 pub(super) async fn run(broker: &Broker, args: &RetryArgs) -> Result<u8, Failure> {
-    let letters = match args.sequence {
-        Some(sequence) => {
-            let letter = letter(broker, sequence).await?;
-            if let Some(at) = letter.about.retried {
-                return Err(Failure::failed(format!("dead letter {sequence} was sent again at {at}")));
-            }
-            vec![letter]
+    let numbers = match args.sequence {
+        Some(sequence) => vec![sequence],
+        None => {
+            let open = letters(broker).await?.into_iter().filter(|letter| letter.about.retried.is_none());
+            open.map(|letter| letter.about.sequence).collect()
         }
-        None => letters(broker).await?.into_iter().filter(|letter| letter.about.retried.is_none()).collect(),
     };
     let mut report = Vec::new();
-    for letter in &letters {
-        let error = retry(broker, letter).await.err().map(|failure| failure.to_string());
-        report.push(Retried { sequence: letter.about.sequence, subject: letter.about.subject.clone(), error });
+    for number in numbers {
+        let letter = letter(broker, number).await?;
+        if let Some(at) = letter.about.retried {
+            return Err(Failure::failed(format!("dead letter {number} was sent again at {at}")));
+        }
+        let error = retry(broker, &letter).await.err().map(|failure| failure.to_string());
+        report.push(Retried { sequence: number, subject: letter.about.subject, error });
     }
     if args.json.json {
         output::json(&report)?;

@@ -45,6 +45,8 @@ async fn an_installation_comes_up_whole_heals_and_goes_down() {
     let processes = ready["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 6, "{ready}");
     run(&["doctor", "--server", url]).await.good();
+    let second = crate::command::finish(&mut up(&["--directory", data.to_str().unwrap()])).await;
+    assert!(second.code == 1 && second.err.contains("another installation runs in"), "{second:?}");
     assert!(run(&["agents", "--server", url]).await.good().contains("hosts no agents"));
 
     let pid = processes.iter().find(|p| p["service"] == "debate-facilitator").unwrap()["pid"].as_u64().unwrap();
