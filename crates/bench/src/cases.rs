@@ -39,6 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// An installation for measuring, without hosted agents.
 pub(crate) async fn installation(options: &Options, name: &str) -> anyhow::Result<Installation> {
     let mut plan = Plan::new(options.directory.join(name)).with_setting("telemetry.log=warn");
+    plan.replicas = MEASURED.iter().map(|service| (*service, 1)).collect();
     plan.binaries.clone_from(&options.binaries);
     Ok(Installation::start(plan, |_| {}).await?)
 }

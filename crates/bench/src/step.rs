@@ -46,15 +46,16 @@ pub async fn measure(options: &Options) -> anyhow::Result<f64> {
     messages.pause_consumer(INBOX, until).await?;
     answer_all(&client, &context, debates).await?;
     let waiting = messages.consumer_info(INBOX).await?.num_pending;
-    if waiting != (debates * PARTIES) as u64 {
-        bail!("{waiting} answers wait in the inbox instead of {}", debates * PARTIES);
+    // A pull that was under way when the consumer paused still gets a few.
+    if (waiting as usize) < debates * PARTIES * 9 / 10 {
+        bail!("{waiting} answers wait in the inbox instead of about {}", debates * PARTIES);
     }
     let started = Instant::now();
     messages.resume_consumer(INBOX).await?;
     wait("the answers are handled", || idle(&messages)).await?;
     let elapsed = started.elapsed();
     installation.stop().await;
-    Ok((debates * PARTIES) as f64 / elapsed.as_secs_f64())
+    Ok(waiting as f64 / elapsed.as_secs_f64())
 }
 
 fn time_in(later: Duration) -> time::OffsetDateTime {

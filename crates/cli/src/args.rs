@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::connection::ConnectionArgs;
-use crate::{agents, case, check, dead, deadlines, demo, doctor, panel, replay, up};
+use crate::{agents, bench, case, check, dead, deadlines, demo, doctor, panel, replay, up};
 
 /// Concord: agents and people settle their disagreements over NATS.
 #[derive(Debug, Parser)]
@@ -56,6 +56,8 @@ pub(crate) enum Verb {
     Replay(replay::ReplayArgs),
     /// Check the invariants over everything that is stored.
     Check(check::CheckArgs),
+    /// Measure steps, whole cases, latency and memory beside the raw broker.
+    Bench(bench::BenchArgs),
     /// Have the sample panel of five agents review contracts.
     #[command(subcommand)]
     Panel(panel::PanelVerb),

@@ -6,6 +6,7 @@ use clap::Parser;
 
 mod agents;
 mod args;
+mod bench;
 mod case;
 mod check;
 mod connection;
@@ -47,6 +48,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Dead(verb) => dead::run(&connection, verb).await,
         Verb::Replay(args) => replay::run(&connection, &args).await,
         Verb::Check(args) => check::run(&connection, &args).await,
+        Verb::Bench(args) => bench::run(args).await,
         Verb::Panel(verb) => panel::run(&connection, verb).await,
         Verb::Demo(args) => demo::run(args).await,
     }

@@ -1,0 +1,69 @@
+//! `concord bench`: measurements beside the raw broker, in the same run.
+
+use clap::Args;
+use concord_bench::{Options, Report};
+
+use crate::args::JsonArg;
+use crate::failure::Failure;
+
+/// Arguments of `concord bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Starts brokers and services of its own on free ports; needs a release build (cargo build --release).
+On a busy machine only the ratio to the raw broker means something.
+
+Example:
+  target/release/concord bench --json")]
+pub(crate) struct BenchArgs {
+    /// Messages of the raw and of the step measurement.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..))]
+    messages: u32,
+    /// Whole cases of each measurement.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    cases: u32,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
+    let folder = tempfile::tempdir().map_err(|error| Failure::failed(format!("no temporary folder: {error}")))?;
+    let options =
+        Options { messages: args.messages as usize, cases: args.cases as usize, ..Options::new(folder.path()) };
+    if cfg!(debug_assertions) {
+        eprintln!("this is a debug build: the numbers are several times worse than those of a release build");
+    }
+    let report = concord_bench::run(&options, |what| eprintln!("measuring {what}"))
+        .await
+        .map_err(|error| Failure::failed(format!("{error:#}")))?;
+    if args.json.json {
+        crate::output::json(&report)?;
+    } else {
+        print(&report);
+    }
+    Ok(0)
+}
+
+fn print(report: &Report) {
+    anstream::println!("{} cores, {} in flight", report.cores, report.in_flight);
+    anstream::println!("raw broker            {:>9.0} a second", report.raw_per_second);
+    let share = report.step_share_of_raw * 100.0;
+    anstream::println!("facilitator step      {:>9.0} a second, {share:.0}% of the raw broker", report.step_per_second);
+    for cases in &report.cases {
+        anstream::println!(
+            "{:>3} cases at once     {:>9.1} cases a second, p50 {:.0} ms, p99 {:.0} ms, {:.0} stored a case",
+            cases.concurrency,
+            cases.per_second,
+            cases.p50_ms,
+            cases.p99_ms,
+            cases.stored_per_case
+        );
+        for (process, milliseconds) in &cases.cpu_ms_per_case {
+            anstream::println!("    {process:<20} {milliseconds:>6.2} ms of processor time a case");
+        }
+    }
+    anstream::println!("a case alone          {:>9.1} ms p50, {:.1} ms p99", report.lone_p50_ms, report.lone_p99_ms);
+    for (service, megabytes) in &report.memory.resident_mb {
+        anstream::println!("{service:<20}  {megabytes:>9.1} MB resident, {} cases open", report.memory.open_cases);
+    }
+}
