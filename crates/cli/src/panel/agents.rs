@@ -108,8 +108,13 @@ pub(crate) fn any_checker(agents: &[AgentId]) -> bool {
 }
 
 /// Starts the compliance checker.
-pub(crate) fn start_checker(folder: &Path, url: &str, prefix: &str, logs: &Path) -> Result<Process, Failure> {
-    let python = python()?;
+pub(crate) fn start_checker(
+    python: Python,
+    folder: &Path,
+    url: &str,
+    prefix: &str,
+    logs: &Path,
+) -> Result<Process, Failure> {
     let script = folder.join(CHECKER_FILE).display().to_string();
     let process = Process::new(Program {
         name: CHECKER.into(),
@@ -148,13 +153,13 @@ pub(crate) async fn ready(broker: &Broker, checker: Option<&Process>) -> Result<
 }
 
 /// A Python with nats-py.
-struct Python {
+pub(crate) struct Python {
     program: PathBuf,
     path: String,
 }
 
 /// Finds python3, and nats-py in it or in `.tools` of the current folder, this program's, or one above.
-fn python() -> Result<Python, Failure> {
+pub(crate) fn python() -> Result<Python, Failure> {
     let on_path = std::env::var_os("PATH").unwrap_or_default();
     let program = std::env::split_paths(&on_path).map(|place| place.join("python3")).find(|path| path.is_file());
     let program = program.ok_or_else(|| Failure::unavailable(format!("{CHECKER} needs python3, and there is none")))?;

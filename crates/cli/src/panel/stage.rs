@@ -39,6 +39,8 @@ impl Stage {
     /// Starts what is missing; `progress` is told in a few words what is being waited for.
     pub(crate) async fn set(wishes: &Wishes, mut progress: impl FnMut(&str)) -> Result<Self, Failure> {
         let folder = agents::folder(wishes.panel.as_deref())?;
+        // An installation of its own has no agents yet, so what they need is looked for before anything is started.
+        let python = if wishes.other.is_none() { Some(agents::python()?) } else { None };
         let (directory, temporary) = directory(wishes)?;
         let adapter = directory.join("panel.toml");
         let binaries =
@@ -74,7 +76,8 @@ impl Stage {
         if agents::any_checker(&agents::absent(&stage.broker).await?) {
             std::fs::create_dir_all(&logs).map_err(|error| unusable(&logs, &error))?;
             let (url, prefix) = (&settings.broker.servers, settings.storage.prefix.as_str());
-            stage.checker = Some(agents::start_checker(&folder, url, prefix, &logs)?);
+            let python = python.map_or_else(agents::python, Ok)?;
+            stage.checker = Some(agents::start_checker(python, &folder, url, prefix, &logs)?);
         }
         agents::ready(&stage.broker, stage.checker.as_ref()).await?;
         Ok(stage)
