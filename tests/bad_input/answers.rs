@@ -139,6 +139,7 @@ async fn a_second_answer_and_a_late_one() {
     let stage = Stage::start().await;
     let (case, ann, _) = debate(&stage).await;
     stage.send(&answer(&case, "ann", &ann, kept())).await;
+    stage.settled().await;
     let sent = stage.send(&answer(&case, "ann", &ann, kept())).await;
     assert_eq!(stage.error_to("ann", &sent).await["payload"]["error_code"], "INVALID_REQUEST");
     decides_after_ann(&stage, &case).await;

@@ -35,6 +35,8 @@ async fn a_second_finding_of_the_same_agent() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice", "bob"]).await;
     stage.send(&Message::finding(&case, "alice", finding(10), 0.9)).await;
+    // What is sent at once is handled at once: only what has been recorded is surely the first.
+    stage.settled().await;
     let again = Message::finding(&case, "alice", finding(90), 0.9);
     let sent = stage.send(&again).await;
     check_set_aside(&stage.error_to("alice", &sent).await, "INVALID_REQUEST");

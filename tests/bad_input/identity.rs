@@ -62,6 +62,7 @@ async fn the_same_message_id_with_other_contents() {
     let case = stage.open(&["alice", "bob"]).await;
     let first = Message::finding(&case, "alice", finding(10), 0.9);
     stage.send(&first).await;
+    stage.settled().await;
     // The same once more changes nothing, and is no reason to complain.
     stage.send(&first).await;
     let other = Message::finding(&case, "alice", finding(90), 0.9).with("/message_id", first.id());

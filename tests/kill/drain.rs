@@ -33,7 +33,6 @@ async fn terminate(installation: &TestInstallation, service: Service, replica: u
 
 /// Whatever a drained process had fetched is done by it or by another long before the broker would notice.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "what the broker sent after the last look, or the client kept, waits until the broker misses it"]
 async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     let installation = TestInstallation::start_with(|plan| {
         let plan = plan.with_setting(format!("work.ack_wait_ms={}", ACK_WAIT.as_millis()));

@@ -7,11 +7,13 @@ use concord_testkit::{Agent, Instance, TestInstallation, instances, until};
 use serde_json::json;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// An orchestrator takes a process out of service, or back, that soon.
+const PROMPTLY: Duration = Duration::from_secs(15);
 
 async fn readiness(instances: &[Instance], ready: bool) {
     for instance in instances {
         let what = format!("{} to be ready: {ready}", instance.name);
-        let seen = until(&what, PATIENCE, async || {
+        let seen = until(&what, PROMPTLY, async || {
             let found = instance.readiness().await;
             if found.is_ok() == ready { Ok(found) } else { Err(format!("{found:?}")) }
         });

@@ -104,6 +104,11 @@ impl Broker {
         Ok(Self { client, jetstream, layout })
     }
 
+    /// Whether there is a connection at this moment.
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
     /// The subjects of this installation.
     pub fn subjects(&self) -> &SubjectSpace {
         &self.layout.subjects

@@ -8,7 +8,6 @@ use async_nats::jetstream::{self, AckKind};
 use bytes::Bytes;
 use concord_protocol::dead::DeadReason;
 use concord_protocol::{Fault, Timestamp};
-use futures::{FutureExt, StreamExt};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::broker::{timestamp, trace_of};
 use crate::metrics::DeliveryLabels;
 use crate::provision::PullConsumer;
+use crate::pull::Pull;
 use crate::service::Shell;
 use crate::trace::Trace;
 use crate::{dead, refuse};
@@ -119,28 +119,18 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl<H: Handler> Worker<H> {
     async fn pull(&self, consumer: &PullConsumer, stop: &CancellationToken) -> Result<(), AnyError> {
-        let bound = consumer.bind(&self.shell.broker).await?;
+        consumer.bind(&self.shell.broker).await?;
+        let batch = (consumer.in_flight_max * 2).clamp(1, 1_000);
+        let mut messages = Pull::start(&self.shell.broker, consumer, batch).await?;
         self.shell.bound(&self.consumer);
-        let mut messages = bound
-            .stream()
-            .max_messages_per_batch((consumer.in_flight_max * 2).min(1_000))
-            .expires(Duration::from_secs(30))
-            .heartbeat(Duration::from_secs(5))
-            .messages()
-            .await?;
         loop {
-            let next = tokio::select! {
-                next = messages.next() => next,
+            let message = tokio::select! {
+                next = messages.next() => next?,
                 () = stop.cancelled() => break,
             };
-            let message = next.ok_or("the subscription ended")??;
             self.start(message).await?;
         }
-        // What was fetched and not begun goes to another process at once instead of after the wait for its answer.
-        while let Some(Some(Ok(message))) = messages.next().now_or_never() {
-            message.ack_with(AckKind::Nak(None)).await?;
-        }
-        Ok(())
+        messages.stop().await
     }
 
     async fn start(&self, message: jetstream::Message) -> Result<(), AnyError> {

@@ -49,12 +49,10 @@ async fn readyz(State(shell): State<Shell>) -> (StatusCode, String) {
 /// Watches the broker and the lag of the service's consumers until `stop`.
 pub async fn watch(shell: Shell, consumers: Arc<Vec<ConsumerDefinition>>, stop: CancellationToken) {
     loop {
-        let mut up = true;
+        let mut up = shell.broker.is_connected();
         for definition in consumers.iter() {
-            up &= poll(&shell, definition).await;
-        }
-        if consumers.is_empty() {
-            up = shell.broker.client.connection_state() == async_nats::connection::State::Connected;
+            // One question without an answer is enough: each is waited for.
+            up = up && poll(&shell, definition).await;
         }
         shell.metrics.broker_up.set(i64::from(up));
         tokio::select! {

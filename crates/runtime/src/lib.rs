@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod metrics;
 pub mod nats_ledger;
 pub mod provision;
+mod pull;
 pub mod refuse;
 pub mod route;
 pub mod service;

@@ -110,7 +110,7 @@ impl Shell {
     /// Whether the service can do its work.
     pub fn readiness(&self) -> Readiness {
         let mut reasons = Vec::new();
-        if self.metrics.broker_up.get() == 0 {
+        if self.metrics.broker_up.get() == 0 || !self.broker.is_connected() {
             reasons.push("the broker does not answer".to_owned());
         }
         let (unbound, expected) = self.bindings(|bindings| {

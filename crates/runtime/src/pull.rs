@@ -1,0 +1,106 @@
+//! Asking a consumer for messages, so that nothing is left behind when a process is to stop.
+//!
+//! The client library's own stream of messages can only be dropped, and with it everything that the broker has sent and
+//! nobody has looked at; the broker would give that to another process only after it has missed the answers. Here it is
+//! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
+//! sent, and gives it back.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{self, AckKind};
+use async_nats::{Message, Subscriber};
+use futures::StreamExt;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::broker::Broker;
+use crate::provision::PullConsumer;
+
+/// How long the broker keeps a request for messages that it does not have; so long can it take to stop asking.
+const EXPIRES: Duration = Duration::from_secs(1);
+/// A broker that is silent for so long after a request has expired has lost it, as when it was started again.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// The broker has nothing (more) for a request.
+const EXPIRED: u16 = 408;
+/// How many messages an expired request still asked for.
+const UNSENT: &str = "Nats-Pending-Messages";
+/// Where deliveries are acknowledged; what does not name such a place is a word of the broker.
+const ACKNOWLEDGEMENTS: &str = "$JS.ACK.";
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Messages of one consumer, as this process asks for them.
+pub(crate) struct Pull {
+    broker: Broker,
+    subject: String,
+    inbox: String,
+    answers: Subscriber,
+    batch: usize,
+    /// How many messages the broker may send without being asked again.
+    asked: usize,
+}
+
+impl Pull {
+    /// Begins to ask for messages of a consumer that exists, about `batch` at a time.
+    pub(crate) async fn start(broker: &Broker, consumer: &PullConsumer, batch: usize) -> Result<Self, AnyError> {
+        let inbox = broker.client.new_inbox();
+        let answers = broker.client.subscribe(inbox.clone()).await?;
+        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", consumer.stream, consumer.name);
+        Ok(Self { broker: broker.clone(), subject, inbox, answers, batch, asked: 0 })
+    }
+
+    /// The next message; nothing is lost when this is not waited for.
+    pub(crate) async fn next(&mut self) -> Result<jetstream::Message, AnyError> {
+        loop {
+            if self.asked <= self.batch / 2 {
+                self.ask().await?;
+            }
+            match timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await {
+                Ok(answer) => {
+                    if let Some(message) = self.take(answer.ok_or("the subscription ended")?)? {
+                        return Ok(message);
+                    }
+                }
+                Err(_) => self.asked = 0,
+            }
+        }
+    }
+
+    async fn ask(&mut self) -> Result<(), AnyError> {
+        let more = self.batch - self.asked;
+        let request = json!({ "batch": more, "expires": u64::try_from(EXPIRES.as_nanos())? });
+        let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
+        self.broker.client.publish_with_reply(subject, inbox, request.to_string().into()).await?;
+        self.asked += more;
+        Ok(())
+    }
+
+    /// A message, or none where the broker speaks of a request.
+    fn take(&mut self, answer: Message) -> Result<Option<jetstream::Message>, AnyError> {
+        if answer.reply.as_ref().is_some_and(|reply| reply.starts_with(ACKNOWLEDGEMENTS)) {
+            self.asked = self.asked.saturating_sub(1);
+            return Ok(Some(jetstream::Message { message: answer, context: self.broker.jetstream.clone() }));
+        }
+        match answer.status.map(u16::from) {
+            Some(EXPIRED) => {
+                let unsent = answer.headers.as_ref().and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
+                self.asked = self.asked.saturating_sub(unsent.unwrap_or(self.asked));
+                Ok(None)
+            }
+            status => Err(format!("the broker gives no messages: {status:?} {:?}", answer.description).into()),
+        }
+    }
+
+    /// Asks for no more, and has what is still sent delivered to another process.
+    pub(crate) async fn stop(mut self) -> Result<(), AnyError> {
+        while self.asked > 0 {
+            let Ok(answer) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else { break };
+            if let Some(message) = self.take(answer.ok_or("the subscription ended")?)? {
+                // Given back at once it could come here again, as long as anything is asked for.
+                message.ack_with(AckKind::Nak(Some(EXPIRES))).await?;
+            }
+        }
+        Ok(())
+    }
+}
