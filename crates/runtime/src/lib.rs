@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod nats_ledger;
 pub mod provision;
 mod pull;
+mod quarantine;
 pub mod refuse;
 pub mod route;
 pub mod service;

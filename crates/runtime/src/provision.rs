@@ -117,6 +117,7 @@ fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Deviation> {
 }
 
 /// A durable pull consumer shared by all replicas of whoever pulls from it.
+#[derive(Debug, Clone)]
 pub struct PullConsumer {
     /// The stream's name.
     pub stream: String,

@@ -3,7 +3,8 @@
 use concord_protocol::dead::DeadReason;
 use concord_protocol::envelope::Metadata;
 use concord_protocol::payload::ErrorReport;
-use concord_protocol::subject::{Service, Subject};
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::{Lane, Service, Subject};
 use concord_protocol::{CaseId, Envelope, Fault, MessageId, MessageType, Priority, Recipient};
 use serde_json::{Value, json};
 
@@ -35,11 +36,15 @@ pub async fn tell_sender(shell: &Shell, delivery: &Delivery, fault: &Fault) -> R
     if is_error || Service::parse(sender.as_str()).is_ok() {
         return Ok(());
     }
-    let (lane, case) = match parsed {
-        Some(Subject::Message { lane, case, .. }) => (lane.as_str(), case),
-        _ => ("other", None),
+    let case = match parsed {
+        Some(Subject::Message { case, .. }) => case,
+        _ => None,
     };
-    let message_id = MessageId::of_refusal(lane, delivery.sequence);
+    // By the stream and not by the subject, which may be the very thing that is wrong: a sequence is unique in its
+    // stream only, and two refusals under one id would be one.
+    let urgent = delivery.stream == shell.broker.layout.stream_name(StreamKind::Urgent);
+    let lane = if urgent { Lane::Urgent } else { Lane::Normal };
+    let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
     let refused_id = message_id_of(&delivery.payload);
     let envelope = error_message(shell.service, sender.into(), case, message_id, refused_id, fault, delivery)?;
     shell.broker.publish(&envelope, delivery.trace.as_ref()).await

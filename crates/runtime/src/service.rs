@@ -26,7 +26,7 @@ use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
 use crate::provision::{self, PullConsumer};
 use crate::settings::{self, Settings, Sources, WorkSettings};
 use crate::step::Outcome;
-use crate::{api, shutdown, telemetry};
+use crate::{api, quarantine, shutdown, telemetry};
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
 const EXIT_SETTINGS: u8 = 64;
@@ -82,6 +82,9 @@ impl Shell {
 
     fn run_consumer<H: Handler>(&self, consumer: PullConsumer, handler: H) {
         self.bindings(|bindings| bindings.expected.insert(consumer.name.clone()));
+        if quarantine::concerns(self, &consumer) {
+            self.tasks.spawn(quarantine::watch(self.clone(), consumer.clone()));
+        }
         self.tasks.spawn(consume::run(self.clone(), consumer, Arc::new(handler), self.stop.clone()));
     }
 

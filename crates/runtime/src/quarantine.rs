@@ -1,0 +1,205 @@
+//! Messages that no client can parse, and that the broker stores and delivers all the same.
+//!
+//! The broker does not look into header blocks, nor does it ask that a subject be UTF-8. A client that is given what it
+//! cannot parse closes the connection, and is given it again, for ever: a handful of such messages would keep a service
+//! from doing anything. So, after a connection was lost, what the broker has delivered and nobody has acknowledged is
+//! looked at by another way: the broker's answer to a request for one message is JSON. What cannot be parsed is refused
+//! like any other bad message, and then deleted, because whoever reads the transcript would meet it again.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_nats::jetstream::response::Response;
+use async_nats::{HeaderName, StatusCode};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use concord_protocol::Fault;
+use concord_protocol::stream::StreamKind;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::consume::{Chain, Delivery};
+use crate::provision::PullConsumer;
+use crate::service::Shell;
+use crate::{clock, refuse};
+
+/// How often is looked whether the connection was lost.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Messages looked at after one loss; far more than a process has in hand at once.
+const LOOKED_AT_MAX: usize = 4_096;
+/// How the first line of a header block begins.
+const HEADERS_VERSION: &str = "NATS/1.0";
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A message as the broker describes it in JSON.
+#[derive(Debug, Deserialize)]
+struct Described {
+    subject: String,
+    seq: u64,
+    /// The header block, in Base64.
+    #[serde(default)]
+    hdrs: String,
+    /// The body, in Base64.
+    #[serde(default)]
+    data: String,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    message: Described,
+}
+
+/// Looks at what was delivered by `consumer` whenever the connection was lost, until the service stops.
+pub(crate) async fn watch(shell: Shell, consumer: PullConsumer) {
+    let mut seen = connections(&shell);
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_INTERVAL) => {}
+            () = shell.stop.cancelled() => return,
+        }
+        let now = connections(&shell);
+        if now == seen || !shell.broker.is_connected() {
+            continue;
+        }
+        match look(&shell, &consumer).await {
+            Ok(()) => seen = now,
+            Err(error) => {
+                tracing::warn!(consumer = %consumer.name, error = %Chain(&*error), "Looking for bad messages failed.");
+            }
+        }
+    }
+}
+
+/// Whether agents write to the stream of this consumer; only they would write what cannot be parsed.
+pub(crate) fn concerns(shell: &Shell, consumer: &PullConsumer) -> bool {
+    let lanes = [StreamKind::Messages, StreamKind::Urgent];
+    lanes.into_iter().any(|lane| shell.broker.layout.stream_name(lane) == consumer.stream)
+}
+
+fn connections(shell: &Shell) -> u64 {
+    shell.broker.client.statistics().connects.load(Ordering::Relaxed)
+}
+
+async fn look(shell: &Shell, consumer: &PullConsumer) -> Result<(), AnyError> {
+    let stream = shell.broker.jetstream.get_stream_no_info(&consumer.stream).await?;
+    let info = stream.consumer_info(&consumer.name).await?;
+    let (first, last) = (info.ack_floor.stream_sequence + 1, info.delivered.stream_sequence);
+    for filter in &consumer.filters {
+        let mut next = first;
+        for _ in 0..LOOKED_AT_MAX {
+            if next > last {
+                break;
+            }
+            let Some(found) = described(shell, &consumer.stream, filter, next).await? else { break };
+            next = found.seq + 1;
+            if found.seq > last {
+                break;
+            }
+            let headers = BASE64_STANDARD.decode(&found.hdrs)?;
+            let Some(what) = unparsable(&found.subject, &headers) else { continue };
+            let sequence = found.seq;
+            tracing::error!(stream = %consumer.stream, sequence, what, "A message that no client can parse is taken out.");
+            refuse::refuse(shell, &delivery(consumer, found)?, &fault(what)).await?;
+            stream.delete_message(sequence).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The first message from `sequence` on whose subject matches `filter`.
+async fn described(
+    shell: &Shell,
+    stream: &str,
+    filter: &str,
+    sequence: u64,
+) -> Result<Option<Described>, async_nats::jetstream::context::RequestError> {
+    let request = json!({ "seq": sequence, "next_by_subj": filter });
+    let subject = format!("STREAM.MSG.GET.{stream}");
+    match shell.broker.jetstream.request(subject, &request).await? {
+        Response::Ok(Found { message }) => Ok(Some(message)),
+        // There is none, or it is gone by now.
+        Response::Err { .. } => Ok(None),
+    }
+}
+
+fn delivery(consumer: &PullConsumer, found: Described) -> Result<Delivery, AnyError> {
+    Ok(Delivery {
+        payload: Bytes::from(BASE64_STANDARD.decode(&found.data)?),
+        // One word, whatever it was: it becomes part of a header.
+        subject: found.subject.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect(),
+        headers: None,
+        trace: None,
+        stream: consumer.stream.clone(),
+        sequence: found.seq,
+        deliveries: 1,
+        stored_at: clock::now(),
+        consumer: consumer.name.clone(),
+    })
+}
+
+fn fault(what: &str) -> Fault {
+    Fault::invalid(
+        "",
+        format!("No client can parse the message: {what}."),
+        "Publish with a NATS client library, on the subjects of docs/subjects.md.",
+    )
+}
+
+/// What the client library cannot parse of a message, if anything. In JSON, what was no UTF-8 has become U+FFFD.
+fn unparsable(subject: &str, headers: &[u8]) -> Option<&'static str> {
+    if subject.chars().any(|c| c == char::REPLACEMENT_CHARACTER || c.is_whitespace()) {
+        return Some("its subject is not UTF-8, or has spaces");
+    }
+    if headers.is_empty() {
+        return None;
+    }
+    let Ok(text) = std::str::from_utf8(headers) else { return Some("its headers are not UTF-8") };
+    let mut lines = text.lines();
+    let Some(status) = lines.next().and_then(|line| line.strip_prefix(HEADERS_VERSION)) else {
+        return Some("its headers do not begin with NATS/1.0");
+    };
+    if status.split_whitespace().next().is_some_and(|code| code.parse::<StatusCode>().is_err()) {
+        return Some("its headers begin with a status that is none");
+    }
+    let mut is_first = true;
+    for line in lines.filter(|line| !line.is_empty()) {
+        // A line that begins with a space goes on with the value before it.
+        let continues = !is_first && line.starts_with(char::is_whitespace);
+        let named = line.split_once(':').is_some_and(|(name, _)| name.parse::<HeaderName>().is_ok());
+        if !continues && !named {
+            return Some("a header has no name");
+        }
+        is_first = false;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_client_cannot_parse_is_known() {
+        const SUBJECT: &str = "concord.v1.msg.c.alice.coordinator.finding";
+        for (subject, headers, good) in [
+            (SUBJECT, "", true),
+            (SUBJECT, "NATS/1.0\r\n\r\n", true),
+            (SUBJECT, "NATS/1.0\r\nNats-Msg-Id: 1\r\ntraceparent: 00-1-2-01\r\n\r\n", true),
+            (SUBJECT, "NATS/1.0\r\nA: b\r\n c\r\n\r\n", true),
+            (SUBJECT, "NATS/1.0 503 No Responders\r\n\r\n", true),
+            (SUBJECT, "NATS/1.0 99999\r\n\r\n", false),
+            (SUBJECT, "NATS/1.0 what\r\n\r\n", false),
+            (SUBJECT, "no header at all\r\n\r\n", false),
+            (SUBJECT, "NATS/1.0\r\nno colon\r\n\r\n", false),
+            (SUBJECT, "NATS/1.0\r\n: nameless\r\n\r\n", false),
+            (SUBJECT, "NATS/1.0\r\n A: b\r\n\r\n", false),
+            ("concord.v1.msg.c.alice.coordinator.\u{fffd}", "", false),
+            ("concord.v1.msg.c.alice.coordinator.a\u{2003}b", "NATS/1.0\r\n\r\n", false),
+        ] {
+            assert_eq!(unparsable(subject, headers.as_bytes()).is_none(), good, "{subject:?} {headers:?}");
+        }
+        assert!(unparsable(SUBJECT, b"NATS/1.0\r\nA: \xff\r\n\r\n").is_some());
+    }
+}
