@@ -1,9 +1,10 @@
 //! The broker goes away and comes back: the services stay, say that they are not ready, and go on.
 
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use concord_protocol::subject::Service;
-use concord_testkit::{Agent, Instance, TestInstallation, instances, until};
+use concord_testkit::{Agent, Instance, TestInstallation, instances, nats_server, until};
 use serde_json::json;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -53,5 +54,52 @@ async fn services_outlive_the_broker() {
         assert_eq!(decided["decision"]["reason"], "settled");
     }
     assert_eq!(pids(), before, "no process was started again");
+    assert!(installation.exited().is_empty(), "{:?}", installation.exited());
+}
+
+/// A nats-server without streams in place of the one that has them, ended when dropped.
+struct Streamless(Child);
+
+impl Streamless {
+    fn start(url: &str) -> Self {
+        let port = url.rsplit(':').next().expect("a port");
+        let mut command = Command::new(nats_server());
+        command.args(["--addr", "127.0.0.1", "--port", port]).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().expect("it starts"))
+    }
+}
+
+impl Drop for Streamless {
+    fn drop(&mut self) {
+        // It may have ended already, which is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// As while a broker is being started again: it can be reached, and has no streams yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn services_that_start_wait_for_the_streams_of_the_broker() {
+    let installation = TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    let services: Vec<_> = installation.processes().collect();
+    for (service, replica) in &services {
+        installation.kill(*service, *replica).expect("a process of the plan");
+    }
+    installation.stop_broker().await.expect("it is ours");
+    let streamless = Streamless::start(installation.server_url());
+    for (service, replica) in &services {
+        installation.launch(*service, *replica).expect("it starts again");
+        let log = installation.log(*service, *replica).expect("it has a log").to_owned();
+        let what = format!("{service} to say that it waits");
+        let waits = until(&what, PATIENCE, async || {
+            assert!(installation.exited().is_empty(), "{:?}", installation.exited());
+            let text = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+            if text.contains("could not be looked at") { Ok(()) } else { Err("it does not".to_owned()) }
+        });
+        waits.await.unwrap_or_else(|error| panic!("{error}"));
+    }
+    drop(streamless);
+    installation.start_broker().await.expect("it starts again");
+    installation.ready().await.unwrap_or_else(|error| panic!("{error}"));
     assert!(installation.exited().is_empty(), "{:?}", installation.exited());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use concord_domain::{Context, Machine};
@@ -26,12 +26,16 @@ use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
 use crate::provision::{self, PullConsumer};
 use crate::settings::{self, Settings, Sources, WorkSettings};
 use crate::step::Outcome;
-use crate::{api, quarantine, shutdown, telemetry};
+use crate::{api, ledger, quarantine, shutdown, telemetry};
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
 const EXIT_SETTINGS: u8 = 64;
 /// Exit code for a broker that cannot be used (`EX_UNAVAILABLE`).
 const EXIT_UNAVAILABLE: u8 = 69;
+
+/// How long a starting service asks a broker that does not answer for its streams.
+const PROVISION_MAX: Duration = Duration::from_secs(30);
+const PROVISION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What all parts of a running service share. Cheap to clone.
 #[derive(Clone)]
@@ -254,7 +258,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         },
         () = stop.cancelled() => return ExitCode::SUCCESS,
     };
-    if let Err(error) = provision::streams(&broker).await {
+    if let Err(error) = provision(&broker, &stop).await {
         return fail(EXIT_UNAVAILABLE, &error);
     }
     let shell = Shell {
@@ -269,6 +273,26 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         ready_lag_max: settings.http.ready_lag_max,
     };
     serve::<R>(shell, listener, settings).await
+}
+
+/// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
+/// no for longer will not change its mind.
+async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), ledger::Error> {
+    let begun = Instant::now();
+    loop {
+        let error = match provision::streams(broker).await {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        if begun.elapsed() > PROVISION_MAX || stop.is_cancelled() {
+            return Err(error);
+        }
+        tracing::warn!(error = %Chain(&error), "The streams could not be looked at; trying again.");
+        tokio::select! {
+            () = tokio::time::sleep(PROVISION_INTERVAL) => {}
+            () = stop.cancelled() => {}
+        }
+    }
 }
 
 async fn listener<S>(settings: &Settings<S>) -> std::io::Result<Option<TcpListener>> {
