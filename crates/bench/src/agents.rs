@@ -5,6 +5,8 @@ use concord_protocol::AgentId;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
+use crate::subjects;
+
 /// What the agents of a case hold: five agents, two conflicts between all of them.
 pub struct Agent {
     name: String,
@@ -34,7 +36,7 @@ impl Agent {
 
     /// Answers every task with a finding and every question with a disagreement, until the client is dropped.
     pub async fn run(self, client: Client) -> anyhow::Result<()> {
-        let inbox = format!("concord.v1.msg.*.*.{}.*", self.name);
+        let inbox = subjects::inbox(&self.name)?;
         let mut messages = client.subscribe(inbox).await?;
         client.flush().await?;
         tokio::spawn(async move {
@@ -56,7 +58,7 @@ impl Agent {
             _ => return None,
         };
         let (case, to) = (asked.case_id, asked.from_agent);
-        let subject = format!("concord.v1.msg.{case}.{}.{to}.{kind}", self.name);
+        let subject = subjects::message(case, &self.name, to, kind).ok()?;
         let answer = json!({
             "message_id": format!("{}-{}", asked.message_id, self.name), "timestamp": asked.timestamp,
             "from_agent": self.name, "to_agent": to, "message_type": kind, "case_id": case,

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use async_nats::Client;
 use concord_installation::{Installation, Plan};
-use concord_protocol::subject::Service;
+use concord_protocol::subject::{Service, Subject, SubjectSpace};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::process::cpu_seconds;
-use crate::{Options, agents};
+use crate::{Options, agents, subjects};
 
 /// Whole cases at one concurrency.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ async fn drive(
     total: usize,
     concurrency: usize,
 ) -> anyhow::Result<Vec<Duration>> {
-    let mut decided = client.subscribe("concord.v1.msg.*.coordinator._all.notification").await?;
+    let mut decided = client.subscribe(subjects::inbox("_all")?).await?;
     client.flush().await?;
     let mut begun: BTreeMap<String, Instant> = BTreeMap::new();
     let mut latencies = Vec::with_capacity(total);
@@ -110,7 +110,15 @@ async fn drive(
         }
         let message = tokio::time::timeout(PATIENCE, decided.next()).await;
         let Some(message) = message.context("a case was not decided in a minute")? else { bail!("no more messages") };
-        let case = message.subject.split('.').nth(3).unwrap_or_default().to_owned();
+        // The facilitator tells everyone too, of each debate.
+        let Ok(Subject::Message { case: Some(case), from, .. }) = SubjectSpace::default().parse(&message.subject)
+        else {
+            continue;
+        };
+        if from != Service::Coordinator.agent_id() {
+            continue;
+        }
+        let case = case.to_string();
         if let Some(started) = begun.remove(&case) {
             latencies.push(started.elapsed());
         }
@@ -127,7 +135,7 @@ async fn open(client: &Client, participants: &[String], case: &str) -> anyhow::R
             "participants": participants, "task": {"type": "bench", "title": "Measured", "input": {}}
         }}
     });
-    let subject = format!("concord.v1.msg.{case}.bench.coordinator.request");
+    let subject = subjects::message(case, "bench", "coordinator", "request")?;
     Ok(client.publish(subject, request.to_string().into()).await?)
 }
 

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod process;
 pub mod raw;
 pub mod step;
+mod subjects;
 
 /// What to measure.
 #[derive(Debug, Clone)]

@@ -7,9 +7,9 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::Options;
 use crate::cases::{MEASURED, installation, round};
 use crate::process::resident_mb;
+use crate::{Options, subjects};
 
 /// Resident memory by process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,7 +35,9 @@ pub async fn measure(options: &Options) -> anyhow::Result<MemoryReport> {
                 "task": {"type": "bench", "input": {"text": "x".repeat(2_000)}}
             }}
         });
-        client.publish(format!("concord.v1.msg.{case}.bench.coordinator.request"), request.to_string().into()).await?;
+        client
+            .publish(subjects::message(&case, "bench", "coordinator", "request")?, request.to_string().into())
+            .await?;
     }
     let context = async_nats::jetstream::new(client.clone());
     let timers = context.get_stream("CONCORD_TIMERS").await?;

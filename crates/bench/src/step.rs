@@ -13,7 +13,7 @@ use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, CaseId, DebateId};
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::{Options, subjects};
 
 /// Parties of each debate; the last answer ends it.
 const PARTIES: usize = 10;
@@ -104,7 +104,7 @@ async fn open(client: &Client, number: usize) -> anyhow::Result<()> {
             "action": "open_debate", "parameters": parameters
         }),
     );
-    let subject = format!("concord.v1.msg.{case_id}.conflict-detector.debate-facilitator.request");
+    let subject = subjects::message(case_id.as_str(), "conflict-detector", "debate-facilitator", "request")?;
     Ok(client.publish(subject, request.to_string().into()).await?)
 }
 
@@ -145,7 +145,7 @@ async fn answer_all(client: &Client, context: &jetstream::Context, debates: usiz
             if let Some(fields) = answer.as_object_mut() {
                 fields.insert("correlation_id".into(), json!(debate_id(number)?));
             }
-            let subject = format!("concord.v1.msg.{case}.{from}.debate-facilitator.disagreement");
+            let subject = subjects::message(case.as_str(), &from, "debate-facilitator", "disagreement")?;
             client.publish(subject, answer.to_string().into()).await?;
         }
     }
