@@ -43,9 +43,10 @@ impl<M: Machine, L: Ledger> Handler for MessageFeed<M, L> {
                 Ok(Done::Acknowledge)
             }
             Routed::Step { id, input } => {
-                let trace = trace_for(delivery, envelope.case_id.as_ref());
+                let case = envelope.case_id.or_else(|| case_named::<M>(&id));
+                let (trace, link) = trace_for(delivery, case.as_ref());
                 let context = Shell::message_context(envelope.message_id);
-                step(&self.shell, &self.aggregates, id, context, &input, trace).await
+                linked_step(&self.shell, &self.aggregates, id, context, &input, trace, link).await
             }
         }
     }
@@ -65,8 +66,17 @@ fn source_text(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(String::new, |source| format!(" {source}"))
 }
 
-fn trace_for(delivery: &Delivery, case: Option<&CaseId>) -> Option<Trace> {
-    delivery.trace.clone().or_else(|| case.map(Trace::of_case))
+/// The case that an aggregate is: the request to open it belongs to no case yet.
+fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
+    let is_case = <M::Event as event::Facts>::AGGREGATE == Aggregate::Case;
+    is_case.then(|| CaseId::new(id.as_str()).ok()).flatten()
+}
+
+/// The context to go on with, and one to link it with.
+fn trace_for(delivery: &Delivery, case: Option<&CaseId>) -> (Option<Trace>, Option<Trace>) {
+    let Some(case) = case else { return (delivery.trace.clone(), None) };
+    let (trace, link) = Trace::within_case(delivery.trace.clone(), case);
+    (Some(trace), link)
 }
 
 /// Facts of others become steps.
@@ -117,6 +127,18 @@ pub async fn step<M: Machine, L: Ledger>(
     input: &M::Input,
     trace: Option<Trace>,
 ) -> Result<Done, Problem> {
+    linked_step(shell, aggregates, id, context, input, trace, None).await
+}
+
+async fn linked_step<M: Machine, L: Ledger>(
+    shell: &Shell,
+    aggregates: &Aggregates<M, L>,
+    id: Token,
+    context: Context,
+    input: &M::Input,
+    trace: Option<Trace>,
+    link: Option<Trace>,
+) -> Result<Done, Problem> {
     let aggregate = <M::Event as event::Facts>::AGGREGATE.as_str();
     let span = tracing::info_span!(
         target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
@@ -124,6 +146,9 @@ pub async fn step<M: Machine, L: Ledger>(
     );
     if let Some(trace) = &trace {
         telemetry::continue_trace(&span, trace);
+    }
+    if let Some(link) = &link {
+        telemetry::link(&span, link);
     }
     let onward = telemetry::trace_of_span(&span, trace);
     let outcome = aggregates.step(&id, &context, input, onward.as_ref()).instrument(span.clone()).await?;
@@ -160,6 +185,11 @@ impl<M: Machine> Handler for EffectFeed<M> {
         let record = Record::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
         let count = effects::deliver::<M>(&self.outbox, &record, delivery.trace.as_ref()).await?;
         self.shell.metrics.effects.inc_by(u64::try_from(count).unwrap_or(0));
+        if record.meta.earlier.is_empty()
+            && let Some(case) = case_named::<M>(&record.meta.id)
+        {
+            telemetry::case_opened(&case);
+        }
         Ok(Done::Acknowledge)
     }
 }

@@ -1,0 +1,109 @@
+//! A collector that is away, refuses or says nothing: cases are decided as if it were there, and each service says once
+//! what is wrong.
+
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use concord_protocol::CaseId;
+use concord_protocol::subject::Service;
+use concord_testkit::{Agent, TestInstallation, unique, until};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::collector::{Collector, end, setting};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one attempt to send spans may take: what waits for one is slower than this.
+const ATTEMPT_MAX: Duration = Duration::from_secs(5);
+
+/// What a service says when its spans are not taken, and when they are again.
+const FAILS: &str = "Spans cannot be sent";
+const MENDED: &str = "Spans are being sent again";
+
+async fn start(setting: String) -> TestInstallation {
+    // Agents here speak plain NATS, so nobody needs to host them.
+    TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0).with_setting(setting)).await
+}
+
+/// A case with a debate, decided before any attempt to send spans could have come to an end.
+async fn decides_a_case(installation: &TestInstallation) {
+    let client = installation.client();
+    let names = [unique("ann"), unique("ben")];
+    let _ann = Agent::steadfast(client, &names[0], json!({ "summary": "low", "risk_score": 20 }), 0.9).await;
+    let _ben = Agent::agreeable(client, &names[1], json!({ "summary": "high", "risk_score": 90 }), 0.6).await;
+    let begun = Instant::now();
+    let policy = json!({ "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 });
+    let case = json!({ "policy": policy, "participants": names, "task": { "type": "test" } });
+    let case: CaseId = installation.open_case(&case).await;
+    installation.decision(&case, PATIENCE).await;
+    assert!(begun.elapsed() < ATTEMPT_MAX, "the case took {:?}", begun.elapsed());
+}
+
+fn log(installation: &TestInstallation, service: Service) -> String {
+    let path = installation.log(service, 0).expect("a process of the plan");
+    std::fs::read_to_string(path).expect("its log")
+}
+
+async fn until_it_says(installation: &TestInstallation, service: Service, what: &str) {
+    let said = until(format!("{service} to say {what:?}"), PATIENCE, async || {
+        let log = log(installation, service);
+        if log.contains(what) { Ok(()) } else { Err(log) }
+    });
+    said.await.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Every service ends in time, and none has said it more than once.
+async fn ends_having_said_it_once(installation: &TestInstallation) {
+    end(installation).await;
+    for (service, _) in installation.processes() {
+        let log = log(installation, service);
+        let warnings: Vec<&str> = log.lines().filter(|line| line.contains(FAILS)).collect();
+        // The timer has fired nothing, and so has no spans.
+        let expected = usize::from(service != Service::EscalationTimer);
+        assert_eq!(warnings.len(), expected, "{service}: {warnings:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_that_is_not_there() {
+    let port = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = port.local_addr().expect("an address").to_string();
+    drop(port);
+    let installation = start(setting(&address)).await;
+    decides_a_case(&installation).await;
+    until_it_says(&installation, Service::Coordinator, FAILS).await;
+    decides_a_case(&installation).await;
+    ends_having_said_it_once(&installation).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_that_takes_connections_and_says_nothing() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = silent.local_addr().expect("an address").to_string();
+    let installation = start(setting(&address)).await;
+    decides_a_case(&installation).await;
+    until_it_says(&installation, Service::Coordinator, FAILS).await;
+    decides_a_case(&installation).await;
+    ends_having_said_it_once(&installation).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_that_refuses_until_it_is_mended() {
+    let collector = Collector::start(StatusCode::INTERNAL_SERVER_ERROR).await;
+    let installation = start(collector.setting()).await;
+    for attempts in 1..=2 {
+        decides_a_case(&installation).await;
+        let attempted = until(format!("attempt {attempts}"), PATIENCE, async || {
+            let found = collector.requests_of("concord-coordinator");
+            if found >= attempts { Ok(()) } else { Err(format!("{found} attempts")) }
+        });
+        attempted.await.unwrap_or_else(|error| panic!("{error}"));
+    }
+    until_it_says(&installation, Service::Coordinator, FAILS).await;
+    assert!(collector.spans().is_empty());
+    collector.answer(StatusCode::OK);
+    decides_a_case(&installation).await;
+    until_it_says(&installation, Service::Coordinator, MENDED).await;
+    assert!(!collector.spans().is_empty());
+    ends_having_said_it_once(&installation).await;
+}
