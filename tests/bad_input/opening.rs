@@ -1,7 +1,8 @@
 //! Requests to open a case that cannot be granted, by message and by request.
 
+use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Service;
-use concord_testkit::{Message, unique};
+use concord_testkit::{Message, stored, unique};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, invalid, opening};
@@ -69,19 +70,59 @@ async fn a_request_to_the_api_that_cannot_be_granted() {
     stage.goes_on().await;
 }
 
+fn request(parameters: Value) -> Message {
+    Message::new("_", "alice", "coordinator", "request", json!({ "action": "open_case", "parameters": parameters }))
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_case_that_is_open_already() {
+async fn a_case_that_exists_already_by_message() {
     let stage = Stage::start().await;
-    let case = stage.open(&["alice"]).await;
-    let request = |participants: &[&str]| {
-        let request = json!({ "action": "open_case", "parameters": opening(&case, participants, json!({})) });
-        Message::new("_", "alice", "coordinator", "request", request)
-    };
-    stage.send(&request(&["alice"])).await;
-    let sent = stage.send(&request(&["alice", "bob"])).await;
-    stage.refused("alice", &sent, &invalid("/payload/parameters/case_id")).await;
+    let case = unique("case");
+    let first = request(opening(&case, &["alice"], json!({})));
+    stage.send(&first).await;
     stage.settled().await;
-    assert_eq!(stage.errors("alice").await.expect("the stream can be read").len(), 1, "the same request is no fault");
+    let sent = [
+        stage.send(&request(opening(&case, &["alice"], json!({})))).await,
+        stage.send(&request(opening(&case, &["alice", "bob"], json!({})))).await,
+    ];
+    for sent in &sent {
+        let error = stage.refused("alice", sent, &invalid("/payload/parameters/case_id")).await;
+        assert_eq!(error["payload"]["error_message"], format!("The case {case} exists already."));
+    }
+    stage.send(&first).await;
+    stage.settled().await;
+    let errors = stage.errors("alice").await.expect("the stream can be read");
+    assert_eq!(errors.len(), sent.len(), "the same request again is no fault");
+    let answers = stored(stage.client(), StreamKind::Messages, "concord.v1.msg.*.coordinator.alice.response").await;
+    let answers = answers.expect("the stream can be read");
+    assert_eq!(answers.len(), 1, "the first request was granted, and no other");
+    stage.goes_on().await;
+}
+
+/// A request through the API has no id: it is the same when it asks for the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_case_that_exists_already_by_request() {
+    let stage = Stage::start().await;
+    let case = unique("case");
+    let by_message = unique("case");
+    stage.send(&request(opening(&by_message, &["alice"], json!({})))).await;
+    stage.settled().await;
+    let ask = async |case: &str, participants: &[&str]| {
+        let parameters = opening(case, participants, json!({}));
+        stage.installation().ask(Service::Coordinator, "open_case", &parameters).await
+    };
+    for _ in 0..2 {
+        assert_eq!(ask(&case, &["alice"]).await, Ok(json!({ "case_id": case })));
+    }
+    for (case, participants) in [(&case, &["alice", "bob"][..]), (&by_message, &["alice"])] {
+        let error = ask(case, participants).await.expect_err("it is refused");
+        let report: Value = serde_json::from_str(&error).unwrap_or_else(|_| panic!("{error}"));
+        assert_eq!(report["error_code"], "INVALID_REQUEST", "{report}");
+        assert_eq!(report["details"]["pointer"], "/payload/parameters/case_id", "{report}");
+        assert_eq!(report["error_message"], format!("The case {case} exists already."));
+        let advice = report["recovery_suggestions"][0].as_str().unwrap_or_default();
+        assert!(advice.contains(&format!("concord case show {case}")), "{report}");
+    }
     stage.goes_on().await;
 }
 

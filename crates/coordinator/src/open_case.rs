@@ -18,7 +18,8 @@ const OPERATOR: &str = "operator";
 
 type Cases = Arc<Aggregates<CaseMachine, NatsLedger>>;
 
-/// Answers `open_case`: the parameters of the request of the same name; the answer is `{"case_id": ...}`.
+/// Answers `open_case`: the parameters of the request of the same name; the answer is `{"case_id": ...}`. The same
+/// parameters again get the same answer, others for a case that exists are refused.
 pub(super) fn verb(shell: &Shell, cases: &Cases) -> Verb {
     let (shell, cases) = (shell.clone(), Arc::clone(cases));
     Arc::new(move |request: Bytes| {

@@ -12,8 +12,8 @@
 //! | decided      | refused | finding_set_aside (late)        | ignored                   | ignored            | ignored        | ignored  |
 //!
 //! A second finding of the same agent is set aside as repeated; the same message again is ignored; the same
-//! `message_id` with other contents or of another sender, and a sender that takes no part, are refused. The same case
-//! opened again in the same way is ignored.
+//! `message_id` with other contents or of another sender, and a sender that takes no part, are refused. The request that
+//! opened a case is ignored when it comes again; any other request to open it is refused, for its sender awaits an answer.
 
 use concord_protocol::event::{CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, ReceivedFinding, Record};
 use concord_protocol::payload::{ConflictOutcome, OpenCase};

@@ -44,17 +44,14 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
     let OpenRequest { opened_by, request_id, request, policy } = asked;
     let participants: BTreeSet<_> = request.participants.iter().cloned().collect();
     if let Some(opened) = &state.opened {
-        let same = opened.policy == *policy
+        let same = (&opened.opened_by, &opened.request_id) == (opened_by, request_id)
+            && opened.policy == *policy
             && opened.task == request.task
             && opened.participants.iter().eq(participants.iter());
         if same {
-            return Decision::Ignore(Ignored::AlreadyDone);
+            return Decision::Ignore(Ignored::Repetition);
         }
-        return Decision::Reject(Fault::invalid(
-            "/payload/parameters/case_id",
-            "A case with this id is open already, with other participants, task or policy.",
-            "Choose another case_id, or leave it out and one is made.",
-        ));
+        return Decision::Reject(request.case_id.as_ref().map_or_else(reused_message_id, exists));
     }
     if let Err(fault) = check_participants(&request.participants) {
         return Decision::Reject(fault);
@@ -69,6 +66,15 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         participants: participants.into_iter().collect(),
         task: request.task.clone(),
     }))
+}
+
+/// The refusal to open a case that exists. Silence would let its sender believe that the case is theirs.
+fn exists(case: &CaseId) -> Fault {
+    Fault::invalid(
+        "/payload/parameters/case_id",
+        format!("The case {case} exists already."),
+        format!("Choose another case_id, or leave it out and one is made; `concord case show {case}` shows this case."),
+    )
 }
 
 fn check_participants(participants: &[concord_protocol::AgentId]) -> Result<(), Fault> {

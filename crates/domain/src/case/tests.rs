@@ -152,18 +152,41 @@ fn who_may_take_part() {
 }
 
 #[test]
-fn opening_the_same_case_again_changes_nothing_and_another_one_is_refused() {
-    let same = open_request(&["ann", "ben"], policy());
+fn the_same_request_again_changes_nothing_and_another_one_for_the_case_is_refused() {
+    let same = open_request(&["ben", "ann"], policy());
     let mut task = same.clone();
     task.request.task.title = "Sale".into();
     let rules = open_request(&["ann", "ben"], Policy { rounds_max: 1, ..policy() });
+    let id = OpenRequest { request_id: message("m-open-2"), ..same.clone() };
+    let sender = OpenRequest { opened_by: agent("otto"), ..same.clone() };
+    // The id of such a case follows from that of the request, so it is the request's id that was used before.
+    let mut unnamed = task.clone();
+    unnamed.request.case_id = None;
     let other = "refused: /payload/parameters/case_id";
-    for (request, expected) in [(same, "ignored: already_done"), (task, other), (rules, other)] {
-        for phase in [Phase::Collecting, Phase::Decided] {
+    for (what, request, expected) in [
+        ("the same", same, "ignored: repetition"),
+        ("another task", task, other),
+        ("another policy", rules, other),
+        ("another request", id, other),
+        ("another sender", sender, other),
+        ("another task under no case id", unnamed, "refused: /message_id"),
+    ] {
+        for phase in [Phase::Collecting, Phase::Detecting, Phase::Deliberating, Phase::Decided] {
             let heard = story(phase).hears(&said("m-again", 5), &CaseInput::Open(Box::new(request.clone())));
-            assert_eq!(heard, expected, "{phase:?}");
+            assert_eq!(heard, expected, "{phase:?}: {what}");
         }
     }
+}
+
+#[test]
+fn whoever_opens_a_case_that_exists_is_told_which_one_and_what_to_do() {
+    let again = OpenRequest { request_id: message("m-open-2"), ..open_request(&["ann", "ben"], policy()) };
+    let state = story(Phase::Collecting).state().clone();
+    let decided = CaseMachine::decide(&state, &said("m-open-2", 5), &CaseInput::Open(Box::new(again)));
+    let Decision::Reject(fault) = decided else { panic!("{decided:?}") };
+    assert_eq!(fault.code, concord_protocol::ErrorCode::InvalidRequest);
+    assert_eq!(fault.message, "The case c-1 exists already.");
+    assert!(fault.advice.contains("another case_id") && fault.advice.contains("concord case show c-1"), "{fault:?}");
 }
 
 #[test]
