@@ -135,6 +135,10 @@ impl<M: Machine> Versioned<M> {
             earlier: self.sequences.clone(),
         };
         let mut record = Record { meta, sequence: 0, event };
+        if !record.event.moves_deadlines() {
+            record.meta.deadlines = before;
+            return record;
+        }
         let mut after_state = self.state.clone();
         M::apply(&mut after_state, &record);
         let after = M::deadlines(&after_state);

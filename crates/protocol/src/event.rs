@@ -75,18 +75,31 @@ pub struct Record<E> {
 
 /// The stored form, as it is written: the fact's name and contents beside [`RecordMeta`]'s fields.
 #[derive(Serialize)]
-struct StoredRef<'a> {
+struct StoredRef<'a, E> {
     fact: &'a str,
     aggregate: Aggregate,
     #[serde(flatten)]
     meta: &'a RecordMeta,
-    data: &'a RawValue,
+    data: &'a E,
 }
 
-/// The stored form without [`RecordMeta`]'s fields, which are read apart: raw JSON cannot be read beside flattened fields.
+/// The stored form, as it is read. [`RecordMeta`]'s fields are repeated, because raw JSON cannot be read beside flattened
+/// fields, and a second pass for them costs as much as the first.
 #[derive(Deserialize)]
 struct StoredFact<'a> {
     fact: Token,
+    event_id: MessageId,
+    id: Token,
+    at: Timestamp,
+    cause: MessageId,
+    #[serde(default)]
+    deadlines: Vec<Deadline>,
+    #[serde(default)]
+    opened: Vec<Token>,
+    #[serde(default)]
+    closed: Vec<Token>,
+    #[serde(default)]
+    earlier: Vec<u64>,
     #[serde(borrow)]
     data: &'a RawValue,
 }
@@ -109,8 +122,8 @@ pub enum Error {
     },
 }
 
-/// The facts of one kind of aggregate.
-pub trait Facts: Sized + Clone + Send + Sync + 'static {
+/// The facts of one kind of aggregate. Serialised, a fact is its contents alone, without its name.
+pub trait Facts: Serialize + Sized + Clone + Send + Sync + 'static {
     /// Which kind.
     const AGGREGATE: Aggregate;
     /// All facts with what follows from them.
@@ -118,8 +131,10 @@ pub trait Facts: Sized + Clone + Send + Sync + 'static {
 
     /// Which fact this is.
     fn fact(&self) -> &'static str;
-    /// The fact's contents as JSON.
-    fn encode(&self) -> Result<Box<RawValue>, serde_json::Error>;
+    /// Whether the set of open deadlines may differ after it.
+    fn moves_deadlines(&self) -> bool {
+        Self::FACTS.iter().any(|info| info.moves_deadlines && info.name == self.fact())
+    }
     /// Reads the contents of `fact`.
     fn decode(fact: &str, data: &RawValue) -> Result<Self, Error>;
 }
@@ -144,7 +159,8 @@ macro_rules! facts {
         $( $variant:ident($data:ty) = $fact:literal, effects: $effects:literal, deadlines: $deadlines:literal, $line:literal; )+
     ) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+        #[serde(untagged)]
         #[allow(clippy::large_enum_variant)] // Facts are made one at a time and stored at once.
         pub enum $name {
             $( #[doc = $line] $variant($data), )+
@@ -158,10 +174,6 @@ macro_rules! facts {
 
             fn fact(&self) -> &'static str {
                 match self { $( Self::$variant(_) => $fact, )+ }
-            }
-
-            fn encode(&self) -> Result<Box<serde_json::value::RawValue>, serde_json::Error> {
-                match self { $( Self::$variant(data) => serde_json::value::to_raw_value(data), )+ }
             }
 
             fn decode(fact: &str, data: &serde_json::value::RawValue) -> Result<Self, crate::event::Error> {
@@ -185,19 +197,19 @@ pub(crate) use facts;
 impl<E: Facts> Record<E> {
     /// The bytes to store.
     pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let data = self.event.encode()?;
         serde_json::to_vec(&StoredRef {
             fact: self.event.fact(),
             aggregate: E::AGGREGATE,
             meta: &self.meta,
-            data: &data,
+            data: &self.event,
         })
     }
 
     /// Reads stored bytes; `sequence` is their position in the stream.
     pub fn decode(bytes: &[u8], sequence: u64) -> Result<Self, Error> {
-        let meta = RecordMeta::decode(bytes)?;
-        let StoredFact { fact, data } = serde_json::from_slice(bytes)?;
+        let StoredFact { fact, event_id, id, at, cause, deadlines, opened, closed, earlier, data } =
+            serde_json::from_slice(bytes)?;
+        let meta = RecordMeta { event_id, id, at, cause, deadlines, opened, closed, earlier };
         Ok(Self { meta, sequence, event: E::decode(fact.as_str(), data)? })
     }
 

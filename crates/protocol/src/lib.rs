@@ -11,6 +11,7 @@ pub mod error_code;
 pub mod event;
 pub mod fault;
 pub mod header;
+pub mod hex;
 pub mod id;
 pub mod payload;
 pub mod policy;

@@ -3,12 +3,14 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::hex::hex;
 use crate::id::CaseId;
 
 /// A sampled `traceparent` (version 00) that every process derives alike from the case id.
 pub fn traceparent_of_case(case: &CaseId) -> String {
     let digest = Sha256::digest(case.as_str().as_bytes());
-    let hex: String = digest.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(&digest);
+    let hex = hex.get(..48).unwrap_or_default();
     let (trace, span) = hex.split_at(32);
     format!("00-{trace}-{span}-01")
 }
