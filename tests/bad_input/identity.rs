@@ -2,10 +2,11 @@
 
 use async_nats::HeaderMap;
 use async_nats::jetstream;
-use concord_testkit::{Message, unique};
+use concord_protocol::stream::StreamKind;
+use concord_testkit::{Message, stored, unique, until};
 use serde_json::json;
 
-use crate::stage::{PATIENCE, Sent, Stage, finding, invalid, unauthorized};
+use crate::stage::{self, PATIENCE, Sent, Stage, finding, invalid, unauthorized};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn speaking_for_another() {
@@ -95,6 +96,48 @@ async fn the_same_message_id_in_the_header_is_not_even_stored() {
     let other = Message::finding(&case, "alice", finding(90), 0.9).with("/message_id", first.id());
     assert!(publish(&other).await.duplicate, "the broker tells the sender that it has this id already");
     assert_eq!(stage.decision(&case).await["outcome"]["risk_score"], 10.0);
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_to_a_service_that_acts_on_none() {
+    let stage = Stage::start().await;
+    for service in ["conflict-detector", "escalation-timer"] {
+        let request = json!({ "action": "open_case", "parameters": {} });
+        let sent = stage.send(&Message::new("_", "alice", service, "request", request)).await;
+        stage.refused("alice", &sent, &invalid("/to_agent")).await;
+        // Nobody waits for an answer to this.
+        let sent = stage.send(&Message::new("_", "alice", service, "status", json!({}))).await;
+        stage.settled().await;
+        assert!(stage.is_alive(&sent).await);
+    }
+    stage.goes_on().await;
+}
+
+/// Ids of what services say follow from the facts, so they can be foreseen; the broker keeps the first message of an id.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_a_service_is_about_to_use() {
+    let stage = Stage::start().await;
+    let jetstream = jetstream::new(stage.client().clone());
+    let mut events = jetstream.get_stream("CONCORD_EVENTS").await.expect("the stream is there");
+    let opening = events.info().await.expect("the stream answers").state.last_sequence + 1;
+    let case = unique("case");
+    for place in 0..3 {
+        let mut headers = HeaderMap::new();
+        headers.insert("Nats-Msg-Id", format!("{case}-{opening}-{place}"));
+        let message = Message::new("_", "mallory", "mallory", "status", json!({}));
+        let sent = jetstream.publish_with_headers(message.subject(), headers, message.bytes().into()).await;
+        assert!(!sent.expect("the message is sent").await.expect("the broker answers").duplicate);
+    }
+    stage.installation().open_case(&stage::opening(&case, &["alice", "bob"], json!({}))).await;
+    for agent in ["alice", "bob"] {
+        let filter = format!("concord.v1.msg.{case}.coordinator.{agent}.task_assignment");
+        let what = format!("{agent} is given the task");
+        let assigned = until(&what, PATIENCE, async || {
+            stored(stage.client(), StreamKind::Messages, &filter).await?.pop().ok_or("nothing yet".to_owned())
+        });
+        assigned.await.unwrap_or_else(|error| panic!("{error}"));
+    }
     stage.goes_on().await;
 }
 

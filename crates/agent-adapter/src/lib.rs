@@ -86,9 +86,9 @@ impl Run for AgentAdapter {
         for agent in own.agents {
             let host = Arc::new(inbox::Host::new(&shell, agent, &tasks));
             for lane in [Lane::Normal, Lane::Urgent] {
-                let (stream, name, filters) = shell.broker.layout.agent_inbox(lane, &host.agent.agent_id);
+                let (stream, name, filter) = shell.broker.layout.agent_inbox(lane, &host.agent.agent_id);
                 let stream = shell.broker.layout.stream_name(stream);
-                shell.consume_from(stream, name, filters, inbox::Inbox(Arc::clone(&host)));
+                shell.consume_from(stream, name, filter, inbox::Inbox(Arc::clone(&host)));
             }
             hosts.push(host);
         }

@@ -145,7 +145,7 @@ fn message(broker: &Broker, auditor: &mut Auditor, lane: Lane, stored: &Stored) 
 /// Whether a subject that cannot be parsed falls into the inbox of a service that listens.
 fn reaches_a_service(broker: &Broker, lane: Lane, subject: &str) -> bool {
     let inboxes = broker.layout.consumers().into_iter().filter(|consumer| consumer.stream_kind.lane() == Some(lane));
-    inboxes.flat_map(|consumer| consumer.filters).any(|filter| matches(&filter, subject))
+    inboxes.map(|consumer| consumer.filter).any(|filter| matches(&filter, subject))
 }
 
 /// Whether a subject matches a filter with wildcards.

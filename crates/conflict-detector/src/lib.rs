@@ -32,6 +32,7 @@ impl Run for ConflictDetector {
         let closed = Closed { shell: shell.clone(), ledger: ledger.clone(), detections };
         shell.consume(ConsumerKind::Facts(Self::SERVICE), closed);
         shell.consume(ConsumerKind::Effects(Self::SERVICE), EffectFeed::<DetectionMachine>::new(&shell, ledger));
+        shell.consume_no_messages();
         Ok(())
     }
 }

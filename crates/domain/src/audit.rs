@@ -193,7 +193,6 @@ impl Auditor {
         self.messages += 1;
         let Subject::Message { lane, case, from, to, .. } = stored.subject else { return };
         let (from, to) = (Service::parse(from.as_str()).ok(), Service::parse(to.as_str()).ok());
-        let to = to.filter(|to| kept::listens(*to));
         let subject = Some(SubjectSpace::default().build(stored.subject));
         let position = Position { lane: *lane, sequence: stored.sequence, subject };
         let read;

@@ -3,8 +3,11 @@
 //! Most deadlines close long before they are due, many within the second. Arming waits a moment for that: a deadline that
 //! is far enough away is held back in this process, unacknowledged, and if it closes meanwhile the broker never hears of
 //! it. If the process dies meanwhile, the fact is delivered to another, which arms.
+//!
+//! Facts come from several consumers, so the one that closes a deadline may be seen before the one that opened it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +18,7 @@ use concord_protocol::subject::Aggregate;
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::{clock, feed};
 use futures::future::try_join_all;
+use lru::LruCache;
 use tokio::sync::Notify;
 
 use crate::schedule::Schedule;
@@ -23,55 +27,80 @@ use crate::schedule::Schedule;
 const HOLD: Duration = Duration::from_secs(2);
 /// A deadline that is due sooner than this is armed at once.
 const NEAR_MS: u64 = 5_000;
+/// How many closed deadlines are remembered, in case the fact that opened one is still to come. One that is forgotten too
+/// soon is armed in vain, and seen through when it is delivered.
+const CLOSED_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(16_383);
 
 type Key = (Aggregate, Token, Token);
 
 /// Arms and cancels what each fact opens and closes.
 pub(crate) struct Arm {
     schedule: Schedule,
-    held: Mutex<BTreeMap<Key, Arc<Notify>>>,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    /// Deadlines held back, with the sequence of the fact that opened each.
+    held: BTreeMap<Key, (u64, Arc<Notify>)>,
+    /// Deadlines that have closed, with the sequence of the fact that closed each last.
+    closed: LruCache<Key, u64>,
 }
 
 impl Arm {
     pub(crate) fn new(schedule: Schedule) -> Self {
-        Self { schedule, held: Mutex::default() }
+        Self { schedule, known: Mutex::new(Known { held: BTreeMap::new(), closed: LruCache::new(CLOSED_MAX) }) }
     }
 
-    fn held<T>(&self, change: impl FnOnce(&mut BTreeMap<Key, Arc<Notify>>) -> T) -> T {
-        change(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+    fn known<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
+        change(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn act(&self, aggregate: Aggregate, id: &Token, action: TimerAction) -> Result<(), Problem> {
+    /// Does what the fact at `sequence` asks for.
+    async fn act(&self, sequence: u64, aggregate: Aggregate, id: &Token, action: TimerAction) -> Result<(), Problem> {
         match action {
             TimerAction::Arm(deadline) => {
-                if self.closes_soon(aggregate, id, &deadline).await {
+                if self.closes_soon((aggregate, id.clone(), deadline.name.clone()), sequence, &deadline).await {
                     return Ok(());
                 }
                 self.schedule.arm(aggregate, id, &deadline).await
             }
             TimerAction::Cancel(name) => {
-                let key = (aggregate, id.clone(), name);
-                if let Some(waiting) = self.held(|held| held.remove(&key)) {
-                    waiting.notify_one();
+                if self.close((aggregate, id.clone(), name.clone()), sequence) {
                     return Ok(());
                 }
-                self.schedule.cancel(aggregate, id, &key.2).await
+                self.schedule.cancel(aggregate, id, &name).await
             }
         }
     }
 
-    /// Holds a far deadline back for a moment; true when it has closed meanwhile.
-    async fn closes_soon(&self, aggregate: Aggregate, id: &Token, deadline: &Deadline) -> bool {
-        if deadline.due.millis_since(clock::now()) < NEAR_MS {
-            return false;
+    /// Remembers that a deadline has closed; true when it was held back and the broker need not hear of it.
+    fn close(&self, key: Key, sequence: u64) -> bool {
+        self.known(|known| {
+            let waiting = known.held.get(&key).filter(|(opened, _)| *opened < sequence);
+            let waited = waiting.map(|(_, waiting)| waiting.notify_one()).is_some();
+            known.closed.put(key, sequence);
+            waited
+        })
+    }
+
+    /// Holds a far deadline back for a moment; true when it has closed meanwhile, or before its opening was seen.
+    async fn closes_soon(&self, key: Key, opened: u64, deadline: &Deadline) -> bool {
+        let waiting = Arc::new(Notify::new());
+        let closed = self.known(|known| {
+            let closed = known.closed.get(&key).is_some_and(|closed| *closed > opened);
+            if !closed {
+                known.held.insert(key.clone(), (opened, Arc::clone(&waiting)));
+            }
+            closed
+        });
+        if closed {
+            return true;
         }
-        let key = (aggregate, id.clone(), deadline.name.clone());
-        let closed = Arc::new(Notify::new());
-        self.held(|held| held.insert(key.clone(), Arc::clone(&closed)));
-        let waited = tokio::time::timeout(HOLD, closed.notified()).await;
+        let hold = if deadline.due.millis_since(clock::now()) < NEAR_MS { Duration::ZERO } else { HOLD };
+        let waited = tokio::time::timeout(hold, waiting.notified()).await;
         // Only the own entry: the same deadline may be held back again for a later fact.
-        self.held(|held| match held.get(&key) {
-            Some(own) if Arc::ptr_eq(own, &closed) => held.remove(&key),
+        self.known(|known| match known.held.get(&key) {
+            Some((_, own)) if Arc::ptr_eq(own, &waiting) => known.held.remove(&key),
             _ => None,
         });
         waited.is_ok()
@@ -82,7 +111,8 @@ impl Handler for Arm {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let (aggregate, id) = feed::aggregate_of(self.schedule.shell(), delivery)?;
         let meta = RecordMeta::decode(&delivery.payload)?;
-        try_join_all(timer_actions(&meta).into_iter().map(|action| self.act(aggregate, &id, action))).await?;
+        let actions = timer_actions(&meta).into_iter();
+        try_join_all(actions.map(|action| self.act(delivery.sequence, aggregate, &id, action))).await?;
         Ok(Done::Acknowledge)
     }
 }

@@ -64,6 +64,7 @@ impl Run for EscalationTimer {
             own.watchdog_grace_ms,
         );
         shell.spawn(watchdog.run());
+        shell.consume_no_messages();
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use concord_protocol::event::{self, Deadline, FiredBy, RecordMeta};
-use concord_protocol::stream::{ConsumerKind, StreamKind};
+use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{Timestamp, Token};
 use concord_runtime::clock;
@@ -108,10 +108,10 @@ impl Watchdog {
         if last < self.next {
             return Ok(());
         }
+        // All facts and not only those that move deadlines: a filter of several subjects costs the broker far more.
         let config = pull::Config {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.next },
             ack_policy: AckPolicy::None,
-            filter_subjects: shell.broker.layout.consumer(ConsumerKind::Deadlines).filters,
             inactive_threshold: Duration::from_secs(30),
             memory_storage: true,
             ..pull::Config::default()
@@ -122,8 +122,9 @@ impl Watchdog {
             let mut batch = consumer.fetch().max_messages(1_000).messages().await?;
             while let Some(message) = batch.next().await {
                 let message = message?;
-                waiting = message.info()?.pending;
-                self.next = message.info()?.stream_sequence + 1;
+                let info = message.info()?;
+                waiting = info.pending;
+                self.next = info.stream_sequence + 1;
                 if let Ok(Subject::Event { aggregate, id, .. }) = shell.broker.subjects().parse(&message.subject) {
                     // What cannot be read says nothing about deadlines.
                     if let Ok(meta) = RecordMeta::decode(&message.payload) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::event::{FactInfo, all_facts};
 use crate::id::Recipient;
-use crate::subject::{Aggregate, Lane, Service, SubjectSpace};
+use crate::subject::{Aggregate, DEFAULT_PREFIX, Lane, Service, SubjectSpace};
 
 /// Oldest broker that has what Concord needs: message schedules that survive and can be cancelled.
 pub const BROKER_VERSION_MIN: (u64, u64) = (2, 14);
@@ -122,6 +122,12 @@ pub struct Layout {
     choices: StorageChoices,
 }
 
+impl Default for Layout {
+    fn default() -> Self {
+        Self::new(&crate::Token::fixed(DEFAULT_PREFIX), StorageChoices::default())
+    }
+}
+
 impl Layout {
     /// The layout under `prefix`; stream names are its upper-case form.
     pub fn new(prefix: &crate::Token, choices: StorageChoices) -> Self {
@@ -155,57 +161,57 @@ impl Layout {
         }
     }
 
-    /// A consumer's definition.
-    pub fn consumer(&self, kind: ConsumerKind) -> ConsumerDefinition {
-        let (stream, filters) = self.consumer_source(kind);
-        ConsumerDefinition {
+    /// The definitions of all consumers of a kind.
+    ///
+    /// Each has exactly one filter. The broker looks for the next message of a consumer with several filters by
+    /// comparing them with every subject of a block, which under load costs more than everything else it does; see
+    /// `docs/adr/0004`.
+    pub fn consumers_of(&self, kind: ConsumerKind) -> Vec<ConsumerDefinition> {
+        let subjects = &self.subjects;
+        let define = |stream, name, fact, filter| ConsumerDefinition {
             kind,
             service: kind.service(),
             stream: self.stream_name(stream),
             stream_kind: stream,
-            name: kind.name(),
-            filters,
-        }
-    }
-
-    fn consumer_source(&self, kind: ConsumerKind) -> (StreamKind, Vec<String>) {
-        let subjects = &self.subjects;
-        let facts = |keep: &dyn Fn(Aggregate, &FactInfo) -> bool| -> Vec<String> {
-            all_facts()
-                .iter()
-                .filter(|(aggregate, info)| keep(*aggregate, info))
-                .map(|(aggregate, info)| subjects.fact(*aggregate, info.name))
-                .collect()
+            name,
+            fact,
+            filter,
+        };
+        let alone = |stream, filter| vec![define(stream, kind.name(), None, filter)];
+        let facts = |keep: &dyn Fn(Aggregate, &FactInfo) -> bool| -> Vec<ConsumerDefinition> {
+            let kept = all_facts().into_iter().filter(|(aggregate, info)| keep(*aggregate, info));
+            kept.map(|(aggregate, info)| {
+                let name = format!("{}-{aggregate}-{}", kind.name(), info.name);
+                let filter = subjects.fact(aggregate, info.name);
+                define(StreamKind::Events, name, Some((aggregate, info)), filter)
+            })
+            .collect()
         };
         match kind {
-            ConsumerKind::Inbox(service) => (StreamKind::Messages, vec![subjects.service_inbox(Lane::Normal, service)]),
+            ConsumerKind::Inbox(service) => alone(StreamKind::Messages, subjects.service_inbox(Lane::Normal, service)),
             ConsumerKind::UrgentInbox(service) => {
-                (StreamKind::Urgent, vec![subjects.service_inbox(Lane::Urgent, service)])
+                alone(StreamKind::Urgent, subjects.service_inbox(Lane::Urgent, service))
             }
-            ConsumerKind::Facts(service) => {
-                (StreamKind::Events, facts(&|aggregate, info| reads(service, aggregate, info.name)))
-            }
-            ConsumerKind::Effects(service) => {
-                (StreamKind::Events, facts(&|aggregate, info| owner(aggregate) == service && info.has_effects))
-            }
-            ConsumerKind::Deadlines => (StreamKind::Events, facts(&|_, info| info.moves_deadlines)),
-            ConsumerKind::Due => (StreamKind::Timers, vec![subjects.due()]),
+            ConsumerKind::Facts(service) => facts(&|aggregate, info| reads(service, aggregate, info.name)),
+            ConsumerKind::Effects(service) => facts(&|aggregate, info| owner(aggregate) == service && info.has_effects),
+            ConsumerKind::Deadlines => facts(&|_, info| info.moves_deadlines),
+            ConsumerKind::Due => alone(StreamKind::Timers, subjects.due()),
         }
     }
 
     /// Every consumer of the services. Hosted agents' inboxes are added by the adapter.
     pub fn consumers(&self) -> Vec<ConsumerDefinition> {
-        ConsumerKind::all().into_iter().map(|kind| self.consumer(kind)).collect()
+        ConsumerKind::all().into_iter().flat_map(|kind| self.consumers_of(kind)).collect()
     }
 
     /// Where an agent's messages are read: its own and those for everyone.
-    pub fn agent_inbox(&self, lane: Lane, agent: &crate::AgentId) -> (StreamKind, String, Vec<String>) {
+    pub fn agent_inbox(&self, lane: Lane, agent: &crate::AgentId) -> (StreamKind, String, String) {
         let stream = match lane {
             Lane::Normal => StreamKind::Messages,
             Lane::Urgent => StreamKind::Urgent,
         };
         let own = self.subjects.inbox(lane, &Recipient::Agent(agent.clone()));
-        (stream, format!("agent-{agent}"), vec![own])
+        (stream, format!("agent-{agent}"), own)
     }
 }
 
@@ -230,7 +236,8 @@ pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
     )
 }
 
-/// The consumers of the services: durable, pulled, shared by all replicas.
+/// The kinds of consumers of the services: durable, pulled, shared by all replicas. Of a kind that is given facts there
+/// is one consumer for each fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConsumerKind {
     /// Messages addressed to a service.
@@ -250,21 +257,12 @@ pub enum ConsumerKind {
 impl ConsumerKind {
     /// Every consumer of the services.
     pub fn all() -> Vec<Self> {
-        use Service::{ConflictDetector, Coordinator, DebateFacilitator};
-        vec![
-            Self::Inbox(Coordinator),
-            Self::UrgentInbox(Coordinator),
-            Self::Facts(Coordinator),
-            Self::Effects(Coordinator),
-            Self::Facts(ConflictDetector),
-            Self::Effects(ConflictDetector),
-            Self::Inbox(DebateFacilitator),
-            Self::UrgentInbox(DebateFacilitator),
-            Self::Facts(DebateFacilitator),
-            Self::Effects(DebateFacilitator),
-            Self::Deadlines,
-            Self::Due,
-        ]
+        let each = |service: &Service| {
+            [Self::Inbox(*service), Self::UrgentInbox(*service), Self::Facts(*service), Self::Effects(*service)]
+        };
+        // The adapter speaks for the agents it hosts and has nothing to be told; an installation may do without it.
+        let services = Service::ALL.iter().filter(|service| **service != Service::AgentAdapter);
+        services.flat_map(each).chain([Self::Deadlines, Self::Due]).collect()
     }
 
     /// Who pulls from it.
@@ -277,8 +275,8 @@ impl ConsumerKind {
         }
     }
 
-    /// Its durable name.
-    pub fn name(self) -> String {
+    /// Its durable name; that of a consumer of facts begins with it.
+    fn name(self) -> String {
         let service = self.service();
         match self {
             Self::Inbox(_) => format!("{service}-inbox"),
@@ -304,8 +302,10 @@ pub struct ConsumerDefinition {
     pub stream_kind: StreamKind,
     /// Its durable name.
     pub name: String,
+    /// The fact that it is given, if it is given facts.
+    pub fact: Option<(Aggregate, FactInfo)>,
     /// Subjects it is given.
-    pub filters: Vec<String>,
+    pub filter: String,
 }
 
 #[cfg(test)]
@@ -314,14 +314,14 @@ mod tests {
 
     #[test]
     fn every_consumer_has_a_filter_and_a_name_of_its_own() {
-        let layout = Layout::new(&crate::Token::new("concord").unwrap(), StorageChoices::default());
+        let layout = Layout::default();
         let consumers = layout.consumers();
         let mut names: Vec<_> = consumers.iter().map(|c| c.name.clone()).collect();
         names.sort();
         names.dedup();
         assert_eq!(names.len(), consumers.len());
         for consumer in consumers {
-            assert!(!consumer.filters.is_empty(), "{}", consumer.name);
+            assert!(!consumer.filter.is_empty(), "{}", consumer.name);
         }
     }
 

@@ -190,8 +190,14 @@ pub(crate) fn unavailable(
 
 /// Headers with a message's id and trace context.
 pub(crate) fn headers(message_id: &str, trace: Option<&Trace>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+    let mut headers = trace_headers(trace);
     headers.insert(header::MESSAGE_ID, message_id);
+    headers
+}
+
+/// Headers with a trace context alone.
+pub(crate) fn trace_headers(trace: Option<&Trace>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
     if let Some(trace) = trace {
         headers.insert(header::TRACEPARENT, trace.parent.as_str());
         if let Some(state) = &trace.state {

@@ -80,15 +80,16 @@ pub trait Handler: Send + Sync + 'static {
 /// Longest wait before something that failed is tried again.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Pulls from `consumer` until `stop`, then finishes what is under way.
-pub async fn run<H: Handler>(shell: Shell, consumer: PullConsumer, handler: Arc<H>, stop: CancellationToken) {
-    let work = Worker {
-        permits: Arc::new(Semaphore::new(consumer.in_flight_max)),
-        tasks: TaskTracker::new(),
-        shell,
-        consumer: consumer.name.clone(),
-        handler,
-    };
+/// Pulls from `consumer` until `stop`, then finishes what is under way. `permits` bounds how many deliveries are.
+pub async fn run<H: Handler>(
+    shell: Shell,
+    consumer: PullConsumer,
+    handler: Arc<H>,
+    permits: Arc<Semaphore>,
+    stop: CancellationToken,
+) {
+    let worker = Arc::new(Worker { shell, consumer: consumer.name.clone(), handler });
+    let work = Pulling { worker, permits, tasks: TaskTracker::new() };
     let mut wait = Duration::from_millis(100);
     while !stop.is_cancelled() {
         let started = Instant::now();
@@ -107,22 +108,28 @@ pub async fn run<H: Handler>(shell: Shell, consumer: PullConsumer, handler: Arc<
     work.tasks.wait().await;
 }
 
+/// What handles single deliveries; every task holds it.
 struct Worker<H> {
     shell: Shell,
     consumer: String,
     handler: Arc<H>,
+}
+
+struct Pulling<H> {
+    worker: Arc<Worker<H>>,
     permits: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-impl<H: Handler> Worker<H> {
+impl<H: Handler> Pulling<H> {
     async fn pull(&self, consumer: &PullConsumer, stop: &CancellationToken) -> Result<(), AnyError> {
-        consumer.bind(&self.shell.broker).await?;
+        let Worker { shell, .. } = &*self.worker;
+        consumer.bind(&shell.broker).await?;
         let batch = (consumer.in_flight_max * 2).clamp(1, 1_000);
-        let mut messages = Pull::start(&self.shell.broker, consumer, batch).await?;
-        self.shell.bound(&self.consumer);
+        let mut messages = Pull::start(&shell.broker, consumer, batch).await?;
+        shell.bound(&consumer.name);
         loop {
             let message = tokio::select! {
                 next = messages.next() => next?,
@@ -135,17 +142,16 @@ impl<H: Handler> Worker<H> {
 
     async fn start(&self, message: jetstream::Message) -> Result<(), AnyError> {
         let permit = Arc::clone(&self.permits).acquire_owned().await?;
-        let (shell, handler) = (self.shell.clone(), Arc::clone(&self.handler));
-        let consumer = self.consumer.clone();
+        let worker = Arc::clone(&self.worker);
         self.tasks.spawn(async move {
             let _permit = permit;
-            handle_one(&shell, &*handler, consumer, message).await;
+            handle_one(&worker.shell, &*worker.handler, &worker.consumer, message).await;
         });
         Ok(())
     }
 }
 
-async fn handle_one<H: Handler>(shell: &Shell, handler: &H, consumer: String, message: jetstream::Message) {
+async fn handle_one<H: Handler>(shell: &Shell, handler: &H, consumer: &str, message: jetstream::Message) {
     let (delivery, acker) = match split(consumer, message) {
         Ok(parts) => parts,
         Err(error) => {
@@ -224,7 +230,7 @@ async fn give_up(shell: &Shell, delivery: &Delivery, why: &str) -> (AckKind, &'s
     }
 }
 
-fn split(consumer: String, message: jetstream::Message) -> Result<(Delivery, jetstream::message::Acker), AnyError> {
+fn split(consumer: &str, message: jetstream::Message) -> Result<(Delivery, jetstream::message::Acker), AnyError> {
     let (stream, sequence, deliveries, published) = {
         let info = message.info()?;
         let deliveries = u64::try_from(info.delivered).unwrap_or(0);
@@ -240,7 +246,7 @@ fn split(consumer: String, message: jetstream::Message) -> Result<(Delivery, jet
         sequence,
         deliveries,
         stored_at: timestamp(published),
-        consumer,
+        consumer: consumer.to_owned(),
     };
     Ok((delivery, acker))
 }

@@ -52,7 +52,7 @@ impl<M: Machine, L: Ledger> Handler for MessageFeed<M, L> {
     }
 }
 
-fn subject_of(shell: &Shell, delivery: &Delivery) -> Result<Subject, Problem> {
+pub(crate) fn subject_of(shell: &Shell, delivery: &Delivery) -> Result<Subject, Problem> {
     shell.broker.subjects().parse(&delivery.subject).map_err(|error| {
         Problem::Refused(Fault::invalid(
             "",

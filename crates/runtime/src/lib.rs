@@ -6,9 +6,11 @@
 
 pub mod api;
 pub mod broker;
+pub mod bystander;
 pub mod clock;
 pub mod consume;
 pub mod dead;
+mod described;
 pub mod effects;
 pub mod feed;
 pub mod health;
@@ -26,6 +28,11 @@ pub mod shutdown;
 pub mod step;
 pub mod telemetry;
 pub mod trace;
+
+/// The services allocate many small things for each message and free them on another thread, which the C library's
+/// allocator is slow at: with this one a whole case takes a fifth less processor time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub use broker::Broker;
 pub use consume::{Delivery, Handler, Problem};

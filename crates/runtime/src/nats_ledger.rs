@@ -2,15 +2,18 @@
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{
     DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, RawMessageError, Stream,
 };
+use bytes::Bytes;
 use concord_protocol::event::{Facts, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::{Envelope, Token, header};
 use futures::future::try_join_all;
 
-use crate::broker::{Broker, headers, unavailable};
+use crate::broker::{Broker, headers, trace_headers, unavailable};
+use crate::described;
 use crate::ledger::{Appended, Error, Ledger, Outbox, Read};
 use crate::trace::Trace;
 
@@ -84,15 +87,44 @@ impl NatsLedger {
         let mut pending = Vec::with_capacity(messages.len());
         for envelope in messages {
             let subject = broker.subjects().build(&envelope.subject());
-            let payload = serde_json::to_vec(envelope)?;
+            let payload = Bytes::from(serde_json::to_vec(envelope)?);
             check_size(broker, payload.len())?;
             let headers = headers(envelope.message_id.as_str(), trace);
-            let sent = broker.jetstream.publish_with_headers(subject, headers, payload.into()).await;
-            pending.push(sent.map_err(|error| unavailable("take a message", error))?);
+            let sent = broker.jetstream.publish_with_headers(subject.clone(), headers, payload.clone()).await;
+            pending.push((sent.map_err(|error| unavailable("take a message", error))?, subject, payload));
         }
-        let stored = try_join_all(pending.into_iter().map(IntoFuture::into_future)).await;
-        stored.map(|_| ()).map_err(|error| unavailable("store a message", error))
+        let stored = pending.into_iter().map(async |(acknowledgement, subject, payload)| {
+            let acknowledged = acknowledgement.await.map_err(|error| unavailable("store a message", error))?;
+            if acknowledged.duplicate {
+                displace(broker, &acknowledged, subject, payload, trace).await?;
+            }
+            Ok(())
+        });
+        try_join_all(stored).await.map(|_| ())
     }
+}
+
+/// Makes sure of a message that the broker says it has already.
+///
+/// Ids of services' messages can be foreseen, and the broker knows a message by its `Nats-Msg-Id` alone. An agent that
+/// publishes anything under such an id would keep the service's message from being stored; what stands there is
+/// therefore looked at, and the message is stored without that header when it is another's.
+async fn displace(
+    broker: &Broker,
+    acknowledged: &PublishAck,
+    subject: String,
+    payload: Bytes,
+    trace: Option<&Trace>,
+) -> Result<(), Error> {
+    let stored = described::at(broker, &acknowledged.stream, acknowledged.sequence).await;
+    let stored = stored.map_err(|error| unavailable("give a message", error))?;
+    if stored.is_some_and(|stored| stored.subject == subject && stored.body().is_ok_and(|body| body == payload)) {
+        return Ok(());
+    }
+    tracing::warn!(%subject, sequence = acknowledged.sequence, "Another message had taken this message's id.");
+    let sent = broker.jetstream.publish_with_headers(subject, trace_headers(trace), payload).await;
+    let sent = sent.map_err(|error| unavailable("take a message", error))?;
+    sent.await.map(|_| ()).map_err(|error| unavailable("store a message", error))
 }
 
 fn found(result: Result<StreamMessage, DirectGetError>) -> Result<Option<StreamMessage>, Error> {

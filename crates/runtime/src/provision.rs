@@ -124,12 +124,12 @@ pub struct PullConsumer {
     /// The consumer's durable name.
     pub name: String,
     /// Subjects it is given.
-    pub filters: Vec<String>,
+    pub filter: String,
     /// How long one delivery may take before it is given to another.
     pub ack_wait: Duration,
     /// Deliveries under way at once, over all replicas.
     pub ack_pending_max: i64,
-    /// Deliveries under way at once in this process.
+    /// Deliveries under way at once in this process, over all consumers of one handler.
     pub in_flight_max: usize,
 }
 
@@ -144,7 +144,7 @@ impl PullConsumer {
             // Bounded by the service itself, so that the last delivery can still be recorded as dead.
             max_deliver: -1,
             max_ack_pending: self.ack_pending_max,
-            filter_subjects: self.filters.clone(),
+            filter_subject: self.filter.clone(),
             ..pull::Config::default()
         };
         let created = broker.jetstream.create_consumer_on_stream(config, self.stream.as_str()).await;

@@ -9,17 +9,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_nats::jetstream::response::Response;
 use async_nats::{HeaderName, StatusCode};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use concord_protocol::Fault;
 use concord_protocol::stream::StreamKind;
-use serde::Deserialize;
-use serde_json::json;
 
 use crate::consume::{Chain, Delivery};
+use crate::described::{self, Described};
 use crate::provision::PullConsumer;
 use crate::service::Shell;
 use crate::{clock, refuse};
@@ -32,24 +28,6 @@ const LOOKED_AT_MAX: usize = 4_096;
 const HEADERS_VERSION: &str = "NATS/1.0";
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
-
-/// A message as the broker describes it in JSON.
-#[derive(Debug, Deserialize)]
-struct Described {
-    subject: String,
-    seq: u64,
-    /// The header block, in Base64.
-    #[serde(default)]
-    hdrs: String,
-    /// The body, in Base64.
-    #[serde(default)]
-    data: String,
-}
-
-#[derive(Deserialize)]
-struct Found {
-    message: Described,
-}
 
 /// Looks at what was delivered by `consumer` whenever the connection was lost, until the service stops.
 pub(crate) async fn watch(shell: Shell, consumer: PullConsumer) {
@@ -86,53 +64,36 @@ async fn look(shell: &Shell, consumer: &PullConsumer) -> Result<(), AnyError> {
     let stream = shell.broker.jetstream.get_stream_no_info(&consumer.stream).await?;
     let info = stream.consumer_info(&consumer.name).await?;
     let (first, last) = (info.ack_floor.stream_sequence + 1, info.delivered.stream_sequence);
-    for filter in &consumer.filters {
-        let mut next = first;
-        for _ in 0..LOOKED_AT_MAX {
-            if next > last {
-                break;
-            }
-            let Some(found) = described(shell, &consumer.stream, filter, next).await? else { break };
-            next = found.seq + 1;
-            if found.seq > last {
-                break;
-            }
-            let headers = BASE64_STANDARD.decode(&found.hdrs)?;
-            let Some(what) = unparsable(&found.subject, &headers) else { continue };
-            let sequence = found.seq;
-            tracing::error!(stream = %consumer.stream, sequence, what, "A message that no client can parse is taken out.");
-            refuse::refuse(shell, &delivery(consumer, found)?, &fault(what)).await?;
-            stream.delete_message(sequence).await?;
+    let mut next = first;
+    for _ in 0..LOOKED_AT_MAX {
+        if next > last {
+            break;
         }
+        let Some(found) = described::next(&shell.broker, &consumer.stream, &consumer.filter, next).await? else {
+            break;
+        };
+        next = found.sequence + 1;
+        if found.sequence > last {
+            break;
+        }
+        let Some(what) = unparsable(&found.subject, &found.headers()?) else { continue };
+        let sequence = found.sequence;
+        tracing::error!(stream = %consumer.stream, sequence, what, "A message that no client can parse is taken out.");
+        refuse::refuse(shell, &delivery(consumer, found)?, &fault(what)).await?;
+        stream.delete_message(sequence).await?;
     }
     Ok(())
 }
 
-/// The first message from `sequence` on whose subject matches `filter`.
-async fn described(
-    shell: &Shell,
-    stream: &str,
-    filter: &str,
-    sequence: u64,
-) -> Result<Option<Described>, async_nats::jetstream::context::RequestError> {
-    let request = json!({ "seq": sequence, "next_by_subj": filter });
-    let subject = format!("STREAM.MSG.GET.{stream}");
-    match shell.broker.jetstream.request(subject, &request).await? {
-        Response::Ok(Found { message }) => Ok(Some(message)),
-        // There is none, or it is gone by now.
-        Response::Err { .. } => Ok(None),
-    }
-}
-
 fn delivery(consumer: &PullConsumer, found: Described) -> Result<Delivery, AnyError> {
     Ok(Delivery {
-        payload: Bytes::from(BASE64_STANDARD.decode(&found.data)?),
+        payload: Bytes::from(found.body()?),
         // One word, whatever it was: it becomes part of a header.
         subject: found.subject.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect(),
         headers: None,
         trace: None,
         stream: consumer.stream.clone(),
-        sequence: found.seq,
+        sequence: found.sequence,
         deliveries: 1,
         stored_at: clock::now(),
         consumer: consumer.name.clone(),

@@ -16,10 +16,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::broker::Broker;
+use crate::bystander::Bystander;
 use crate::consume::{self, Chain, Handler};
 use crate::health::{self, Readiness};
 use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
@@ -63,33 +65,47 @@ struct Bindings {
 }
 
 impl Shell {
-    /// Runs `handler` on one of the service's own consumers until the service stops.
+    /// Runs `handler` on the service's own consumers of a kind until the service stops.
     pub fn consume<H: Handler>(&self, kind: ConsumerKind, handler: H) {
         self.consume_many(kind, self.work.in_flight_max, handler);
     }
 
     /// The same with another number of deliveries under way at once, for handlers that mostly wait.
     pub fn consume_many<H: Handler>(&self, kind: ConsumerKind, in_flight_max: usize, handler: H) {
-        let ConsumerDefinition { stream, name, filters, .. } = self.broker.layout.consumer(kind);
-        self.run_consumer(self.pull_consumer(stream, name, filters, in_flight_max), handler);
+        let definitions = self.broker.layout.consumers_of(kind).into_iter();
+        let consumers = definitions.map(|ConsumerDefinition { stream, name, filter, .. }| (stream, name, filter));
+        self.run_consumers(consumers, in_flight_max, handler);
+    }
+
+    /// Answers the messages to a service that acts on none.
+    pub fn consume_no_messages(&self) {
+        self.consume(ConsumerKind::Inbox(self.service), Bystander(self.clone()));
+        self.consume(ConsumerKind::UrgentInbox(self.service), Bystander(self.clone()));
     }
 
     /// Runs `handler` on any consumer until the service stops.
-    pub fn consume_from<H: Handler>(&self, stream: String, name: String, filters: Vec<String>, handler: H) {
-        self.run_consumer(self.pull_consumer(stream, name, filters, self.work.in_flight_max), handler);
+    pub fn consume_from<H: Handler>(&self, stream: String, name: String, filter: String, handler: H) {
+        self.run_consumers([(stream, name, filter)], self.work.in_flight_max, handler);
     }
 
-    fn pull_consumer(&self, stream: String, name: String, filters: Vec<String>, in_flight_max: usize) -> PullConsumer {
+    fn run_consumers<H: Handler>(
+        &self,
+        consumers: impl IntoIterator<Item = (String, String, String)>,
+        in_flight_max: usize,
+        handler: H,
+    ) {
+        let in_flight_max = in_flight_max.max(1);
+        let (handler, permits) = (Arc::new(handler), Arc::new(Semaphore::new(in_flight_max)));
         let ack_wait = Duration::from_millis(self.work.ack_wait_ms);
-        PullConsumer { stream, name, filters, ack_wait, ack_pending_max: 20_000, in_flight_max: in_flight_max.max(1) }
-    }
-
-    fn run_consumer<H: Handler>(&self, consumer: PullConsumer, handler: H) {
-        self.bindings(|bindings| bindings.expected.insert(consumer.name.clone()));
-        if quarantine::concerns(self, &consumer) {
-            self.tasks.spawn(quarantine::watch(self.clone(), consumer.clone()));
+        for (stream, name, filter) in consumers {
+            self.bindings(|bindings| bindings.expected.insert(name.clone()));
+            let consumer = PullConsumer { stream, name, filter, ack_wait, ack_pending_max: 20_000, in_flight_max };
+            if quarantine::concerns(self, &consumer) {
+                self.tasks.spawn(quarantine::watch(self.clone(), consumer.clone()));
+            }
+            let (handler, permits) = (Arc::clone(&handler), Arc::clone(&permits));
+            self.tasks.spawn(consume::run(self.clone(), consumer, handler, permits, self.stop.clone()));
         }
-        self.tasks.spawn(consume::run(self.clone(), consumer, Arc::new(handler), self.stop.clone()));
     }
 
     /// Runs something else until it ends; the service waits for it before it stops.

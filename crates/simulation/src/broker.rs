@@ -6,12 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use concord_protocol::Token;
 use concord_protocol::event::{Deadline, RecordMeta};
-use concord_protocol::stream::{
-    ConsumerDefinition, ConsumerKind, Layout, StorageChoices, StreamDefinition, StreamKind,
-};
-use concord_protocol::subject::DEFAULT_PREFIX;
+use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StreamDefinition, StreamKind};
 use concord_runtime::Appended;
 
 use crate::scheduler::Scheduler;
@@ -60,7 +56,7 @@ pub(crate) struct Pending {
 
 pub(crate) struct Consumer {
     pub(crate) definition: ConsumerDefinition,
-    filters: Vec<Vec<String>>,
+    filter: Vec<String>,
     pub(crate) pending: BTreeMap<u64, Pending>,
 }
 
@@ -78,15 +74,14 @@ pub(crate) struct Broker {
 
 impl Broker {
     pub(crate) fn new() -> Self {
-        let layout = Layout::new(&Token::fixed(DEFAULT_PREFIX), StorageChoices::default());
+        let layout = Layout::default();
         let stream = |kind: &StreamKind| {
             (*kind, Stream { definition: layout.stream(*kind), messages: Vec::new(), ids: HashMap::new() })
         };
         let streams = StreamKind::ALL.iter().map(stream).collect();
         let consumer = |definition: ConsumerDefinition| {
-            let tokens = |filter: &String| filter.split('.').map(str::to_owned).collect();
-            let filters = definition.filters.iter().map(tokens).collect();
-            Consumer { definition, filters, pending: BTreeMap::new() }
+            let filter = definition.filter.split('.').map(str::to_owned).collect();
+            Consumer { definition, filter, pending: BTreeMap::new() }
         };
         let consumers = layout.consumers().into_iter().map(consumer).collect();
         Self {
@@ -162,10 +157,7 @@ impl Broker {
     /// Which consumers are given a subject of this stream.
     pub(crate) fn readers(&self, kind: StreamKind, subject: &str) -> Vec<usize> {
         let tokens: Vec<&str> = subject.split('.').collect();
-        let reads = |consumer: &Consumer| {
-            let matches = |filter: &Vec<String>| matches(filter, &tokens);
-            consumer.definition.stream_kind == kind && consumer.filters.iter().any(matches)
-        };
+        let reads = |consumer: &Consumer| consumer.definition.stream_kind == kind && matches(&consumer.filter, &tokens);
         (0..).zip(&self.consumers).filter(|(_, consumer)| reads(consumer)).map(|(index, _)| index).collect()
     }
 

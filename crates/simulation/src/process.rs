@@ -12,7 +12,7 @@ use concord_protocol::event::{Record, RecordMeta};
 use concord_protocol::stream::{ConsumerKind, StreamKind};
 use concord_protocol::subject::{Aggregate, Service, Subject};
 use concord_protocol::{CaseId, Envelope, Fault};
-use concord_runtime::{Aggregates, Outcome, Routed, effects};
+use concord_runtime::{Aggregates, Outcome, Routed, bystander, effects};
 
 use crate::ledger::SimLedger;
 use crate::network::Connection;
@@ -128,7 +128,7 @@ impl Process {
         }
     }
 
-    /// A message to the coordinator or the facilitator.
+    /// A message to a service.
     async fn hear(&self, delivery: &Delivery) -> Result<(), Problem> {
         let subject = self.connection.subjects().parse(&delivery.subject).map_err(|error| {
             Fault::invalid("", format!("The subject cannot be read: {error}."), "See docs/subjects.md.")
@@ -139,7 +139,10 @@ impl Process {
             Service::Coordinator => {
                 step(&self.cases, &context, concord_coordinator::route::from_message(&envelope)?).await
             }
-            _ => step(&self.debates, &context, concord_debate_facilitator::route::from_message(&envelope)?).await,
+            Service::DebateFacilitator => {
+                step(&self.debates, &context, concord_debate_facilitator::route::from_message(&envelope)?).await
+            }
+            service => Ok(bystander::ignore(service, &envelope).map(|_| ())?),
         }
     }
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, Context};
-use concord_protocol::Token;
-use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StorageChoices, StreamKind};
-use concord_protocol::subject::DEFAULT_PREFIX;
+use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use futures::StreamExt;
 
 use crate::{Missing, until};
@@ -39,7 +37,7 @@ impl Stored {
 
 /// The names under the default prefix.
 pub fn layout() -> Layout {
-    Layout::new(&Token::fixed(DEFAULT_PREFIX), StorageChoices::default())
+    Layout::default()
 }
 
 /// Everything that a stream holds on subjects that match `filter`, in order.
@@ -113,8 +111,8 @@ impl Look {
         let mut busy = None;
         // The escalation timer may hold a fact back for a while before it arms its deadline; until that is due nothing
         // follows from it.
-        for kind in ConsumerKind::all().into_iter().filter(|kind| *kind != ConsumerKind::Deadlines) {
-            let ConsumerDefinition { stream, name, .. } = layout.consumer(kind);
+        let consumers = layout.consumers().into_iter().filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
+        for ConsumerDefinition { stream, name, .. } in consumers {
             let info = jetstream.get_stream_no_info(stream).await?.consumer_info(&name).await?;
             let (waiting, under_way) = (info.num_pending, info.num_ack_pending);
             if waiting > 0 || under_way > 0 {

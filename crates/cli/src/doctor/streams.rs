@@ -66,14 +66,7 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
 async fn look(broker: &Broker, definition: &ConsumerDefinition, lag_max: u64) -> Result<u64, Check> {
     let ConsumerDefinition { name, service, stream, .. } = definition;
     let info = describe(broker, definition).await?;
-    let mut expected = definition.filters.clone();
-    let mut found = match info.config.filter_subjects.is_empty() {
-        true => vec![info.config.filter_subject.clone()],
-        false => info.config.filter_subjects.clone(),
-    };
-    expected.sort();
-    found.sort();
-    if found != expected {
+    if info.config.filter_subject != definition.filter || !info.config.filter_subjects.is_empty() {
         let advice = format!("restart the {service}, which brings its consumers to their definition");
         return Err(Check::fault(
             CONSUMERS,

@@ -21,13 +21,14 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
 
     installation.terminate(Service::DebateFacilitator, 0).await.unwrap();
     let jetstream = async_nats::jetstream::new(installation.client().clone());
-    jetstream.delete_consumer_from_stream("debate-facilitator-effects", "CONCORD_EVENTS").await.unwrap();
+    jetstream.delete_consumer_from_stream("debate-facilitator-effects-debate-opened", "CONCORD_EVENTS").await.unwrap();
     let said = run(&["doctor", "--json", "--server", url]).await;
     assert_eq!(said.code, 1);
     let found = faults(&serde_json::from_str(&said.out).unwrap());
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found[0].contains("debate-facilitator-effects is missing") && found[0].contains("start the debate-facilitator")
+        found[0].contains("debate-facilitator-effects-debate-opened is missing")
+            && found[0].contains("start the debate-facilitator")
     );
     assert!(found[1].contains("debate-facilitator does not answer"), "{found:?}");
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_protocol::event::{Origin, RecordMeta, event_id};
 use concord_protocol::payload::Request;
-use concord_protocol::stream::ConsumerKind;
 use concord_protocol::subject::{Aggregate, Service};
 use concord_protocol::{Envelope, MessageId, MessageType, Token};
 
@@ -35,11 +34,6 @@ pub(super) struct Kept {
     heard: BTreeMap<MessageId, Heard>,
     /// Messages to services that are no envelope.
     unreadable: Vec<Position>,
-}
-
-/// Whether a service is given the messages addressed to it.
-pub(super) fn listens(service: Service) -> bool {
-    ConsumerKind::all().contains(&ConsumerKind::Inbox(service))
 }
 
 impl Kept {

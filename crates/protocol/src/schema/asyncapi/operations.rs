@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Node, event, list, map, reference};
 use crate::event::all_facts;
 use crate::id::Token;
-use crate::stream::{ConsumerDefinition, ConsumerKind, Layout, StorageChoices, owner, reads};
+use crate::stream::{ConsumerDefinition, ConsumerKind, Layout, StorageChoices, owner};
 use crate::subject::{DEFAULT_PREFIX, Service};
 
 /// Queue group of NATS micro services, by which the replicas of a service share its requests.
@@ -16,7 +16,9 @@ pub(super) fn all() -> Vec<(String, Node)> {
     let mut operations = agents();
     let layout =
         Layout::new(&Token::fixed(DEFAULT_PREFIX), StorageChoices { replicas: 1, message_age: Duration::ZERO });
-    operations.extend(layout.consumers().iter().map(consume));
+    // The inbox of a service that acts on no message only refuses.
+    let idle = |kind| matches!(kind, ConsumerKind::Inbox(to) | ConsumerKind::UrgentInbox(to) if heard(to).is_empty());
+    operations.extend(layout.consumers().iter().filter(|consumer| !idle(consumer.kind)).map(consume));
     operations.extend(Service::ALL.iter().flat_map(|service| says(*service).into_iter().chain(appends(*service))));
     operations.extend(shared());
     operations
@@ -124,13 +126,7 @@ fn said(service: Service) -> Vec<&'static str> {
 
 fn consume(consumer: &ConsumerDefinition) -> (String, Node) {
     let service = consumer.service;
-    let facts = |keep: &dyn Fn(&(crate::subject::Aggregate, crate::event::FactInfo)) -> bool| -> Vec<String> {
-        all_facts()
-            .iter()
-            .filter(|fact| keep(fact))
-            .map(|(aggregate, info)| event::name(*aggregate, info.name))
-            .collect()
-    };
+    let fact = || consumer.fact.map(|(aggregate, info)| event::name(aggregate, info.name)).into_iter().collect();
     let (channel, what, messages) = match consumer.kind {
         ConsumerKind::Inbox(_) => {
             ("msg", "Messages addressed to it.", heard(service).into_iter().map(str::to_owned).collect())
@@ -138,19 +134,9 @@ fn consume(consumer: &ConsumerDefinition) -> (String, Node) {
         ConsumerKind::UrgentInbox(_) => {
             ("urgent", "Urgent messages addressed to it.", heard(service).into_iter().map(str::to_owned).collect())
         }
-        ConsumerKind::Facts(_) => (
-            "event",
-            "Facts of others that it acts on.",
-            facts(&|(aggregate, info)| reads(service, *aggregate, info.name)),
-        ),
-        ConsumerKind::Effects(_) => (
-            "event",
-            "Its own facts, to publish what follows from them.",
-            facts(&|(aggregate, info)| owner(*aggregate) == service && info.has_effects),
-        ),
-        ConsumerKind::Deadlines => {
-            ("event", "Every fact that may move a deadline.", facts(&|(_, info)| info.moves_deadlines))
-        }
+        ConsumerKind::Facts(_) => ("event", "Facts of others that it acts on.", fact()),
+        ConsumerKind::Effects(_) => ("event", "Its own facts, to publish what follows from them.", fact()),
+        ConsumerKind::Deadlines => ("event", "Facts that may move a deadline.", fact()),
         ConsumerKind::Due => ("timer-due", "Deadlines that the broker delivers.", vec!["deadline-due".to_owned()]),
     };
     let how = format!("Durable consumer {} on the stream {}, shared by all replicas.", consumer.name, consumer.stream);
