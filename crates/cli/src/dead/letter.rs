@@ -8,6 +8,7 @@ use concord_protocol::dead::{DeadLetter, header};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Subject;
 use concord_runtime::Broker;
+use concord_runtime::consume::Chain;
 
 use crate::failure::Failure;
 use crate::read::{self, Scope};
@@ -25,7 +26,7 @@ pub(crate) struct Letter {
     pub(crate) subject: String,
     /// All its headers.
     pub(crate) headers: HeaderMap,
-    /// The original; empty in a list.
+    /// The original; empty in a list, and where the original was too large.
     pub(crate) payload: Bytes,
 }
 
@@ -49,6 +50,31 @@ impl Letter {
             retried: time(header::RETRIED),
         };
         Some(Self { about, stream: header(header::STREAM), subject, headers, payload })
+    }
+
+    /// The original: from the letter or, where it left no room for a letter's headers, from its stream.
+    pub(super) async fn original(&self, broker: &Broker) -> Result<Bytes, Failure> {
+        let Some(sequence) = self.about.original_sequence.filter(|_| self.payload.is_empty()) else {
+            return Ok(self.payload.clone());
+        };
+        let stream = &self.stream;
+        let gone = || {
+            Failure::failed(format!(
+                "the original is gone: it was too large for a letter, and {stream} no longer holds it at {sequence}; \
+                 only its sender can send it again"
+            ))
+        };
+        let unread = |error: &dyn std::error::Error| {
+            Failure::failed(format!("the original in {stream} cannot be read: {}; see `concord doctor`", Chain(error)))
+        };
+        let found = broker.jetstream.get_stream_no_info(stream).await.map_err(|error| unread(&error))?;
+        match found.get_raw_message(sequence).await {
+            // A stream that was made anew may hold another message there.
+            Ok(message) if message.subject.as_str() == self.about.subject => Ok(message.payload),
+            Ok(_) => Err(gone()),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Err(gone()),
+            Err(error) => Err(unread(&error)),
+        }
     }
 
     /// Whether a service failed, where the others were refused for what they say.

@@ -1,6 +1,7 @@
 //! `concord dead retry`: sending originals again.
 
 use async_nats::HeaderMap;
+use bytes::Bytes;
 use concord_protocol::dead::header;
 use concord_protocol::header as wire;
 use concord_protocol::stream::StreamKind;
@@ -64,6 +65,7 @@ fn text(report: &[Retried]) -> String {
 async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
     let about = &letter.about;
     check(broker, letter)?;
+    let original = letter.original(broker).await?;
     let number = about.sequence;
     let mut again = HeaderMap::new();
     // Not the original's own id, which the broker may remember and take for a duplicate.
@@ -74,11 +76,16 @@ async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
             again.insert(name, value.clone());
         }
     }
-    publish(broker, about.subject.clone(), again, letter).await?;
+    // The broker counts headers too. What leaves no room for them goes without; its own `message_id` makes a repetition
+    // harmless.
+    if bytes(&again) + original.len() > broker.client.server_info().max_payload {
+        again = HeaderMap::new();
+    }
+    publish(broker, about.subject.clone(), again, original).await?;
     let mut marked = letter.headers.clone();
     marked.insert(wire::MESSAGE_ID, format!("retried-{number}"));
     marked.insert(header::RETRIED, clock::now().to_string());
-    publish(broker, letter.subject.clone(), marked, letter).await?;
+    publish(broker, letter.subject.clone(), marked, letter.payload.clone()).await?;
     let stream = broker.stream(StreamKind::Dead).await?;
     let deleted = stream.delete_message(number).await;
     deleted.map(|_| ()).map_err(|error| Failure::failed(format!("the letter could not be marked: {error}")))
@@ -97,9 +104,17 @@ fn check(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
     }
 }
 
-async fn publish(broker: &Broker, subject: String, headers: HeaderMap, letter: &Letter) -> Result<(), Failure> {
+/// Size of a header block as it is sent.
+fn bytes(headers: &HeaderMap) -> usize {
+    let lines = headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    let lines: usize =
+        lines.map(|(name, value)| AsRef::<str>::as_ref(name).len() + value.as_str().len() + ": \r\n".len()).sum();
+    "NATS/1.0\r\n\r\n".len() + lines
+}
+
+async fn publish(broker: &Broker, subject: String, headers: HeaderMap, payload: Bytes) -> Result<(), Failure> {
     let failed =
         |error: &dyn std::error::Error| Failure::failed(format!("the broker did not take it: {}", Chain(error)));
-    let sent = broker.jetstream.publish_with_headers(subject, headers, letter.payload.clone()).await;
+    let sent = broker.jetstream.publish_with_headers(subject, headers, payload).await;
     sent.map_err(|error| failed(&error))?.await.map(|_| ()).map_err(|error| failed(&error))
 }

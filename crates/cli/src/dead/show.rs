@@ -25,18 +25,21 @@ struct Shown<'a> {
 
 pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure> {
     let letter = letter(broker, args.sequence).await?;
+    let found = letter.original(broker).await;
     if args.raw {
-        let written = std::io::stdout().lock().write_all(&letter.payload);
+        let written = std::io::stdout().lock().write_all(&found?);
         written.map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => Failure::closed(),
             _ => Failure::failed(format!("the output cannot be written: {error}")),
         })?;
     } else if args.json.json {
-        let text = || Value::String(String::from_utf8_lossy(&letter.payload).into_owned());
-        let original = serde_json::from_slice(&letter.payload).unwrap_or_else(|_| text());
+        let payload = found.unwrap_or_default();
+        let text = || Value::String(String::from_utf8_lossy(&payload).into_owned());
+        let original = serde_json::from_slice(&payload).unwrap_or_else(|_| text());
         output::json(&Shown { about: &letter.about, headers: headers(&letter), original })?;
     } else {
-        output::print(&text(&letter))?;
+        let shown = found.map_or_else(|failure| styled(FAINT, failure).to_string(), |payload| original(&payload));
+        output::print(&text(&letter, &shown))?;
     }
     Ok(0)
 }
@@ -47,7 +50,7 @@ fn headers(letter: &Letter) -> std::collections::BTreeMap<String, String> {
     values.map(|(name, values)| (name.to_string(), text(values).unwrap_or_default())).collect()
 }
 
-fn text(letter: &Letter) -> String {
+fn text(letter: &Letter, original: &str) -> String {
     let about = &letter.about;
     let mut text = format!("dead letter {}  {}\n", styled(NAMED, about.sequence), styled(BAD, &about.reason));
     let at = about.at.map(|at| at.to_string()).unwrap_or_default();
@@ -66,7 +69,7 @@ fn text(letter: &Letter) -> String {
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         text.push_str(&format!("  {} {}\n", styled(FAINT, format!("{name:<11}")), output::one_line(value, usize::MAX)));
     }
-    text.push_str(&format!("\n{}\n", original(&letter.payload)));
+    text.push_str(&format!("\n{original}\n"));
     text
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use concord_domain::Versioned;
 use concord_domain::case::{CaseMachine, CaseState, Phase};
 use concord_protocol::event::{CaseEvent, Facts};
-use concord_protocol::payload::{OpenCase, SetAsideReason, Status};
+use concord_protocol::payload::{Decision, OpenCase, SetAsideReason, Status};
 use concord_protocol::subject::{Aggregate, Service};
 use concord_protocol::{AgentId, CaseId, Token};
 use concord_runtime::Broker;
@@ -35,6 +35,64 @@ fn policy() -> Value {
     })
 }
 
+/// What can be counted of one case, and added up over many.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub(crate) struct Counts {
+    /// Conflicts debated or deferred, by type.
+    pub(crate) conflicts: BTreeMap<&'static str, u64>,
+    /// Debates settled by discussion.
+    pub(crate) by_discussion: u64,
+    /// Debates settled by vote.
+    pub(crate) by_vote: u64,
+    /// Debates that settled nothing.
+    pub(crate) unresolved: u64,
+    /// Conflicts beyond the policy's limit.
+    pub(crate) deferred: u64,
+    /// Findings that the decision rests on.
+    pub(crate) findings: u64,
+    /// Findings that came too late, until the decision.
+    pub(crate) late: u64,
+}
+
+impl Counts {
+    fn of(decision: &Decision) -> Self {
+        let late = decision.set_aside.iter().filter(|aside| aside.reason == SetAsideReason::Late);
+        let mut counts = Self {
+            deferred: decision.deferred.len() as u64,
+            findings: decision.findings.len() as u64,
+            late: late.count() as u64,
+            ..Self::default()
+        };
+        for conflict in decision.conflicts.iter().chain(&decision.deferred) {
+            *counts.conflicts.entry(conflict.kind.as_str()).or_default() += 1;
+        }
+        for conflict in &decision.conflicts {
+            let outcome = decision.outcomes.iter().find(|outcome| outcome.conflict_id == conflict.conflict_id);
+            match outcome.map(|outcome| outcome.status) {
+                Some(Status::Discussion) => counts.by_discussion += 1,
+                Some(Status::Vote) => counts.by_vote += 1,
+                Some(Status::Unresolved) | None => counts.unresolved += 1,
+            }
+        }
+        counts
+    }
+
+    /// Adds those of another case.
+    pub(crate) fn add(&mut self, other: &Self) {
+        // All fields by name, so that none can be forgotten.
+        let Self { conflicts, by_discussion, by_vote, unresolved, deferred, findings, late } = other;
+        for (kind, count) in conflicts {
+            *self.conflicts.entry(kind).or_default() += count;
+        }
+        self.by_discussion += by_discussion;
+        self.by_vote += by_vote;
+        self.unresolved += unresolved;
+        self.deferred += deferred;
+        self.findings += findings;
+        self.late += late;
+    }
+}
+
 /// What became of one contract's case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct CaseResult {
@@ -49,22 +107,11 @@ pub(crate) struct CaseResult {
     pub(crate) refused: Option<String>,
     /// From opening to decision.
     pub(crate) took_ms: u64,
-    /// Conflicts debated or deferred, by type.
-    pub(crate) conflicts: BTreeMap<&'static str, u64>,
-    /// Debates settled by discussion.
-    pub(crate) by_discussion: u64,
-    /// Debates settled by vote.
-    pub(crate) by_vote: u64,
-    /// Debates that settled nothing.
-    pub(crate) unresolved: u64,
-    /// Conflicts beyond the policy's limit.
-    pub(crate) deferred: u64,
-    /// Findings that the decision rests on.
-    pub(crate) findings: u64,
+    /// What can be counted of it.
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
     /// Participants without a finding.
     pub(crate) missing: Vec<AgentId>,
-    /// Findings that came too late, until the decision.
-    pub(crate) late: u64,
     /// Comparison with the lawyers, where there are labels.
     pub(crate) lawyers: Option<Agreement>,
 }
@@ -77,14 +124,8 @@ impl CaseResult {
             reason: None,
             refused: None,
             took_ms: 0,
-            conflicts: BTreeMap::new(),
-            by_discussion: 0,
-            by_vote: 0,
-            unresolved: 0,
-            deferred: 0,
-            findings: 0,
+            counts: Counts::default(),
             missing: Vec::new(),
-            late: 0,
             lawyers: None,
         }
     }
@@ -93,24 +134,10 @@ impl CaseResult {
     fn decided(case_id: CaseId, contract: &Contract, state: &CaseState) -> Self {
         let mut result = Self::new(case_id, contract);
         let Some(decision) = &state.decision else { return result };
-        for conflict in decision.conflicts.iter().chain(&decision.deferred) {
-            *result.conflicts.entry(conflict.kind.as_str()).or_default() += 1;
-        }
-        for conflict in &decision.conflicts {
-            let outcome = decision.outcomes.iter().find(|outcome| outcome.conflict_id == conflict.conflict_id);
-            match outcome.map(|outcome| outcome.status) {
-                Some(Status::Discussion) => result.by_discussion += 1,
-                Some(Status::Vote) => result.by_vote += 1,
-                Some(Status::Unresolved) | None => result.unresolved += 1,
-            }
-        }
         result.reason = Some(decision.reason.clone());
         result.took_ms = state.decided_at.map_or(0, |decided| decided.millis_since(state.opened_at));
-        result.deferred = decision.deferred.len() as u64;
-        result.findings = decision.findings.len() as u64;
+        result.counts = Counts::of(decision);
         result.missing.clone_from(&decision.missing);
-        let late = decision.set_aside.iter().filter(|aside| aside.reason == SetAsideReason::Late);
-        result.late = late.count() as u64;
         let extractor = state.findings.iter().find(|received| received.agent_id.as_str() == agents::EXTRACTOR);
         result.lawyers =
             extractor.and_then(|received| agreement(&contract.labels, &received.finding, &decision.outcome));

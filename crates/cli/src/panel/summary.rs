@@ -7,7 +7,7 @@ use std::time::Duration;
 use concord_protocol::payload::ConflictType;
 use serde::Serialize;
 
-use super::runner::CaseResult;
+use super::runner::{CaseResult, Counts};
 
 /// What a panel run came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,22 +18,11 @@ pub(crate) struct Summary {
     pub(crate) decided: u64,
     /// Cases by the reason of their end; `refused` for those that were not opened.
     pub(crate) reasons: BTreeMap<String, u64>,
-    /// Conflicts found, by type.
-    pub(crate) conflicts: BTreeMap<&'static str, u64>,
-    /// Debates settled by discussion.
-    pub(crate) by_discussion: u64,
-    /// Debates settled by vote.
-    pub(crate) by_vote: u64,
-    /// Debates that settled nothing.
-    pub(crate) unresolved: u64,
-    /// Conflicts recorded and not debated.
-    pub(crate) deferred: u64,
-    /// Findings that decisions rest on.
-    pub(crate) findings: u64,
+    /// What can be counted, over all cases; every type of conflict is named.
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
     /// Findings that were not given in time.
     pub(crate) missing: u64,
-    /// Findings that came too late.
-    pub(crate) late: u64,
     /// Comparison with the lawyers, where there are labels.
     pub(crate) lawyers: Option<Lawyers>,
     /// From the first case to the last decision, in seconds.
@@ -68,30 +57,21 @@ pub(crate) struct Lawyers {
 impl Summary {
     /// Adds up what became of the cases.
     pub(crate) fn new(results: &[CaseResult], wall: Duration, concurrency: usize) -> Self {
-        let sum = |of: fn(&CaseResult) -> u64| results.iter().map(of).sum::<u64>();
         let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
-        let mut conflicts: BTreeMap<&'static str, u64> =
-            ConflictType::ALL.iter().map(|kind| (kind.as_str(), 0)).collect();
+        let conflicts = ConflictType::ALL.iter().map(|kind| (kind.as_str(), 0)).collect();
+        let mut counts = Counts { conflicts, ..Counts::default() };
         for result in results {
             *reasons.entry(result.reason.clone().unwrap_or_else(|| "refused".into())).or_default() += 1;
-            for (kind, count) in &result.conflicts {
-                *conflicts.entry(kind).or_default() += count;
-            }
+            counts.add(&result.counts);
         }
-        let decided = sum(|result| u64::from(result.reason.is_some()));
+        let decided = results.iter().filter(|result| result.reason.is_some()).count() as u64;
         let wall_s = wall.as_secs_f64();
         Self {
             cases: results.len() as u64,
             decided,
             reasons,
-            conflicts,
-            by_discussion: sum(|result| result.by_discussion),
-            by_vote: sum(|result| result.by_vote),
-            unresolved: sum(|result| result.unresolved),
-            deferred: sum(|result| result.deferred),
-            findings: sum(|result| result.findings),
-            missing: sum(|result| result.missing.len() as u64),
-            late: sum(|result| result.late),
+            counts,
+            missing: results.iter().map(|result| result.missing.len() as u64).sum(),
             lawyers: lawyers(results),
             wall_s,
             cases_per_s: if wall_s > 0.0 { decided as f64 / wall_s } else { 0.0 },
@@ -101,7 +81,7 @@ impl Summary {
 
     /// Conflicts found, debated or deferred.
     fn found(&self) -> u64 {
-        self.conflicts.values().sum()
+        self.counts.conflicts.values().sum()
     }
 }
 
@@ -127,21 +107,20 @@ fn share(part: u64, whole: u64) -> String {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cases, decided, wall_s, cases_per_s, concurrency, .. } = self;
+        let Self { cases, decided, missing, wall_s, cases_per_s, concurrency, .. } = self;
+        let Counts { conflicts, by_discussion, by_vote, unresolved, deferred, findings, late } = &self.counts;
         let reasons: Vec<String> = self.reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         writeln!(f, "cases        {cases}, decided {decided} ({})", reasons.join(", "))?;
         writeln!(f, "time         {wall_s:.1} s, {cases_per_s:.1} cases/s, {concurrency} at a time")?;
-        writeln!(f, "findings     {}; missing {}, late {}", self.findings, self.missing, self.late)?;
+        writeln!(f, "findings     {findings}; missing {missing}, late {late}")?;
         writeln!(f, "conflicts    {}", self.found())?;
-        for (kind, count) in &self.conflicts {
+        for (kind, count) in conflicts {
             writeln!(f, "  {kind:<30} {count:>6}  {:>7}", share(*count, self.found()))?;
         }
-        let debated = self.by_discussion + self.by_vote + self.unresolved;
-        writeln!(f, "debated      {debated}; deferred {}", self.deferred)?;
-        for (how, count) in
-            [("by discussion", self.by_discussion), ("by vote", self.by_vote), ("unresolved", self.unresolved)]
-        {
-            writeln!(f, "  {how:<30} {count:>6}  {:>7}", share(count, debated))?;
+        let debated = by_discussion + by_vote + unresolved;
+        writeln!(f, "debated      {debated}; deferred {deferred}")?;
+        for (how, count) in [("by discussion", by_discussion), ("by vote", by_vote), ("unresolved", unresolved)] {
+            writeln!(f, "  {how:<30} {count:>6}  {:>7}", share(*count, debated))?;
         }
         let Some(lawyers) = &self.lawyers else { return Ok(()) };
         let Lawyers { clauses, helped, hurt, .. } = lawyers;
@@ -179,14 +158,16 @@ mod tests {
             reason: reason.map(Into::into),
             refused: None,
             took_ms: 1,
-            conflicts: BTreeMap::from([("factual_disagreement", 3)]),
-            by_discussion: 1,
-            by_vote: 1,
-            unresolved: 0,
-            deferred: 1,
-            findings: 4,
+            counts: Counts {
+                conflicts: BTreeMap::from([("factual_disagreement", 3)]),
+                by_discussion: 1,
+                by_vote: 1,
+                unresolved: 0,
+                deferred: 1,
+                findings: 4,
+                late: 1,
+            },
             missing: vec![concord_protocol::AgentId::fixed("a")],
-            late: 1,
             lawyers: Some(Agreement { compared: 10, extractor: 8, deliberated: 9, differences }),
         }
     }
@@ -199,7 +180,9 @@ mod tests {
         let summary = Summary::new(&[better, worse, refused], Duration::from_secs(4), 16);
         assert_eq!((summary.cases, summary.decided, summary.found()), (3, 2, 9));
         assert_eq!(json!(summary.reasons), json!({"settled": 1, "timeout": 1, "refused": 1}));
-        assert_eq!((summary.by_discussion, summary.by_vote, summary.deferred, summary.missing), (3, 3, 3, 3));
+        let Counts { by_discussion, by_vote, unresolved, deferred, findings, late, .. } = summary.counts;
+        assert_eq!((by_discussion, by_vote, unresolved, deferred, findings, late), (3, 3, 0, 3, 12, 3));
+        assert_eq!(summary.missing, 3);
         let lawyers = summary.lawyers.clone().unwrap();
         assert_eq!((lawyers.cases, lawyers.clauses, lawyers.extractor, lawyers.deliberated), (2, 20, 16, 18));
         assert_eq!((lawyers.helped, lawyers.hurt, lawyers.cases_helped, lawyers.cases_hurt), (2, 2, 1, 1));

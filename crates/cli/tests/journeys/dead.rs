@@ -67,3 +67,45 @@ async fn a_refused_message_is_shown_and_sent_again() {
     let check = say("check").await.good();
     assert!(check.contains("Every invariant holds."), "{check}");
 }
+
+/// A letter has room for a description besides the original, and an original at the broker's limit leaves none.
+#[tokio::test]
+async fn what_is_too_large_for_a_letter_is_sent_again_from_its_stream() {
+    let installation = TestInstallation::start().await;
+    let (client, url) = (installation.client(), installation.server_url());
+    let say = async |verb: &str| run(&verb.split(' ').chain(["--server", url]).collect::<Vec<_>>()).await;
+    let stream = async_nats::jetstream::new(client.clone()).get_stream("CONCORD_MESSAGES").await.unwrap();
+    let max = client.server_info().max_payload;
+    // With room for the headers of a message that is sent again, and without.
+    for (sent, room) in [1_000, 0].into_iter().enumerate() {
+        let subject = format!("concord.v1.msg.c-{sent}.ann.coordinator.finding");
+        let original = "x".repeat(max - room);
+        client.publish(subject.clone(), original.clone().into()).await.unwrap();
+        client.flush().await.unwrap();
+        let number = until("a letter", LONG, async || {
+            let letters = say("dead list --json").await.json();
+            let of = |letter: &&Value| letter["subject"] == subject.as_str();
+            let found = letters.as_array().unwrap().iter().find(of).map(|letter| letter["sequence"].to_string());
+            found.ok_or_else(|| letters.to_string())
+        });
+        let number = number.await.unwrap();
+        assert!(say(&format!("dead show {number} --raw")).await.out == original, "it is read from its stream");
+        let first = stream.get_last_raw_message_by_subject(&subject).await.unwrap();
+        say(&format!("dead retry {number}")).await.good();
+        let again = stream.get_last_raw_message_by_subject(&subject).await.unwrap();
+        assert!(again.payload == original && again.sequence > first.sequence, "the original is stored once more");
+    }
+    let refused = until("the refusals of what was sent again", LONG, async || {
+        let open = say("dead list --json").await.json();
+        if open.as_array().is_some_and(|all| all.len() == 2) { Ok(open) } else { Err(open.to_string()) }
+    });
+    let refused = refused.await.unwrap();
+    stream.purge().await.unwrap();
+    let number = &refused[0]["sequence"];
+    let said = say(&format!("dead retry {number}")).await;
+    assert!(said.code == 1 && said.out.contains("the original is gone"), "{said:?}");
+    assert!(say(&format!("dead show {number}")).await.good().contains("the original is gone"));
+    say(&format!("dead show {number} --raw")).await.refused(1);
+    let open = say("dead list --json").await.json();
+    assert_eq!(open.as_array().unwrap().len(), 2, "a letter that was not sent again stays open: {open}");
+}

@@ -1,0 +1,73 @@
+use super::*;
+use proptest::prelude::*;
+
+fn token_text() -> impl Strategy<Value = String> {
+    "[A-Za-z0-9-][A-Za-z0-9_-]{0,63}"
+}
+
+fn any_subject() -> impl Strategy<Value = Subject> {
+    let t = || token_text().prop_map(|s| Token::new(s).unwrap());
+    let a = || token_text().prop_map(|s| AgentId::new(s).unwrap());
+    let case = prop_oneof![Just(None), token_text().prop_map(|s| Some(CaseId::new(s).unwrap()))];
+    let to = prop_oneof![Just(Recipient::All), Just(Recipient::Any), a().prop_map(Recipient::Agent)];
+    let lane = prop_oneof![Just(Lane::Normal), Just(Lane::Urgent)];
+    let aggregate = || proptest::sample::select(Aggregate::ALL);
+    let service = || proptest::sample::select(Service::ALL);
+    prop_oneof![
+        (lane, case, a(), to, t()).prop_map(|(lane, case, from, to, kind)| Subject::Message {
+            lane,
+            case,
+            from,
+            to,
+            kind
+        }),
+        (aggregate(), t(), t()).prop_map(|(aggregate, id, fact)| Subject::Event { aggregate, id, fact }),
+        (aggregate(), t(), t()).prop_map(|(aggregate, id, name)| Subject::TimerArmed { aggregate, id, name }),
+        (aggregate(), t(), t()).prop_map(|(aggregate, id, name)| Subject::TimerDue { aggregate, id, name }),
+        (a(), t()).prop_map(|(agent, topic)| Subject::Memory { agent, topic }),
+        (service(), t()).prop_map(|(service, reason)| Subject::Dead { service, reason }),
+        a().prop_map(|agent| Subject::Beat { agent }),
+        (service(), t()).prop_map(|(service, verb)| Subject::Api { service, verb }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_parser_is_the_inverse_of_the_builder(subject in any_subject(), prefix in token_text()) {
+        let space = SubjectSpace::new(&Token::new(prefix).unwrap());
+        prop_assert_eq!(space.parse(&space.build(&subject)), Ok(subject));
+    }
+
+    #[test]
+    fn any_text_parses_or_is_refused_and_what_parses_is_rebuilt_exactly(text in "(concord\\.v1\\.)?[a-z._*> -]{0,60}") {
+        let space = SubjectSpace::default();
+        if let Ok(subject) = space.parse(&text) {
+            prop_assert_eq!(space.build(&subject), text);
+        }
+    }
+}
+
+#[test]
+fn hostile_subjects_are_refused_and_their_sender_is_known_where_it_can_be() {
+    let space = SubjectSpace::default();
+    let long = "x".repeat(70);
+    for (text, sender) in [
+        (format!("concord.v1.msg.c-1.alice.coordinator.{long}"), Some("alice")),
+        ("concord.v1.msg.c-1.alice.coordinator.finding.extra".into(), Some("alice")),
+        ("concord.v1.msg._x.alice.coordinator.finding".into(), Some("alice")),
+        ("concord.v1.msg.c-1._alice.coordinator.finding".into(), None),
+        ("concord.v2.msg.c-1.alice.coordinator.finding".into(), None),
+        ("concord.v1.event.case.c-1.opened.extra".into(), None),
+        ("concord.v1.event.nothing.c-1.opened".into(), None),
+    ] {
+        assert!(space.parse(&text).is_err(), "{text}");
+        assert_eq!(space.sender_of(&text).as_ref().map(AgentId::as_str), sender, "{text}");
+    }
+}
+
+#[test]
+fn every_service_name_is_an_agent_id() {
+    for service in Service::ALL {
+        assert_eq!(AgentId::new(service.as_str()), Ok(service.agent_id()));
+    }
+}
