@@ -1,6 +1,7 @@
 //! Findings that come too late, or twice, or that a case has no room for.
 
-use concord_testkit::Message;
+use concord_protocol::stream::StreamKind;
+use concord_testkit::{Message, stored};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, finding, invalid, over_capacity};
@@ -62,23 +63,75 @@ async fn more_repetitions_than_a_case_records() {
     stage.goes_on().await;
 }
 
-/// Every fact of a case goes into one message of the broker, and each holds what the agents wrote, more than once.
-/// However much they write, a case ends.
+const NAMES: [&str; 5] = ["ann", "ben", "cyd", "dan", "eve"];
+
+/// A finding of about so many bytes that conflicts with those of all others.
+fn large(index: u32, bytes: usize) -> Value {
+    json!({
+        "summary": "What was found.", "risk_score": index * 25, "recommendation": format!("r{index}"),
+        "evidence": [format!("{index}{}", "x".repeat(bytes))],
+    })
+}
+
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "facts repeat what findings say, and one that outgrows the broker's limit is never stored: the case is stuck"]
 async fn findings_as_large_as_messages_may_be() {
-    let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
-    let names = ["ann", "ben", "cyd", "dan", "eve"];
-    let policy = json!({ "finding_timeout_ms": 20_000, "answer_timeout_ms": 200, "case_timeout_ms": 25_000 });
-    let case = stage.open_with(&names, policy).await;
-    for (index, name) in (0_u32..).zip(names) {
-        let evidence = format!("{name}{}", "x".repeat(900_000));
-        let large = json!({
-            "summary": "What was found.", "risk_score": index * 25, "recommendation": format!("r{index}"),
-            "evidence": [evidence],
-        });
-        stage.send(&Message::finding(&case, name, large, 0.9)).await;
+    let stage = Stage::start().await;
+    let case = stage.open_with(&NAMES, json!({ "answer_timeout_ms": 200 })).await;
+    for (index, name) in (0_u32..).zip(NAMES) {
+        let sent = stage.send(&Message::finding(&case, name, large(index, 900_000), 0.9)).await;
+        let error = stage.refused(name, &sent, &over_capacity("/payload")).await;
+        let message = error["payload"]["error_message"].as_str().unwrap_or_default();
+        assert!(message.contains("at most 262144 are accepted"), "{message}");
     }
+    // Who is refused may say less.
+    for (index, name) in (0_u32..).zip(NAMES) {
+        stage.send(&Message::finding(&case, name, large(index, 1_000), 0.9)).await;
+    }
+    assert_eq!(stage.decision(&case).await["reason"], "settled");
+    stage.goes_on().await;
+}
+
+/// Every fact of a case goes into one message of the broker, and each holds what the agents wrote, more than once.
+/// However much a case takes, it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn findings_as_large_as_a_case_takes() {
+    let stage = Stage::start().await;
+    let policy = json!({ "finding_bytes_max": 524_288, "answer_timeout_ms": 200 });
+    let case = stage.open_with(&NAMES, policy).await;
+    for (index, name) in (0_u32..).zip(NAMES) {
+        stage.send(&Message::finding(&case, name, large(index, 520_000), 0.9)).await;
+    }
+    let decision = stage.decision(&case).await;
+    assert_eq!(decision["reason"], "settled");
+    assert_eq!(decision["findings"].as_array().map(Vec::len), Some(NAMES.len()));
+    assert_eq!(decision["conflicts"].as_array().map(Vec::len), Some(2), "about recommendation and score");
+    let evidence = decision["conflicts"][0]["positions"][0]["evidence"][0].as_str().unwrap_or_default();
+    assert!(evidence.ends_with("… [shortened]") && evidence.len() > 3_000, "{} bytes", evidence.len());
+    // The broker of the tests would take more; a usual one takes no more than this, with its headers.
+    let facts = stored(stage.client(), StreamKind::Events, ">").await.expect("the stream can be read");
+    let largest = facts.iter().map(|fact| fact.payload.len()).max();
+    assert!(largest.is_some_and(|bytes| bytes > 500_000 && bytes <= 768 * 1024), "{largest:?}");
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finding_with_more_to_compare_than_a_case_takes() {
+    let stage = Stage::start().await;
+    let case = stage.open(&["alice"]).await;
+    let name = "x".repeat(257);
+    let fact = |n: u32| json!({ "subject": "Term", "attribute": n.to_string(), "value": n });
+    for (more, pointer) in [
+        (json!({ "facts": (0..501).map(fact).collect::<Vec<_>>() }), "/payload/facts"),
+        (json!({ "affected_clauses": ["Term", name] }), "/payload/affected_clauses/1"),
+    ] {
+        let mut finding = finding(50);
+        for (field, value) in more.as_object().into_iter().flatten() {
+            finding[field] = value.clone();
+        }
+        let sent = stage.send(&Message::finding(&case, "alice", finding, 0.9)).await;
+        stage.refused("alice", &sent, &over_capacity(pointer)).await;
+    }
+    stage.send(&Message::finding(&case, "alice", finding(50), 0.9)).await;
     stage.decision(&case).await;
     stage.goes_on().await;
 }

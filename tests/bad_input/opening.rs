@@ -5,7 +5,7 @@ use concord_protocol::subject::Service;
 use concord_testkit::{Message, stored, unique};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, invalid, opening};
+use crate::stage::{Stage, invalid, opening, over_capacity};
 
 fn bad_parameters() -> Vec<(Value, &'static str)> {
     let good = || opening(&unique("case"), &["alice"], json!({}));
@@ -30,6 +30,9 @@ fn bad_parameters() -> Vec<(Value, &'static str)> {
         (with("policy", json!({ "case_timeout_ms": 1 })), "/policy/case_timeout_ms"),
         (with("policy", json!({ "vote_rule": "loudest" })), "/policy/vote_rule"),
         (with("policy", json!({ "risk_spread_max": 1e300 })), "/policy/risk_spread_max"),
+        (with("policy", json!({ "conflicts_max": 33 })), "/policy/conflicts_max"),
+        (with("policy", json!({ "finding_bytes_max": 524_289 })), "/policy/finding_bytes_max"),
+        (with("policy", json!({ "caution_order": vec!["stop"; 33] })), "/policy/caution_order"),
         (with("participants", json!([])), "/participants"),
         (with("participants", json!(crowd)), "/participants"),
         (with("participants", json!(["alice", "alice"])), "/participants/1"),
@@ -52,6 +55,18 @@ async fn a_request_by_message_that_cannot_be_granted() {
         let sent = stage.send(&Message::new("_", "alice", "coordinator", "request", request)).await;
         stage.refused("alice", &sent, &invalid(&format!("/payload/parameters{pointer}"))).await;
     }
+    stage.goes_on().await;
+}
+
+/// The task is stored in one fact, with everything else about the case.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_too_large() {
+    let stage = Stage::start().await;
+    let mut parameters = opening(&unique("case"), &["alice"], json!({}));
+    parameters["task"]["input"] = json!("x".repeat(700_000));
+    let request = json!({ "action": "open_case", "parameters": parameters });
+    let sent = stage.send(&Message::new("_", "alice", "coordinator", "request", request)).await;
+    stage.refused("alice", &sent, &over_capacity("/payload/parameters/task")).await;
     stage.goes_on().await;
 }
 

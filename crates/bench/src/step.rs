@@ -9,6 +9,7 @@ use async_nats::jetstream;
 use concord_installation::{Installation, Plan};
 use concord_protocol::payload::{Conflict, ConflictType, OpenDebate, Position};
 use concord_protocol::policy::Policy;
+use concord_protocol::stream::{ConsumerKind, Layout};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, CaseId, DebateId};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use crate::{Options, subjects};
 /// Parties of each debate; the last answer ends it.
 const PARTIES: usize = 10;
 const INBOX: &str = "debate-facilitator-inbox";
+const EVENTS: &str = "CONCORD_EVENTS";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The facilitator's steps a second.
@@ -37,13 +39,17 @@ pub async fn measure(options: &Options) -> anyhow::Result<f64> {
     }
     client.flush().await?;
     // One debate, one opening fact; then every question is out as well.
-    let events = context.get_stream("CONCORD_EVENTS").await?;
+    let events = context.get_stream(EVENTS).await?;
     wait("the debates are open", || async {
         Ok(events.get_info().await?.state.last_sequence >= debates as u64 && idle(&messages).await?)
     })
     .await?;
     let until = time_in(Duration::from_secs(600));
     messages.pause_consumer(INBOX, until).await?;
+    // What follows from a fact is no part of the step that stores it. Whole cases are measured with it.
+    for effects in Layout::default().consumers_of(ConsumerKind::Effects(Service::DebateFacilitator)) {
+        events.pause_consumer(&effects.name, until).await?;
+    }
     answer_all(&client, &context, debates).await?;
     let waiting = messages.consumer_info(INBOX).await?.num_pending;
     // A pull that was under way when the consumer paused still gets a few.
@@ -91,6 +97,7 @@ async fn open(client: &Client, number: usize) -> anyhow::Result<()> {
         subject: "risk_score".into(),
         weight: 0.5,
         positions: positions?,
+        positions_omitted: 0,
     };
     let case_id = CaseId::new(format!("c-bench-{number}"))?;
     // The answers come later than any usual deadline allows.
@@ -116,6 +123,7 @@ fn position(party: usize) -> anyhow::Result<Position> {
         confidence: 0.8,
         evidence: vec!["The Supplier may terminate at any time.".into()],
         reasoning: None,
+        evidence_omitted: 0,
     })
 }
 

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 mod date;
 
+use crate::budget::excerpt;
+
 /// A value in the form in which it is compared.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Canonical {
@@ -25,8 +27,12 @@ pub enum Canonical {
     Text(String),
 }
 
-/// Lower case, single spaces, without quotation marks at the ends and without a final full stop.
+/// Lower case, single spaces, without quotation marks at the ends and without a final full stop. Of a shortened text only
+/// the digest counts, which was made of all its words in this form.
 pub fn normalise(text: &str) -> String {
+    if let Some(identity) = excerpt::identity(text) {
+        return identity;
+    }
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     let joined = words.join(" ");
     joined.trim_matches(|c: char| matches!(c, '"' | '\'' | '\u{201c}' | '\u{201d}' | '.' | ',' | ';' | ' ')).to_owned()
@@ -80,6 +86,9 @@ fn in_base_unit(value: f64, unit_name: &str) -> Canonical {
 }
 
 fn canonical_text(text: &str, unit_name: Option<&str>) -> Canonical {
+    if let Some(identity) = excerpt::identity(text) {
+        return Canonical::Text(identity);
+    }
     let words = normalise(text);
     match words.as_str() {
         "true" | "yes" => return Canonical::Boolean(true),

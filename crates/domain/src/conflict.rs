@@ -3,92 +3,137 @@
 //! Each rule is a function from findings to conflicts. A conflict's weight is the stake of its type times how
 //! contested it is: the highest confidence behind the second strongest position. Conflicts are ranked by weight, then
 //! by type in the order of [`ConflictType`], then by subject, so the order never depends on who answered first.
+//!
+//! Findings may conflict in tens of thousands of points. Only those are kept for which a fact has room ([`crate::budget`]);
+//! the others are counted.
 
+use concord_protocol::CaseId;
 use concord_protocol::event::ReceivedFinding;
 use concord_protocol::payload::{Conflict, ConflictType, Position};
 use concord_protocol::policy::Policy;
-use concord_protocol::{CaseId, DebateId};
 use serde_json::Value;
 
-use crate::vote;
+use crate::budget::excerpt::{self, Room};
+use crate::budget::{DEBATED_BYTES_MAX, DEFERRED_BYTES_MAX, count, fitting, json_bytes};
 
 mod clause_presence;
 mod factual;
+mod ranking;
 mod recommendation;
 mod risk_score;
 mod severity;
 
+pub(crate) use clause_presence::contested as contested_clauses;
+use ranking::{Ranked, Ranking};
+
+/// The conflicts of a case, in ranking order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Conflicts {
+    /// Those that are debated under the policy's limit.
+    pub debated: Vec<Conflict>,
+    /// Those beyond it.
+    pub deferred: Vec<Conflict>,
+    /// How many more there are, for which a fact has no room.
+    pub omitted: u32,
+}
+
 /// A conflict as a rule finds it, before it has an id and a weight.
-struct Found {
+struct Found<'a> {
     kind: ConflictType,
     topic: String,
     subject: String,
     /// How much hangs on it, 0 to 1.
     stake: f64,
-    positions: Vec<Position>,
+    /// What each party holds, ordered by agent id.
+    held: Vec<Held<'a>>,
 }
 
-/// All conflicts among the findings of a case, ranked.
-pub fn detect(case: &CaseId, policy: &Policy, findings: &[ReceivedFinding]) -> Vec<Conflict> {
-    let mut sorted: Vec<&ReceivedFinding> = findings.iter().collect();
-    sorted.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
-    let rules = [recommendation::find, risk_score::find, severity::find, clause_presence::find, factual::find];
-    // Positions that are the same when compared, such as "yes" and "true", leave nothing to debate.
-    let disputed = |found: &Found| vote::option_count(found.kind, policy, &found.positions) > 1;
-    let found = rules.iter().flat_map(|rule| rule(policy, &sorted)).filter(disputed);
-    let mut conflicts: Vec<Conflict> = found.map(|found| ranked(case, policy, found)).collect();
-    conflicts.sort_by(|a, b| {
-        b.weight.total_cmp(&a.weight).then_with(|| a.kind.cmp(&b.kind)).then_with(|| a.subject.cmp(&b.subject))
-    });
-    conflicts
+/// What one party holds.
+struct Held<'a> {
+    /// Without evidence and reasoning: how much of them there is room for is not known yet.
+    position: Position,
+    /// What the position rests on.
+    received: &'a ReceivedFinding,
+    /// What the finding says about this very point; it comes before the finding's evidence.
+    words: Vec<&'a str>,
 }
 
-/// The conflicts that are debated under the policy's limit, and the others.
-pub fn detect_within_limit(
-    case: &CaseId,
-    policy: &Policy,
-    findings: &[ReceivedFinding],
-) -> (Vec<Conflict>, Vec<Conflict>) {
-    let mut debated = detect(case, policy, findings);
-    let deferred = debated.split_off(debated.len().min(policy.conflicts_max as usize));
-    (debated, deferred)
-}
-
-fn ranked(case: &CaseId, policy: &Policy, found: Found) -> Conflict {
-    let weight = found.stake * contested(found.kind, policy, &found.positions);
-    Conflict {
-        conflict_id: DebateId::of_conflict(case, found.kind.as_str(), &found.subject),
-        kind: found.kind,
-        topic: found.topic,
-        subject: found.subject,
-        weight: (weight * 1e6).round() / 1e6,
-        positions: found.positions,
-    }
-}
-
-/// The highest confidence behind the second strongest option.
-fn contested(kind: ConflictType, policy: &Policy, positions: &[Position]) -> f64 {
-    let options = vote::options_of(kind, policy, positions);
-    let mut best = vec![0.0_f64; options.iter().max().map_or(0, |last| last + 1)];
-    for (option, position) in options.into_iter().zip(positions) {
-        if let Some(slot) = best.get_mut(option) {
-            *slot = slot.max(position.confidence);
+impl Held<'_> {
+    /// The position with as much of the finding's evidence as there is room for.
+    fn with_room(&self, room: Room) -> Position {
+        let finding = &self.received.finding;
+        let evidence = self.words.iter().copied().chain(finding.evidence.iter().map(String::as_str));
+        let support = excerpt::support(Some(&finding.summary), evidence, room);
+        Position {
+            evidence: support.evidence,
+            reasoning: support.reasoning,
+            evidence_omitted: support.omitted,
+            ..self.position.clone()
         }
     }
-    best.sort_by(|a, b| b.total_cmp(a));
-    best.get(1).copied().unwrap_or(0.0)
 }
 
-/// A position of the finder, with the finding's evidence.
-fn position(received: &ReceivedFinding, text: impl Into<String>, value: Value, evidence: Vec<String>) -> Position {
-    Position {
+/// A party's position about one point.
+fn held<'a>(received: &'a ReceivedFinding, text: &str, value: &Value, words: Vec<&'a str>) -> Held<'a> {
+    let position = Position {
         agent_id: received.agent_id.clone(),
-        position: text.into(),
-        value: Some(value),
+        position: excerpt::words(text),
+        value: Some(excerpt::value(value)),
         confidence: received.confidence,
-        evidence,
-        reasoning: Some(received.finding.summary.clone()),
+        evidence: Vec::new(),
+        reasoning: None,
+        evidence_omitted: 0,
+    };
+    Held { position, received, words }
+}
+
+/// The conflicts among the findings of a case: as many debated as the policy allows and a fact has room for.
+pub fn detect_within_limit(case: &CaseId, policy: &Policy, findings: &[ReceivedFinding]) -> Conflicts {
+    let mut sorted: Vec<&ReceivedFinding> = findings.iter().collect();
+    sorted.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
+    let limit = usize::try_from(policy.conflicts_max).unwrap_or(usize::MAX);
+    let mut ranking = Ranking::new(case, policy, limit.saturating_add(LISTED_MAX));
+    for rule in [recommendation::find, risk_score::find, severity::find, clause_presence::find, factual::find] {
+        rule(policy, &sorted, &mut ranking);
     }
+    let (ranked, left_out) = ranking.finish();
+    let debated = debated(&ranked, limit);
+    let rest = ranked.get(debated.len()..).unwrap_or_default();
+    let deferred = deferred(rest);
+    let omitted = left_out.saturating_add(count(rest.len() - deferred.len()));
+    Conflicts { debated, deferred, omitted }
+}
+
+/// Most deferred conflicts that are looked at again: there is room for fewer, however small they are.
+const LISTED_MAX: usize = 512;
+
+/// The first conflicts: all that the policy allows with less evidence, rather than fewer with more.
+fn debated(ranked: &[Ranked<'_>], limit: usize) -> Vec<Conflict> {
+    let limit = limit.min(ranked.len());
+    let make = |place: usize, room| ranked.get(place).map(|ranked| ranked.with_room(room));
+    fitting(limit, DEBATED_BYTES_MAX, make).unwrap_or_else(|| without_evidence(ranked.iter(), DEBATED_BYTES_MAX))
+}
+
+/// The others, as far as there is room. What the result of the case depends on most comes first.
+fn deferred(ranked: &[Ranked<'_>]) -> Vec<Conflict> {
+    let make = |place: usize, room| ranked.get(place).map(|ranked| ranked.with_room(room));
+    if let Some(all) = fitting(ranked.len(), DEFERRED_BYTES_MAX, make) {
+        return all;
+    }
+    let (first, others): (Vec<_>, Vec<_>) = ranked.iter().partition(|ranked| ranked.is_about_the_result());
+    let mut kept = without_evidence(first.into_iter().chain(others), DEFERRED_BYTES_MAX);
+    kept.sort_by(ranking::order);
+    kept
+}
+
+/// As many as there is room for without evidence, in this order.
+fn without_evidence<'r, 'a: 'r>(ranked: impl Iterator<Item = &'r Ranked<'a>>, bytes_max: usize) -> Vec<Conflict> {
+    let mut left = bytes_max;
+    let fits = |conflict: &Conflict| {
+        let rest = left.checked_sub(json_bytes(conflict) + 1);
+        rest.inspect(|rest| left = *rest).is_some()
+    };
+    ranked.map(|ranked| ranked.with_room(Room::NONE)).take_while(fits).collect()
 }
 
 #[cfg(test)]

@@ -39,12 +39,13 @@ impl Machine for DetectionMachine {
         if state.detected.is_some() {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
-        let (debated, deferred) = conflict::detect_within_limit(&input.case_id, &input.policy, &input.findings);
+        let found = conflict::detect_within_limit(&input.case_id, &input.policy, &input.findings);
         Decision::Append(DetectionEvent::Completed(Box::new(Detected {
             case_id: input.case_id.clone(),
             policy: input.policy.clone(),
-            debated,
-            deferred,
+            debated: found.debated,
+            deferred: found.deferred,
+            conflicts_omitted: found.omitted,
         })))
     }
 

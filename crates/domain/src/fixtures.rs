@@ -9,6 +9,7 @@ use concord_protocol::subject::{Aggregate, SubjectSpace};
 use concord_protocol::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, Token};
 use serde_json::{Value, json};
 
+use crate::budget::FACT_BYTES_MAX;
 use crate::case::{CaseInput, OpenRequest};
 use crate::debate::{DebateInput, GivenAnswer, round_name};
 use crate::machine::{Context, Decision, Machine, Versioned};
@@ -58,7 +59,7 @@ pub(crate) struct Story<M: Machine> {
     pub(crate) id: Token,
     pub(crate) versioned: Versioned<M>,
     pub(crate) records: Vec<Record<M::Event>>,
-    sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 impl<M: Machine> Story<M> {
@@ -92,7 +93,9 @@ impl<M: Machine> Story<M> {
         self.sequence += 3;
         let mut record = self.versioned.record(&self.id, context, event);
         record.sequence = self.sequence;
-        let stored = Record::<M::Event>::decode(&record.encode().unwrap(), record.sequence).unwrap();
+        let bytes = record.encode().unwrap();
+        assert!(bytes.len() <= FACT_BYTES_MAX, "{} has {} bytes", record.event.fact(), bytes.len());
+        let stored = Record::<M::Event>::decode(&bytes, record.sequence).unwrap();
         assert_eq!(stored, record, "what is read is what was written");
         self.versioned.apply(&stored);
         keeps_its_word::<M>(&self.versioned, &stored, &before);
@@ -112,6 +115,7 @@ fn keeps_its_word<M: Machine>(after: &Versioned<M>, record: &Record<M::Event>, b
     assert!(info.has_effects || messages.is_empty(), "{} has effects", info.name);
     for (place, sent) in messages.iter().enumerate() {
         let bytes = serde_json::to_vec(sent).unwrap();
+        assert!(bytes.len() <= FACT_BYTES_MAX, "an effect of {} has {} bytes", info.name, bytes.len());
         let subject = sent.subject();
         let space = SubjectSpace::default();
         assert_eq!(space.parse(&space.build(&subject)).unwrap(), subject);
@@ -168,7 +172,13 @@ pub(crate) fn finding(from: &str, message_id: &str, finding: Value) -> CaseInput
 }
 
 pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseInput {
-    CaseInput::Detected(Box::new(Detected { case_id: case_id(), policy: policy(), debated, deferred }))
+    CaseInput::Detected(Box::new(Detected {
+        case_id: case_id(),
+        policy: policy(),
+        debated,
+        deferred,
+        conflicts_omitted: 0,
+    }))
 }
 
 pub(crate) fn position(of: &str, value: Value, confidence: f64) -> Position {
@@ -179,6 +189,7 @@ pub(crate) fn position(of: &str, value: Value, confidence: f64) -> Position {
         confidence,
         evidence: Vec::new(),
         reasoning: None,
+        evidence_omitted: 0,
     }
 }
 
@@ -190,6 +201,7 @@ pub(crate) fn conflict(id: &str, kind: ConflictType, subject: &str, held: &[(&st
         subject: subject.into(),
         weight: 0.5,
         positions: held.iter().map(|(of, value, confidence)| position(of, value.clone(), *confidence)).collect(),
+        positions_omitted: 0,
     }
 }
 
@@ -206,6 +218,7 @@ pub(crate) fn outcome(conflict: &Conflict, status: Status, chosen: Option<Value>
         tally: None,
         rounds: Vec::new(),
         positions: conflict.positions.clone(),
+        positions_omitted: 0,
         resolved_at: start(),
     }
 }

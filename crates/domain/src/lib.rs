@@ -2,12 +2,14 @@
 //!
 //! A state machine here is a folder: its state, what it decides ([`Machine::decide`]), how a fact changes its state
 //! ([`Machine::apply`]) and what follows from a fact ([`Machine::effects`]). Beside the machines stand the algorithms:
-//! [`conflict`] (the five rules), [`compare`] (when are two positions the same), [`vote`].
+//! [`conflict`] (the five rules), [`compare`] (when are two positions the same), [`vote`], and [`budget`] (what there is
+//! room for in a fact).
 //!
 //! There is no clock, no randomness, no IO and no async in this crate: time and ids are arguments. A test reads the
 //! dependency tree to hold that, and clippy names the replacement for each forbidden call.
 
 pub mod audit;
+pub mod budget;
 pub mod case;
 pub mod caution;
 pub mod compare;

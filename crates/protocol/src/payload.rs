@@ -15,4 +15,21 @@ pub use decision::{
     SetAsideReason, Status, Tally, VoteOption, Voter,
 };
 pub use exchange::{ErrorReport, Notification, NotificationSeverity, Request, Response, ResponseStatus};
-pub use finding::{Clause, CriticalFinding, Estimate, FactClaim, Finding, Severity};
+pub(crate) use finding::check_name;
+pub use finding::{COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity};
+
+/// Whether there is nothing to count; such a field is left out.
+#[allow(clippy::trivially_copy_pass_by_ref)] // The serialiser gives a reference.
+pub(crate) fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// How many bytes a text has as JSON, without its quotation marks.
+pub fn json_text_bytes(text: &str) -> usize {
+    let bytes = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0x00..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(bytes).sum()
+}

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::fault::Fault;
+use crate::payload::check_name;
 
 /// How votes are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
@@ -31,13 +32,16 @@ pub struct Policy {
     pub preset: String,
     /// Phases 1 and 2: how long participants may take for their finding.
     pub finding_timeout_ms: u64,
+    /// Phases 1 and 2: bytes of a finding, as JSON without spaces; a larger one is refused.
+    #[serde(default = "finding_bytes_usual")]
+    pub finding_bytes_max: u32,
     /// The whole case: when it passes, the case is decided with what there is.
     pub case_timeout_ms: u64,
     /// Phase 3: risk scores further apart than this many points are a conflict.
     pub risk_spread_max: f64,
     /// Phase 3: numbers that differ by no more than this share of the larger are the same.
     pub number_tolerance: f64,
-    /// Phase 3: conflicts debated; the rest is recorded as deferred.
+    /// Phase 3: conflicts debated; the rest is recorded as deferred, and counted where there is no room to record it.
     pub conflicts_max: u32,
     /// Phase 4: rounds of discussion.
     pub rounds_max: u32,
@@ -66,6 +70,7 @@ impl Policy {
         Self {
             preset: "contract-review".into(),
             finding_timeout_ms: 30_000,
+            finding_bytes_max: finding_bytes_usual(),
             case_timeout_ms: 900_000,
             risk_spread_max: 20.0,
             number_tolerance: 0.005,
@@ -120,18 +125,20 @@ impl Policy {
         Ok(policy)
     }
 
+    /// Every fact of a case that depends on these limits fits into one message: decision record 0011 has the sum.
     fn check(&self, pointer: &str) -> Result<(), Fault> {
         const DAY_MS: u64 = 86_400_000;
         let whole = [
             ("finding_timeout_ms", self.finding_timeout_ms, 1, 30 * DAY_MS),
             ("case_timeout_ms", self.case_timeout_ms, self.finding_timeout_ms, 365 * DAY_MS),
             ("answer_timeout_ms", self.answer_timeout_ms, 1, 30 * DAY_MS),
-            ("conflicts_max", self.conflicts_max.into(), 0, 100),
+            ("finding_bytes_max", self.finding_bytes_max.into(), 1_024, 524_288),
+            ("conflicts_max", self.conflicts_max.into(), 0, 32),
             ("rounds_max", self.rounds_max.into(), 0, 10),
             ("messages_per_round_max", self.messages_per_round_max.into(), 2, 1_000),
-            ("tokens_per_message_max", self.tokens_per_message_max.into(), 1, 100_000),
+            ("tokens_per_message_max", self.tokens_per_message_max.into(), 1, 25_000),
             ("answers_min", self.answers_min.into(), 2, 1_000),
-            ("set_aside_max", self.set_aside_max.into(), 0, 10_000),
+            ("set_aside_max", self.set_aside_max.into(), 0, 200),
         ];
         for (field, value, low, high) in whole {
             if !(low..=high).contains(&value) {
@@ -144,15 +151,33 @@ impl Policy {
                 return Err(out_of_range(pointer, field, &value.to_string(), &format!("0 to {high}")));
             }
         }
-        Ok(())
+        self.check_caution_order(&format!("{pointer}/caution_order"))
+    }
+
+    fn check_caution_order(&self, pointer: &str) -> Result<(), Fault> {
+        const RECOMMENDATIONS_MAX: usize = 32;
+        if self.caution_order.len() > RECOMMENDATIONS_MAX {
+            return Err(Fault::invalid(
+                pointer,
+                format!("caution_order has {} recommendations.", self.caution_order.len()),
+                format!("Name at most {RECOMMENDATIONS_MAX}; others count as least cautious."),
+            ));
+        }
+        let mut named = self.caution_order.iter().enumerate();
+        named.try_for_each(|(place, name)| check_name(&format!("{pointer}/{place}"), name))
     }
 
     /// SHA-256 of the policy's JSON, in hexadecimal.
     pub fn digest(&self) -> String {
         // A policy has no map with other than text keys, so writing it cannot fail.
         let json = serde_json::to_vec(self).unwrap_or_default();
-        Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
+        crate::hex::hex(&Sha256::digest(json))
     }
+}
+
+/// Also what holds for cases that were opened when there was no such limit.
+fn finding_bytes_usual() -> u32 {
+    262_144
 }
 
 fn out_of_range(pointer: &str, field: &str, value: &str, range: &str) -> Fault {
@@ -203,6 +228,10 @@ mod tests {
             (json!({"answers_min": 1}), "/p/answers_min"),
             (json!({"risk_spread_max": 101}), "/p/risk_spread_max"),
             (json!({"vote_rule": "loudest"}), "/p/vote_rule"),
+            (json!({"conflicts_max": 33}), "/p/conflicts_max"),
+            (json!({"finding_bytes_max": 524_289}), "/p/finding_bytes_max"),
+            (json!({"caution_order": vec!["x"; 33]}), "/p/caution_order"),
+            (json!({"caution_order": ["x", "y".repeat(257)]}), "/p/caution_order/1"),
         ] {
             assert_eq!(Policy::resolve(&request, "/p").unwrap_err().pointer, pointer, "{request}");
         }

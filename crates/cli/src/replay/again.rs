@@ -18,14 +18,15 @@ pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String
     let Some(opened) = &case.opened else {
         return Err("it belongs to a case of which there are no facts".to_owned());
     };
-    let (debated, deferred) = conflict::detect_within_limit(&detected.case_id, &opened.policy, &case.findings);
-    if (&debated, &deferred) == (&detected.debated, &detected.deferred) {
+    let again = conflict::detect_within_limit(&detected.case_id, &opened.policy, &case.findings);
+    let stored = (&detected.debated, &detected.deferred, detected.conflicts_omitted);
+    if stored == (&again.debated, &again.deferred, again.omitted) {
         return Ok(());
     }
     let ids = |conflicts: &[concord_protocol::payload::Conflict]| {
         conflicts.iter().map(|conflict| conflict.conflict_id.to_string()).collect::<Vec<_>>()
     };
-    let (stored, again) = (ids(&detected.debated), ids(&debated));
+    let (stored, again) = (ids(&detected.debated), ids(&again.debated));
     Err(format!("the stored conflicts {stored:?} are not what is found again: {again:?}"))
 }
 
@@ -62,10 +63,11 @@ fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
             lateness_ms: 0,
         })
     };
-    let detected = |debated: &[_], deferred: &[_]| {
+    let detected = |debated: &[_], deferred: &[_], conflicts_omitted| {
         let case_id = CaseId::new(record.meta.id.as_str()).ok()?;
         let (debated, deferred) = (debated.to_vec(), deferred.to_vec());
-        Some(CaseInput::Detected(Box::new(Detected { case_id, policy: opened.policy.clone(), debated, deferred })))
+        let policy = opened.policy.clone();
+        Some(CaseInput::Detected(Box::new(Detected { case_id, policy, debated, deferred, conflicts_omitted })))
     };
     let finding = |received: &concord_protocol::event::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
     Some(match &record.event {
@@ -76,12 +78,17 @@ fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
             Some(last) => finding(last),
             None => elapsed(FINDINGS, opened.findings_due),
         },
-        CaseEvent::ConflictsReceived(received) => detected(&received.debated, &received.deferred)?,
+        CaseEvent::ConflictsReceived(received) => {
+            detected(&received.debated, &received.deferred, received.conflicts_omitted)?
+        }
         CaseEvent::DebateSettled(settled) => CaseInput::Resolved(Box::new(settled.outcome.clone())),
         CaseEvent::Decided(decided) => match (&decided.last, decided.decision.reason.as_str()) {
             (Some(last), _) => CaseInput::Resolved(Box::new(last.clone())),
             (None, "timeout") => elapsed(CASE, opened.case_due),
-            (None, _) => detected(&decided.decision.conflicts, &decided.decision.deferred)?,
+            (None, _) => {
+                let decision = &decided.decision;
+                detected(&decision.conflicts, &decision.deferred, decision.conflicts_omitted)?
+            }
         },
     })
 }

@@ -6,12 +6,13 @@ use concord_protocol::event::{
     CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected, FindingRecorded,
     FindingsClosed, ReceivedFinding, SetAsideFinding,
 };
-use concord_protocol::payload::{ConflictOutcome, SetAsideReason};
+use concord_protocol::payload::{ConflictOutcome, SetAsideReason, Task};
 use concord_protocol::subject::Service;
 use concord_protocol::{CaseId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
 use super::{CASE, CaseInput, FINDINGS, OpenRequest, outcome};
+use crate::budget::{self, TASK_BYTES_MAX, json_bytes};
 use crate::conflict;
 use crate::machine::{Context, Decision, Ignored};
 
@@ -53,7 +54,7 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         }
         return Decision::Reject(request.case_id.as_ref().map_or_else(reused_message_id, exists));
     }
-    if let Err(fault) = check_participants(&request.participants) {
+    if let Err(fault) = check_participants(&request.participants).and_then(|()| check_task(&request.task)) {
         return Decision::Reject(fault);
     }
     Decision::Append(CaseEvent::Opened(CaseOpened {
@@ -105,6 +106,33 @@ fn check_participants(participants: &[concord_protocol::AgentId]) -> Result<(), 
     Ok(())
 }
 
+/// The task is stored in one fact, with the rules and the participants, and sent to each of them in one message.
+fn check_task(task: &Task) -> Result<(), Fault> {
+    let bytes = json_bytes(task);
+    if bytes <= TASK_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        "/payload/parameters/task",
+        format!("The task has {bytes} bytes; at most {TASK_BYTES_MAX} are accepted."),
+        "Put large contents into an object store and give a reference to them in `input`.",
+    ))
+}
+
+fn check_size(opened: &CaseOpened, received: &ReceivedFinding) -> Result<(), Fault> {
+    let (bytes, bytes_max) = (json_bytes(&received.finding), opened.policy.finding_bytes_max);
+    if usize::try_from(bytes_max).is_ok_and(|bytes_max| bytes <= bytes_max) {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        "/payload",
+        format!("The finding has {bytes} bytes; at most {bytes_max} are accepted in this case."),
+        "Quote less, or refer to where the whole can be read, and send it again with a new message_id before the deadline.",
+    ))
+}
+
 fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
     // A fact's id follows from its cause: under the id of the opening request the finding could never be stored.
     if opened.request_id == received.message_id {
@@ -122,6 +150,9 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
             format!("{} takes no part in this case.", received.agent_id),
             "Only participants named when the case was opened can give findings.",
         ));
+    }
+    if let Err(fault) = check_size(opened, received) {
+        return Decision::Reject(fault);
     }
     let repeated = state.findings.iter().any(|earlier| earlier.agent_id == received.agent_id);
     if repeated || state.phase != Phase::Collecting {
@@ -166,18 +197,27 @@ fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> Case
             ));
         }
     }
-    let after = CaseState { debated: detected.debated.clone(), deferred: detected.deferred.clone(), ..state.clone() };
+    let after = CaseState {
+        debated: detected.debated.clone(),
+        deferred: detected.deferred.clone(),
+        conflicts_omitted: detected.conflicts_omitted,
+        ..state.clone()
+    };
     if all_settled(&after) {
         return Decision::Append(decided(&after, opened, None, outcome::end_reason(&after)));
     }
-    let (debated, deferred) = (detected.debated.clone(), detected.deferred.clone());
-    Decision::Append(CaseEvent::ConflictsReceived(ConflictsReceived { debated, deferred }))
+    Decision::Append(CaseEvent::ConflictsReceived(ConflictsReceived {
+        debated: detected.debated.clone(),
+        deferred: detected.deferred.clone(),
+        conflicts_omitted: detected.conflicts_omitted,
+    }))
 }
 
 fn resolved(state: &CaseState, opened: &CaseOpened, outcome: &ConflictOutcome) -> CaseDecision {
     if state.phase == Phase::Decided || state.outcomes.contains_key(&outcome.conflict_id) {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
+    let outcome = &budget::case_outcome(outcome, opened.policy.conflicts_max);
     let mut after = state.clone();
     after.outcomes.insert(outcome.conflict_id.clone(), outcome.clone());
     if state.phase == Phase::Deliberating && all_settled(&after) {
@@ -194,7 +234,8 @@ fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed)
         state.missing = state.awaited(opened, None);
     }
     if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) = (state.phase, CaseId::new(deadline.id.as_str())) {
-        (state.debated, state.deferred) = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
+        let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
+        (state.debated, state.deferred, state.conflicts_omitted) = (found.debated, found.deferred, found.omitted);
     }
     state
 }

@@ -1,6 +1,6 @@
 //! The result of a case: findings where they agree, resolutions where they did not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use concord_protocol::event::{CaseOpened, ReceivedFinding};
 use concord_protocol::payload::{
@@ -10,8 +10,10 @@ use concord_protocol::policy::Policy;
 use serde_json::Value;
 
 use super::state::CaseState;
+use crate::budget::{self, CLAUSES_BYTES_MAX, json_bytes};
 use crate::caution;
 use crate::compare::{Canonical, canonical, normalise};
+use crate::conflict::contested_clauses;
 
 /// Why a case that was not cut short has ended.
 pub(super) fn end_reason(state: &CaseState) -> &'static str {
@@ -36,9 +38,10 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
         findings: findings.collect(),
         missing: state.missing.clone(),
         set_aside: state.set_aside.iter().map(|(note, _)| note.clone()).collect(),
-        conflicts: state.debated.clone(),
+        conflicts: budget::decided_conflicts(&state.debated),
         outcomes: state.debated.iter().filter_map(|c| state.outcomes.get(&c.conflict_id)).cloned().collect(),
         deferred: state.deferred.clone(),
+        conflicts_omitted: state.conflicts_omitted,
         reason: reason.to_owned(),
         policy_digest: opened.policy_digest.clone(),
     }
@@ -52,22 +55,29 @@ fn by_agent(state: &CaseState) -> Vec<&ReceivedFinding> {
 }
 
 fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
+    let (clauses, clauses_omitted) = clauses(state, policy);
     Outcome {
         risk_score: risk_score(state, policy),
         severity: state.findings.iter().filter_map(|received| received.finding.severity).max(),
         recommendation: recommendation(state, policy),
-        clauses: clauses(state, policy),
+        clauses,
+        clauses_omitted,
     }
 }
 
-/// A conflict about a subject with what became of it.
+/// All conflicts with what became of them, the debated ones first.
+fn all_disputes(state: &CaseState) -> impl Iterator<Item = Dispute<'_>> {
+    let debated = state.debated.iter().map(|conflict| {
+        let outcome = state.outcomes.get(&conflict.conflict_id);
+        Dispute { conflict, outcome, deferred: false }
+    });
+    let deferred = state.deferred.iter().map(|conflict| Dispute { conflict, outcome: None, deferred: true });
+    debated.chain(deferred)
+}
+
+/// The conflict about a subject of which a case has one.
 fn dispute<'a>(state: &'a CaseState, kind: ConflictType, subject: &str) -> Option<Dispute<'a>> {
-    let of_subject = |conflict: &&Conflict| conflict.kind == kind && normalise(&conflict.subject) == subject;
-    if let Some(conflict) = state.debated.iter().find(of_subject) {
-        return Some(Dispute { conflict, outcome: state.outcomes.get(&conflict.conflict_id), deferred: false });
-    }
-    let conflict = state.deferred.iter().find(of_subject)?;
-    Some(Dispute { conflict, outcome: None, deferred: true })
+    all_disputes(state).find(|dispute| dispute.conflict.kind == kind && normalise(&dispute.conflict.subject) == subject)
 }
 
 struct Dispute<'a> {
@@ -127,8 +137,8 @@ fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
     given.map(normalise).find(|words| !words.is_empty())
 }
 
-/// By clause type, each under the spelling of the first who names it.
-fn clauses(state: &CaseState, policy: &Policy) -> BTreeMap<String, ClauseOutcome> {
+/// By clause type, each under the spelling of the first who names it; and how many there is no room for.
+fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcome>, u32) {
     let mut named: BTreeMap<String, (&str, bool)> = BTreeMap::new();
     for received in by_agent(state) {
         let stated = received.finding.clauses.iter().map(|clause| (clause.kind.as_str(), clause.present));
@@ -138,18 +148,48 @@ fn clauses(state: &CaseState, policy: &Policy) -> BTreeMap<String, ClauseOutcome
             *found |= present;
         }
     }
-    let outcome = |(subject, (name, found)): (String, (&str, bool))| {
-        let disputed = dispute(state, ConflictType::ClausePresenceDisagreement, &subject);
-        let outcome = disputed.map_or_else(
-            || ClauseOutcome { present: found, basis: "undisputed".into() },
-            |dispute| ClauseOutcome {
-                present: dispute.value(policy, presence).unwrap_or(false),
-                basis: dispute.basis().into(),
-            },
-        );
-        (name.to_owned(), outcome)
-    };
-    named.into_iter().map(outcome).collect()
+    let disputes = clause_disputes(state);
+    // A conflict for which there was no room is a dispute all the same.
+    let contested = if state.conflicts_omitted > 0 { contested_clauses(&state.findings) } else { BTreeSet::new() };
+    let outcomes = named.into_iter().map(|(subject, (name, found))| {
+        let (present, basis) = match disputes.get(&subject) {
+            Some(dispute) => (dispute.value(policy, presence).unwrap_or(false), dispute.basis()),
+            None if contested.contains(&subject) => (false, "deferred"),
+            None => (found, UNDISPUTED),
+        };
+        (name, ClauseOutcome { present, basis: basis.into() })
+    });
+    with_room(outcomes.collect())
+}
+
+const UNDISPUTED: &str = "undisputed";
+
+/// As many clauses as there is room for, the disputed ones first.
+fn with_room(outcomes: Vec<(&str, ClauseOutcome)>) -> (BTreeMap<String, ClauseOutcome>, u32) {
+    let (undisputed, disputed): (Vec<_>, Vec<_>) =
+        outcomes.into_iter().partition(|(_, outcome)| outcome.basis == UNDISPUTED);
+    let (mut kept, mut left, mut omitted) = (BTreeMap::new(), CLAUSES_BYTES_MAX, 0_u32);
+    for (name, outcome) in disputed.into_iter().chain(undisputed) {
+        let rest = left.checked_sub(json_bytes(&name) + json_bytes(&outcome) + 2).filter(|_| omitted == 0);
+        if let Some(rest) = rest {
+            left = rest;
+            kept.insert(name.to_owned(), outcome);
+        } else {
+            omitted = omitted.saturating_add(1);
+        }
+    }
+    (kept, omitted)
+}
+
+/// The conflicts about clauses by the form in which clauses are compared; of two about one clause the first counts.
+fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
+    let mut disputes = BTreeMap::new();
+    for dispute in all_disputes(state) {
+        if dispute.conflict.kind == ConflictType::ClausePresenceDisagreement {
+            disputes.entry(normalise(&dispute.conflict.subject)).or_insert(dispute);
+        }
+    }
+    disputes
 }
 
 /// Whether a clause is there, also where an agent has written it as a text.

@@ -42,6 +42,8 @@ pub struct CaseState {
     pub debated: Vec<Conflict>,
     /// Conflicts beyond the policy's limit.
     pub deferred: Vec<Conflict>,
+    /// How many more there are, for which facts have no room.
+    pub conflicts_omitted: u32,
     /// Debates that have ended. One may end before the case has heard of its conflicts.
     pub outcomes: BTreeMap<DebateId, ConflictOutcome>,
     /// The decision.
@@ -73,6 +75,7 @@ impl CaseState {
             CaseEvent::ConflictsReceived(received) => {
                 self.debated.clone_from(&received.debated);
                 self.deferred.clone_from(&received.deferred);
+                self.conflicts_omitted = received.conflicts_omitted;
                 self.phase = Phase::Deliberating;
             }
             CaseEvent::DebateSettled(settled) => {
@@ -84,6 +87,7 @@ impl CaseState {
                 }
                 self.debated.clone_from(&decided.decision.conflicts);
                 self.deferred.clone_from(&decided.decision.deferred);
+                self.conflicts_omitted = decided.decision.conflicts_omitted;
                 self.decision = Some(decided.decision.clone());
                 self.decided_at = Some(at);
                 self.phase = Phase::Decided;

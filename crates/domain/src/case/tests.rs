@@ -332,3 +332,22 @@ proptest! {
         prop_assert_eq!(one, two);
     }
 }
+
+#[test]
+fn what_is_too_large_for_a_fact_is_refused_with_the_limit() {
+    let rules = Policy { finding_bytes_max: 1_024, ..policy() };
+    let mut request = open_request(&["ann", "ben"], rules);
+    request.request.task.input = json!("x".repeat(crate::budget::TASK_BYTES_MAX));
+    let mut story = CaseStory::of("c-1");
+    let asked = CaseInput::Open(Box::new(request.clone()));
+    assert_eq!(story.hears(&said("m-open", 0), &asked), "refused: /payload/parameters/task");
+    request.request.task.input = json!("x".repeat(crate::budget::TASK_BYTES_MAX - 100));
+    assert_eq!(story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))), "opened");
+    let empty = serde_json::to_vec(&received("ann", "m-1", 0.5, json!({"evidence": [""]})).finding).unwrap().len();
+    let of = |bytes: usize| finding("ann", "m-1", json!({"evidence": ["x".repeat(bytes - empty)]}));
+    let decided = CaseMachine::decide(story.state(), &said("m-1", 1), &of(1_025));
+    let Decision::Reject(fault) = decided else { panic!("{decided:?}") };
+    assert_eq!((fault.code, fault.pointer.as_str()), (concord_protocol::ErrorCode::CapacityExceeded, "/payload"));
+    assert!(fault.message.contains("1025 bytes; at most 1024"), "{fault}");
+    assert_eq!(story.hears(&said("m-1", 1), &of(1_024)), "finding_recorded");
+}

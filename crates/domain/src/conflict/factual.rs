@@ -7,12 +7,13 @@ use concord_protocol::payload::{ConflictType, FactClaim};
 use concord_protocol::policy::Policy;
 use serde_json::{Value, json};
 
-use super::{Found, position};
+use super::ranking::Ranking;
+use super::{Found, held};
 use crate::compare::{canonical, group, normalise};
 
-pub(super) fn find(policy: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found> {
+pub(super) fn find<'a>(policy: &Policy, findings: &[&'a ReceivedFinding], ranking: &mut Ranking<'a>) {
     // Of one agent's statements about the same attribute the first counts.
-    let mut attributes: BTreeMap<(String, String), Vec<(&ReceivedFinding, &FactClaim)>> = BTreeMap::new();
+    let mut attributes: BTreeMap<(String, String), Vec<(&'a ReceivedFinding, &'a FactClaim)>> = BTreeMap::new();
     for received in findings {
         for fact in &received.finding.facts {
             let claims = attributes.entry((normalise(&fact.subject), normalise(&fact.attribute))).or_default();
@@ -21,27 +22,29 @@ pub(super) fn find(policy: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found>
             }
         }
     }
-    attributes.into_iter().filter_map(|(name, claims)| of_attribute(policy, &name, &claims)).collect()
+    let found = attributes.into_iter().filter_map(|(name, claims)| of_attribute(policy, &name, &claims));
+    found.for_each(|found| ranking.offer(found));
 }
 
-fn of_attribute(policy: &Policy, name: &(String, String), claims: &[(&ReceivedFinding, &FactClaim)]) -> Option<Found> {
+fn of_attribute<'a>(
+    policy: &Policy,
+    name: &(String, String),
+    claims: &[(&'a ReceivedFinding, &'a FactClaim)],
+) -> Option<Found<'a>> {
     let values: Vec<_> = claims.iter().map(|(_, fact)| canonical(&fact.value, fact.unit.as_deref())).collect();
     let groups = group(&values, policy.number_tolerance);
     if groups.iter().all(|group| *group == 0) {
         return None;
     }
     let (subject, attribute) = name;
-    let positions = claims
-        .iter()
-        .map(|(received, fact)| position(received, text(fact), value(fact), received.finding.evidence.clone()))
-        .collect();
+    let positions = claims.iter().map(|(received, fact)| held(received, &text(fact), &value(fact), vec![])).collect();
     Some(Found {
         kind: ConflictType::FactualDisagreement,
         topic: format!("Different values for {attribute} of {subject}"),
         // A slash in a name is written as in a JSON pointer, so that no two attributes share a subject, hence a debate.
         subject: format!("{}/{}", escaped(subject), escaped(attribute)),
         stake: 0.6,
-        positions,
+        held: positions,
     })
 }
 

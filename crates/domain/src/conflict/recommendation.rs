@@ -7,10 +7,11 @@ use concord_protocol::payload::ConflictType;
 use concord_protocol::policy::Policy;
 use serde_json::json;
 
-use super::{Found, position};
+use super::ranking::Ranking;
+use super::{Found, held};
 use crate::compare::normalise;
 
-pub(super) fn find(_: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found> {
+pub(super) fn find<'a>(_: &Policy, findings: &[&'a ReceivedFinding], ranking: &mut Ranking<'a>) {
     let given: Vec<(&ReceivedFinding, String)> = findings
         .iter()
         .filter_map(|received| {
@@ -20,20 +21,16 @@ pub(super) fn find(_: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found> {
         .collect();
     let different: BTreeSet<&str> = given.iter().map(|(_, recommendation)| recommendation.as_str()).collect();
     if different.len() < 2 {
-        return Vec::new();
+        return;
     }
     let topic = format!("Different recommendations: {}", different.into_iter().collect::<Vec<_>>().join(", "));
-    let positions = given
-        .into_iter()
-        .map(|(received, recommendation)| {
-            position(received, &recommendation, json!(recommendation), received.finding.evidence.clone())
-        })
-        .collect();
-    vec![Found {
+    let positions =
+        given.iter().map(|(received, recommendation)| held(received, recommendation, &json!(recommendation), vec![]));
+    ranking.offer(Found {
         kind: ConflictType::RecommendationConflict,
         topic,
         subject: "recommendation".into(),
         stake: 1.0,
-        positions,
-    }]
+        held: positions.collect(),
+    });
 }

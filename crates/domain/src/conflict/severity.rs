@@ -7,12 +7,13 @@ use concord_protocol::payload::{ConflictType, CriticalFinding, Severity};
 use concord_protocol::policy::Policy;
 use serde_json::json;
 
-use super::{Found, position};
+use super::ranking::Ranking;
+use super::{Found, held};
 use crate::compare::normalise;
 
-pub(super) fn find(_: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found> {
+pub(super) fn find<'a>(_: &Policy, findings: &[&'a ReceivedFinding], ranking: &mut Ranking<'a>) {
     // By topic; of one agent's statements about the same topic the most serious counts.
-    let mut topics: BTreeMap<String, Vec<(&ReceivedFinding, &CriticalFinding)>> = BTreeMap::new();
+    let mut topics: BTreeMap<String, Vec<(&'a ReceivedFinding, &'a CriticalFinding)>> = BTreeMap::new();
     for received in findings {
         for critical in &received.finding.critical_findings {
             let stated = topics.entry(normalise(&critical.topic)).or_default();
@@ -23,10 +24,13 @@ pub(super) fn find(_: &Policy, findings: &[&ReceivedFinding]) -> Vec<Found> {
             }
         }
     }
-    topics.into_iter().filter_map(|(subject, stated)| of_topic(subject, &stated)).collect()
+    topics
+        .into_iter()
+        .filter_map(|(subject, stated)| of_topic(subject, &stated))
+        .for_each(|found| ranking.offer(found));
 }
 
-fn of_topic(subject: String, stated: &[(&ReceivedFinding, &CriticalFinding)]) -> Option<Found> {
+fn of_topic<'a>(subject: String, stated: &[(&'a ReceivedFinding, &'a CriticalFinding)]) -> Option<Found<'a>> {
     let low = stated.iter().map(|(_, critical)| critical.severity).min()?;
     let high = stated.iter().map(|(_, critical)| critical.severity).max()?;
     if low == high {
@@ -37,11 +41,8 @@ fn of_topic(subject: String, stated: &[(&ReceivedFinding, &CriticalFinding)]) ->
         .iter()
         .map(|(received, critical)| {
             let text = format!("{}: {}", critical.topic, critical.severity.as_str());
-            let mut evidence = received.finding.evidence.clone();
-            if !critical.detail.is_empty() {
-                evidence.insert(0, critical.detail.clone());
-            }
-            position(received, text, json!(critical.severity), evidence)
+            let detail = Some(critical.detail.as_str()).filter(|detail| !detail.is_empty());
+            held(received, &text, &json!(critical.severity), detail.into_iter().collect())
         })
         .collect();
     Some(Found {
@@ -49,7 +50,7 @@ fn of_topic(subject: String, stated: &[(&ReceivedFinding, &CriticalFinding)]) ->
         topic: format!("Severity of {topic:?}: {} to {}", low.as_str(), high.as_str()),
         subject,
         stake: 0.4 + 0.15 * steps(low, high),
-        positions,
+        held: positions,
     })
 }
 

@@ -4,9 +4,17 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{case_id, policy, received};
+use crate::vote;
 
 fn findings(found: &[(&str, f64, Value)]) -> Vec<ReceivedFinding> {
     found.iter().map(|(name, sure, what)| received(name, &format!("m-{name}"), *sure, what.clone())).collect()
+}
+
+/// All conflicts, in ranking order.
+fn detect(case: &CaseId, policy: &Policy, findings: &[ReceivedFinding]) -> Vec<Conflict> {
+    let found = detect_within_limit(case, policy, findings);
+    assert_eq!(found.omitted, 0);
+    [found.debated, found.deferred].concat()
 }
 
 fn detected(found: &[(&str, f64, Value)]) -> Vec<Conflict> {
@@ -193,9 +201,9 @@ fn at_most_so_many_are_debated_and_the_rest_is_deferred() {
     let all = detect(&case_id(), &policy(), &found);
     for (limit, debated) in [(5, 5), (0, 0), (7, 7), (100, 7)] {
         let rules = Policy { conflicts_max: limit, ..policy() };
-        let (first, rest) = detect_within_limit(&case_id(), &rules, &found);
-        assert_eq!((first.len(), rest.len()), (debated, 7 - debated));
-        assert_eq!([first, rest].concat(), all, "in ranking order");
+        let found = detect_within_limit(&case_id(), &rules, &found);
+        assert_eq!((found.debated.len(), found.deferred.len(), found.omitted), (debated, 7 - debated, 0));
+        assert_eq!([found.debated, found.deferred].concat(), all, "in ranking order");
     }
 }
 

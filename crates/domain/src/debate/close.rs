@@ -116,6 +116,7 @@ fn outcome(
         tally,
         rounds,
         positions: after.positions.clone(),
+        positions_omitted: 0,
         resolved_at: context.now,
     }
 }

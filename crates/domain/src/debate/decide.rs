@@ -3,13 +3,14 @@
 use concord_protocol::event::{
     AnswerSetAside, Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, ReceivedAnswer,
 };
-use concord_protocol::payload::{OpenDebate, Position, SetAsideReason};
+use concord_protocol::payload::{Answer, Conflict, OpenDebate, Position, SetAsideReason, json_text_bytes};
 use concord_protocol::policy::Policy;
 use concord_protocol::{AgentId, ErrorCode, Fault};
 
 use super::state::DebateState;
 use super::{DebateInput, GivenAnswer, close, position, round_name};
-use crate::case::reused_message_id;
+use crate::budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
+use crate::case::{PARTICIPANTS_MAX, reused_message_id};
 use crate::machine::{Context, Decision, Ignored};
 
 type DebateDecision = Decision<DebateEvent>;
@@ -30,17 +31,35 @@ pub(super) fn decide(state: &DebateState, context: &Context, input: &DebateInput
 
 fn open(context: &Context, request: &OpenDebate) -> DebateDecision {
     let OpenDebate { case_id, conflict, policy } = request;
+    if let Err(fault) = check_conflict(conflict) {
+        return Decision::Reject(fault);
+    }
+    let conflict = budget::debated_conflict(conflict);
     let held = policy.rounds_max > 0;
     // Without rounds the first round is due at once and asks nobody, so that the vote follows from the deadline.
     let wait_ms = if held { policy.answer_timeout_ms } else { 0 };
     let asked = if held { asked(policy, &conflict.positions) } else { Vec::new() };
     Decision::Append(DebateEvent::Opened(Box::new(DebateOpened {
         case_id: case_id.clone(),
-        conflict: conflict.clone(),
+        conflict,
         policy: policy.clone(),
         asked,
         due: Some(context.now.plus_millis(wait_ms)),
     })))
+}
+
+/// A detection finds no such conflict; facts of the debate would have no room for it.
+fn check_conflict(conflict: &Conflict) -> Result<(), Fault> {
+    let parties = conflict.positions.len();
+    let (field, what) = if parties > PARTICIPANTS_MAX {
+        ("positions", format!("The conflict has {parties} positions; at most {PARTICIPANTS_MAX} are accepted."))
+    } else if json_text_bytes(&conflict.subject) > SUBJECT_BYTES_MAX {
+        ("subject", format!("The conflict's subject has more than {SUBJECT_BYTES_MAX} bytes."))
+    } else {
+        return Ok(());
+    };
+    let pointer = format!("/payload/parameters/conflict/{field}");
+    Err(Fault::new(ErrorCode::CapacityExceeded, pointer, what, "Have findings debated by opening a case."))
 }
 
 /// Who is asked in a round: everyone, up to the policy's number of messages, the surest first.
@@ -62,6 +81,9 @@ fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: 
     let Some(held) = state.positions.iter().find(|held| held.agent_id == given.agent_id) else {
         return Decision::Reject(not_a_party(&given.agent_id));
     };
+    if let Err(fault) = check_size(&given.answer) {
+        return Decision::Reject(fault);
+    }
     let tokens = given.answer.estimated_tokens();
     if tokens > opened.policy.tokens_per_message_max as usize {
         return Decision::Reject(Fault::new(
@@ -85,6 +107,20 @@ fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: 
         return Decision::Append(DebateEvent::Answered(Answered { received }));
     }
     Decision::Append(close::close(state, opened, context, Some(received), CloseReason::AllAnswered))
+}
+
+/// Tokens are an estimate; what counts for the facts is bytes.
+fn check_size(answer: &Answer) -> Result<(), Fault> {
+    let bytes = json_bytes(answer);
+    if bytes <= ANSWER_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        "/payload",
+        format!("The answer has {bytes} bytes; at most {ANSWER_BYTES_MAX} are accepted."),
+        "Shorten reasoning and evidence and answer again, with a new message_id, before the deadline.",
+    ))
 }
 
 /// Why an answer of a party cannot be used.

@@ -3,6 +3,7 @@
 use concord_protocol::payload::Position;
 
 use super::GivenAnswer;
+use crate::budget::excerpt::{self, Room};
 use crate::compare::normalise;
 
 /// The position that the answer states; else that of the peer agreed with; else the one held before.
@@ -13,22 +14,29 @@ pub(super) fn after(positions: &[Position], held: &Position, given: &GivenAnswer
     let answer = &given.answer;
     let confidence = answer.confidence.or(given.confidence).unwrap_or(held.confidence);
     let (text, value) = match (&answer.revised_position, &answer.value) {
-        (Some(text), Some(value)) => (text.clone(), Some(value.clone())),
-        (None, Some(value)) => (spoken(value), Some(value.clone())),
-        (Some(text), None) => stated_in_words(positions, held, text),
+        (Some(text), Some(value)) => (excerpt::words(text), Some(value.clone())),
+        (None, Some(value)) => (excerpt::words(&spoken(value)), Some(value.clone())),
+        (Some(text), None) => stated_in_words(positions, held, &excerpt::words(text)),
         (None, None) => peer_agreed_with(positions, held, given, agrees).unwrap_or_else(|| unchanged(held)),
     };
-    // What was shown before stays shown: new evidence is put in front of it.
-    let mut evidence = answer.evidence.clone();
-    evidence.extend(held.evidence.iter().filter(|quote| !answer.evidence.contains(quote)).cloned());
-    Position {
+    // What was shown before stays shown while there is room: new evidence is put in front of it.
+    let mut evidence: Vec<String> = answer.evidence.iter().map(|quote| excerpt::item(quote)).collect();
+    let given_now = evidence.len();
+    for quote in &held.evidence {
+        if !evidence.iter().take(given_now).any(|now| now == quote) {
+            evidence.push(quote.clone());
+        }
+    }
+    let whole = Position {
         agent_id: held.agent_id.clone(),
         position: text,
-        value: value.filter(|value| !value.is_null()),
+        value: value.filter(|value| !value.is_null()).map(|value| excerpt::value(&value)),
         confidence,
         evidence,
         reasoning: Some(answer.reasoning.clone()).filter(|reasoning| !reasoning.is_empty()),
-    }
+        evidence_omitted: held.evidence_omitted,
+    };
+    excerpt::shortened_position(&whole, Room::MOST.among(positions.len()))
 }
 
 fn unchanged(held: &Position) -> (String, Option<serde_json::Value>) {

@@ -13,6 +13,7 @@ fn positions(held: &[(&str, serde_json::Value, f64)]) -> Vec<Position> {
             confidence: *confidence,
             evidence: vec![],
             reasoning: None,
+            evidence_omitted: 0,
         })
         .collect()
 }

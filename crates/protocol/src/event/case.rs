@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts;
 use crate::id::{AgentId, MessageId};
-use crate::payload::{Conflict, ConflictOutcome, Decision, Finding, SetAsideReason, Task};
+use crate::payload::{Conflict, ConflictOutcome, Decision, Finding, SetAsideReason, Task, is_zero};
 use crate::policy::Policy;
 use crate::subject::Aggregate;
 use crate::timestamp::Timestamp;
@@ -98,6 +98,9 @@ pub struct ConflictsReceived {
     pub debated: Vec<Conflict>,
     /// Beyond the policy's limit.
     pub deferred: Vec<Conflict>,
+    /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conflicts_omitted: u32,
 }
 
 /// Contents of `debate_settled`.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts;
 use crate::id::CaseId;
-use crate::payload::Conflict;
+use crate::payload::{Conflict, is_zero};
 use crate::policy::Policy;
 use crate::subject::Aggregate;
 
@@ -27,4 +27,7 @@ pub struct Detected {
     pub debated: Vec<Conflict>,
     /// Beyond the policy's limit.
     pub deferred: Vec<Conflict>,
+    /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conflicts_omitted: u32,
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, DebateId};
+use crate::payload::is_zero;
 
 /// The five kinds of conflict. The order is that of ranking between conflicts of equal weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -56,12 +57,15 @@ pub struct Position {
     pub value: Option<Value>,
     /// How sure the agent is, 0 to 1.
     pub confidence: f64,
-    /// What supports it.
+    /// What supports it. A text that ends in `… [shortened]` is the beginning of one in the agent's finding or answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
     /// Why, in brief.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
+    /// Items of evidence for which there is no room here; they are in the agent's finding or answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub evidence_omitted: u32,
 }
 
 /// A typed disagreement, detected, not asked for.
@@ -80,4 +84,7 @@ pub struct Conflict {
     pub weight: f64,
     /// What each party holds, ordered by agent id.
     pub positions: Vec<Position>,
+    /// Positions for which there is no room here; they are in the facts of the debate.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub positions_omitted: u32,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, DebateId, MessageId};
-use crate::payload::{Conflict, Position, Severity};
+use crate::payload::{Conflict, Position, Severity, is_zero};
 use crate::policy::VoteRule;
 use crate::timestamp::Timestamp;
 
@@ -113,6 +113,10 @@ pub struct ConflictOutcome {
     pub rounds: Vec<RoundRecord>,
     /// What each party held at the end.
     pub positions: Vec<Position>,
+    /// Positions for which there is no room here; they, the tally and the rounds are in the facts of the debate and in
+    /// its announcement.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub positions_omitted: u32,
     /// When it ended.
     pub resolved_at: Timestamp,
 }
@@ -175,6 +179,9 @@ pub struct Outcome {
     /// By clause type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub clauses: BTreeMap<String, ClauseOutcome>,
+    /// Clause types for which there is no room here, undisputed ones before disputed ones.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clauses_omitted: u32,
 }
 
 /// The decision of a case.
@@ -194,6 +201,9 @@ pub struct Decision {
     pub outcomes: Vec<ConflictOutcome>,
     /// Conflicts beyond the policy's limit: recorded, not debated.
     pub deferred: Vec<Conflict>,
+    /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conflicts_omitted: u32,
     /// Why the case ended: `settled`, `no_conflict`, `no_finding` or `timeout`.
     pub reason: String,
     /// SHA-256 of the policy, as frozen at the opening.

@@ -4,7 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ErrorCode;
 use crate::fault::Fault;
+use crate::payload::json_text_bytes;
+
+/// Most bytes of a name as JSON, without its quotation marks: a topic, a type of clause, a recommendation and the like.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Most critical findings, clauses, affected clauses, and facts of one finding, each.
+pub const COMPARED_MAX: usize = 500;
 
 /// How serious something is, from harmless to critical. The order of the variants is the order of caution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -55,15 +62,19 @@ pub struct Finding {
     pub recommendation: Option<String>,
     /// Single problems, each about a topic.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = COMPARED_MAX))]
     pub critical_findings: Vec<CriticalFinding>,
     /// Clauses looked for, found or not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = COMPARED_MAX))]
     pub clauses: Vec<Clause>,
     /// Clause types that this finding relies on as present.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = COMPARED_MAX))]
     pub affected_clauses: Vec<String>,
     /// Statements about a subject's attribute.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = COMPARED_MAX))]
     pub facts: Vec<FactClaim>,
     /// Numbers that later work may depend on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -156,6 +167,104 @@ impl Finding {
                 ));
             }
         }
+        self.check_counts()?;
+        self.named().try_for_each(|(pointer, name)| check_name(&format!("/payload/{pointer}"), name))
+    }
+
+    /// What is compared with what others say is compared one by one.
+    fn check_counts(&self) -> Result<(), Fault> {
+        for (list, length) in [
+            ("critical_findings", self.critical_findings.len()),
+            ("clauses", self.clauses.len()),
+            ("affected_clauses", self.affected_clauses.len()),
+            ("facts", self.facts.len()),
+        ] {
+            if length > COMPARED_MAX {
+                return Err(Fault::new(
+                    ErrorCode::CapacityExceeded,
+                    format!("/payload/{list}"),
+                    format!("There are {length} {list}; at most {COMPARED_MAX} are accepted."),
+                    "Report what matters most, and put the rest into `evidence`.",
+                ));
+            }
+        }
         Ok(())
+    }
+
+    /// Every text that names something and is compared with what others name, with its place in the payload.
+    fn named(&self) -> impl Iterator<Item = (String, &str)> {
+        let topics = self.critical_findings.iter().enumerate();
+        let topics = topics.map(|(n, critical)| (format!("critical_findings/{n}/topic"), critical.topic.as_str()));
+        let clauses = self.clauses.iter().enumerate();
+        let clauses = clauses.map(|(n, clause)| (format!("clauses/{n}/type"), clause.kind.as_str()));
+        let affected = self.affected_clauses.iter().enumerate();
+        let affected = affected.map(|(n, name)| (format!("affected_clauses/{n}"), name.as_str()));
+        let facts = self.facts.iter().enumerate().flat_map(|(n, fact)| {
+            let named = [("subject", fact.subject.as_str()), ("attribute", &fact.attribute)];
+            let unit = fact.unit.as_deref().map(|unit| ("unit", unit));
+            named.into_iter().chain(unit).map(move |(field, name)| (format!("facts/{n}/{field}"), name))
+        });
+        let recommendation = self.recommendation.as_deref().map(|name| ("recommendation".to_owned(), name));
+        recommendation.into_iter().chain(topics).chain(clauses).chain(affected).chain(facts)
+    }
+}
+
+/// Checks that a name is short enough to be repeated wherever it is disputed. Names are compared, so none is shortened.
+pub(crate) fn check_name(pointer: &str, name: &str) -> Result<(), Fault> {
+    let bytes = json_text_bytes(name);
+    if bytes <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        pointer,
+        format!("The name has {bytes} bytes; at most {NAME_BYTES_MAX} are accepted."),
+        "Give a short name here, and put explanations into `detail`, `text`, `summary` or `evidence`.",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fault(finding: Value) -> Option<(ErrorCode, String)> {
+        let finding: Finding = serde_json::from_value(finding).unwrap();
+        finding.check().err().map(|fault| (fault.code, fault.pointer))
+    }
+
+    #[test]
+    fn names_that_are_too_long_and_lists_of_too_many_are_refused_at_their_place() {
+        let good = "é".repeat(NAME_BYTES_MAX / 2);
+        let long = format!("{good}x");
+        let fact = |subject: &str, attribute: &str, unit: &str| json!({"subject": subject, "attribute": attribute, "value": 1, "unit": unit});
+        for (finding, pointer) in [
+            (json!({"recommendation": long}), "/payload/recommendation"),
+            (json!({"critical_findings": [{"topic": long, "severity": "low"}]}), "/payload/critical_findings/0/topic"),
+            (
+                json!({"clauses": [{"type": good, "present": true}, {"type": long, "present": true}]}),
+                "/payload/clauses/1/type",
+            ),
+            (json!({"affected_clauses": [long]}), "/payload/affected_clauses/0"),
+            (json!({"facts": [fact(&long, "a", "b")]}), "/payload/facts/0/subject"),
+            (json!({"facts": [fact("a", &long, "b")]}), "/payload/facts/0/attribute"),
+            (json!({"facts": [fact("a", "b", &long)]}), "/payload/facts/0/unit"),
+            (json!({"affected_clauses": vec!["x"; COMPARED_MAX + 1]}), "/payload/affected_clauses"),
+            (json!({"facts": vec![fact("a", "b", "c"); COMPARED_MAX + 1]}), "/payload/facts"),
+        ] {
+            let mut finding = finding;
+            finding["summary"] = json!("Found.");
+            assert_eq!(fault(finding), Some((ErrorCode::CapacityExceeded, pointer.to_owned())));
+        }
+        let most = json!({"summary": "Found.", "recommendation": good, "affected_clauses": vec!["x"; COMPARED_MAX]});
+        assert_eq!(fault(most), None);
+    }
+
+    #[test]
+    fn a_text_has_as_many_bytes_as_it_has_as_json() {
+        for text in ["", "plain", "\"quoted\" \\", "\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}", "§ 7 – 東京 🦀"] {
+            assert_eq!(json_text_bytes(text) + 2, serde_json::to_string(text).unwrap().len(), "{text:?}");
+        }
     }
 }
