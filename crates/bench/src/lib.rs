@@ -26,8 +26,10 @@ pub struct Options {
     pub directory: PathBuf,
     /// Where the services' programs are; beside the running program when absent.
     pub binaries: Option<PathBuf>,
-    /// Messages of the raw and the step measurement.
+    /// Messages of each raw and each step measurement.
     pub messages: usize,
+    /// How often both are measured, in turn, so that both meet whatever else the machine does; medians are reported.
+    pub rounds: usize,
     /// Deliveries under way at once in both.
     pub in_flight: usize,
     /// Whole cases of each measurement.
@@ -47,6 +49,7 @@ impl Options {
             directory: directory.into(),
             binaries: None,
             messages: 20_000,
+            rounds: 5,
             in_flight: 64,
             cases: 2_000,
             concurrency: vec![32, 256],
@@ -54,6 +57,17 @@ impl Options {
             open_cases: 1_000,
         }
     }
+}
+
+/// One measurement of the raw broker and, right after it, of the step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Round {
+    /// As in [`Report`].
+    pub raw_per_second: f64,
+    /// As in [`Report`].
+    pub step_per_second: f64,
+    /// As in [`Report`].
+    pub step_share_of_raw: f64,
 }
 
 /// Everything that was measured.
@@ -67,8 +81,10 @@ pub struct Report {
     pub raw_per_second: f64,
     /// The facilitator's steps a second.
     pub step_per_second: f64,
-    /// The second as a share of the first.
+    /// The second as a share of the first: the median of the rounds' shares.
     pub step_share_of_raw: f64,
+    /// The same of each round.
+    pub rounds: Vec<Round>,
     /// Whole cases, a row for each concurrency.
     pub cases: Vec<cases::CasesReport>,
     /// A case alone: 50th percentile from request to decision, in milliseconds.
@@ -81,10 +97,14 @@ pub struct Report {
 
 /// Measures everything; `progress` is told what is being measured.
 pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::Result<Report> {
-    progress("raw broker: pull, append under the lock, acknowledge");
-    let raw_per_second = raw::measure(options).await?;
-    progress("facilitator: the same as a step");
-    let step_per_second = step::measure(options).await?;
+    let mut rounds = Vec::new();
+    for round in 1..=options.rounds {
+        progress(&format!("round {round} of {}: raw broker: pull, append under the lock, acknowledge", options.rounds));
+        let raw_per_second = raw::measure(options, round).await?;
+        progress(&format!("round {round} of {}: facilitator: the same as a step", options.rounds));
+        let step_per_second = step::measure(options, round).await?;
+        rounds.push(Round { raw_per_second, step_per_second, step_share_of_raw: step_per_second / raw_per_second });
+    }
     let mut cases = Vec::new();
     for concurrency in &options.concurrency {
         progress(&format!("whole cases, {concurrency} at once"));
@@ -97,12 +117,19 @@ pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::R
     Ok(Report {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         in_flight: options.in_flight,
-        raw_per_second,
-        step_per_second,
-        step_share_of_raw: step_per_second / raw_per_second,
+        raw_per_second: median(rounds.iter().map(|round| round.raw_per_second)),
+        step_per_second: median(rounds.iter().map(|round| round.step_per_second)),
+        step_share_of_raw: median(rounds.iter().map(|round| round.step_share_of_raw)),
+        rounds,
         cases,
         lone_p50_ms: lone.p50_ms,
         lone_p99_ms: lone.p99_ms,
         memory,
     })
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }

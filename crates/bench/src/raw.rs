@@ -21,8 +21,8 @@ const OUT_BYTES: usize = 1_200;
 const PER_AGGREGATE: usize = 10;
 
 /// Messages pulled, appended under the lock and acknowledged, a second.
-pub async fn measure(options: &Options) -> anyhow::Result<f64> {
-    let server = NatsServer::spawn(&NatsServer::find()?, &options.directory.join("raw"), None).await?;
+pub async fn measure(options: &Options, round: usize) -> anyhow::Result<f64> {
+    let server = NatsServer::spawn(&NatsServer::find()?, &options.directory.join(format!("raw-{round}")), None).await?;
     let client = async_nats::connect(server.url()).await?;
     let context = jetstream::new(client);
     let input = context.create_stream(stream::Config {

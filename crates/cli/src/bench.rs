@@ -15,9 +15,12 @@ On a busy machine only the ratio to the raw broker means something.
 Example:
   target/release/concord bench --json")]
 pub(crate) struct BenchArgs {
-    /// Messages of the raw and of the step measurement.
+    /// Messages of each measurement of the raw broker and of the step.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..))]
     messages: u32,
+    /// How often the raw broker and the step are measured, in turn; medians are reported.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
     /// Whole cases of each measurement.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     cases: u32,
@@ -28,8 +31,12 @@ pub(crate) struct BenchArgs {
 /// Measures and reports.
 pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
     let folder = tempfile::tempdir().map_err(|error| Failure::failed(format!("no temporary folder: {error}")))?;
-    let options =
-        Options { messages: args.messages as usize, cases: args.cases as usize, ..Options::new(folder.path()) };
+    let options = Options {
+        messages: args.messages as usize,
+        rounds: args.rounds as usize,
+        cases: args.cases as usize,
+        ..Options::new(folder.path())
+    };
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: the numbers are several times worse than those of a release build");
     }
