@@ -85,7 +85,7 @@ impl Machine for CaseMachine {
     }
 
     fn deadlines(state: &CaseState) -> Vec<Deadline> {
-        let Some(CaseOpened { findings_due, case_due, .. }) = state.opened.as_ref() else { return Vec::new() };
+        let Some(CaseOpened { findings_due, case_due, .. }) = state.opened.as_deref() else { return Vec::new() };
         let mut open = Vec::new();
         if state.phase == Phase::Collecting {
             open.push(Deadline { name: Token::fixed(FINDINGS), due: *findings_due });

@@ -122,6 +122,9 @@ pub enum Error {
     },
 }
 
+/// Room for most facts, so that writing one does not begin small and grow.
+const USUAL_BYTES: usize = 2_048;
+
 /// The facts of one kind of aggregate. Serialised, a fact is its contents alone, without its name.
 pub trait Facts: Serialize + Sized + Clone + Send + Sync + 'static {
     /// Which kind.
@@ -197,12 +200,11 @@ pub(crate) use facts;
 impl<E: Facts> Record<E> {
     /// The bytes to store.
     pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&StoredRef {
-            fact: self.event.fact(),
-            aggregate: E::AGGREGATE,
-            meta: &self.meta,
-            data: &self.event,
-        })
+        let stored =
+            StoredRef { fact: self.event.fact(), aggregate: E::AGGREGATE, meta: &self.meta, data: &self.event };
+        let mut bytes = Vec::with_capacity(USUAL_BYTES);
+        serde_json::to_writer(&mut bytes, &stored)?;
+        Ok(bytes)
     }
 
     /// Reads stored bytes; `sequence` is their position in the stream.

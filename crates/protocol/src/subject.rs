@@ -237,20 +237,39 @@ impl SubjectSpace {
 
     /// The subject as text.
     pub fn build(&self, subject: &Subject) -> String {
-        let root = &self.root;
         match subject {
             Subject::Message { lane, case, from, to, kind } => {
                 let case = case.as_ref().map_or(NO_CASE, CaseId::as_str);
-                format!("{root}{}.{case}.{from}.{to}.{kind}", lane.as_str())
+                self.under_root(&[lane.as_str(), case, from.as_str(), to.as_str(), kind.as_str()])
             }
-            Subject::Event { aggregate, id, fact } => format!("{root}event.{aggregate}.{id}.{fact}"),
-            Subject::TimerArmed { aggregate, id, name } => format!("{root}timer.armed.{aggregate}.{id}.{name}"),
-            Subject::TimerDue { aggregate, id, name } => format!("{root}timer.due.{aggregate}.{id}.{name}"),
-            Subject::Memory { agent, topic } => format!("{root}memory.{agent}.{topic}"),
-            Subject::Dead { service, reason } => format!("{root}dead.{service}.{reason}"),
-            Subject::Beat { agent } => format!("{root}beat.{agent}"),
-            Subject::Api { service, verb } => format!("{root}api.{service}.{verb}"),
+            Subject::Event { aggregate, id, fact } => {
+                self.under_root(&["event", aggregate.as_str(), id.as_str(), fact.as_str()])
+            }
+            Subject::TimerArmed { aggregate, id, name } => {
+                self.under_root(&["timer", "armed", aggregate.as_str(), id.as_str(), name.as_str()])
+            }
+            Subject::TimerDue { aggregate, id, name } => {
+                self.under_root(&["timer", "due", aggregate.as_str(), id.as_str(), name.as_str()])
+            }
+            Subject::Memory { agent, topic } => self.under_root(&["memory", agent.as_str(), topic.as_str()]),
+            Subject::Dead { service, reason } => self.under_root(&["dead", service.as_str(), reason.as_str()]),
+            Subject::Beat { agent } => self.under_root(&["beat", agent.as_str()]),
+            Subject::Api { service, verb } => self.under_root(&["api", service.as_str(), verb.as_str()]),
         }
+    }
+
+    /// The subject of these tokens, in one allocation: two are built for every message.
+    fn under_root(&self, tokens: &[&str]) -> String {
+        let length = tokens.iter().map(|token| token.len() + 1).sum::<usize>();
+        let mut text = String::with_capacity(self.root.len() + length);
+        text.push_str(&self.root);
+        for (place, token) in tokens.iter().enumerate() {
+            if place > 0 {
+                text.push('.');
+            }
+            text.push_str(token);
+        }
+        text
     }
 
     /// The inverse of [`Self::build`].
@@ -326,7 +345,7 @@ impl SubjectSpace {
 
     /// All facts of one aggregate; also the subject that its optimistic lock is taken on.
     pub fn aggregate(&self, aggregate: Aggregate, id: &Token) -> String {
-        format!("{}event.{aggregate}.{id}.*", self.root)
+        self.under_root(&["event", aggregate.as_str(), id.as_str(), "*"])
     }
 
     /// One fact of every aggregate of a kind.

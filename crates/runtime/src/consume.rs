@@ -145,7 +145,8 @@ impl<H: Handler> Pulling<H> {
         let worker = Arc::clone(&self.worker);
         self.tasks.spawn(async move {
             let _permit = permit;
-            handle_one(&worker.shell, &*worker.handler, &worker.consumer, message).await;
+            // Boxed, because a task that holds all of it is moved several times on its way to the scheduler and back.
+            Box::pin(handle_one(&worker.shell, &*worker.handler, &worker.consumer, message)).await;
         });
         Ok(())
     }

@@ -48,7 +48,7 @@ struct Row {
 impl Row {
     fn new(case_id: CaseId, state: CaseState) -> Self {
         let (participants, title) =
-            state.opened.map(|opened| (opened.participants, opened.task.title)).unwrap_or_default();
+            state.opened.map(|opened| (opened.participants.clone(), opened.task.title.clone())).unwrap_or_default();
         Self {
             case_id,
             phase: state.phase,

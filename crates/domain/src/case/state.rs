@@ -1,6 +1,7 @@
 //! What is known of a case.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use concord_protocol::event::{CaseEvent, CaseOpened, ReceivedFinding, Record};
 use concord_protocol::payload::{Conflict, ConflictOutcome, Decision, SetAside};
@@ -28,8 +29,8 @@ pub enum Phase {
 pub struct CaseState {
     /// Where it stands.
     pub phase: Phase,
-    /// How it was opened.
-    pub opened: Option<CaseOpened>,
+    /// How it was opened. Shared, because a state is copied to look ahead and this part of it never changes.
+    pub opened: Option<Arc<CaseOpened>>,
     /// When it was opened.
     pub opened_at: Timestamp,
     /// The findings that count, in the order of arrival.
@@ -59,7 +60,7 @@ impl CaseState {
             CaseEvent::Opened(opened) => {
                 self.phase = Phase::Collecting;
                 self.opened_at = at;
-                self.opened = Some(opened.clone());
+                self.opened = Some(Arc::new(opened.clone()));
             }
             CaseEvent::FindingRecorded(recorded) => self.findings.push(recorded.received.clone()),
             CaseEvent::FindingSetAside(aside) => {

@@ -1,6 +1,7 @@
 //! What is known of a debate.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use concord_protocol::event::{DebateEvent, DebateOpened, ReceivedAnswer, Record};
 use concord_protocol::payload::{ConflictOutcome, Position, RoundRecord, SetAsideReason};
@@ -10,8 +11,8 @@ use concord_protocol::{AgentId, MessageId, Timestamp};
 /// What is known of a debate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DebateState {
-    /// How it was opened.
-    pub opened: Option<DebateOpened>,
+    /// How it was opened. Shared, because a state is copied to look ahead and this part of it never changes.
+    pub opened: Option<Arc<DebateOpened>>,
     /// The round under way, from 1; 0 before the first.
     pub round: u32,
     /// Sequence of the fact that began the round; questions of the round carry it in their ids.
@@ -42,7 +43,7 @@ impl DebateState {
             DebateEvent::Opened(opened) => {
                 self.positions.clone_from(&opened.conflict.positions);
                 self.begin(record.sequence, 1, &opened.asked, opened.due);
-                self.opened = Some((**opened).clone());
+                self.opened = Some(Arc::new((**opened).clone()));
                 // The request's id is used up. A fact's id follows from its cause: an answer under it could never be
                 // stored, and is no repetition of anything.
                 let opener = Service::ConflictDetector.agent_id();
