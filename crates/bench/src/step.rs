@@ -82,7 +82,7 @@ async fn wait<F: Future<Output = anyhow::Result<bool>>>(what: &str, done: impl F
         if started.elapsed() > PATIENCE {
             bail!("waited two minutes until {what}");
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(())
 }

@@ -125,11 +125,14 @@ impl Watchdog {
                 let info = message.info()?;
                 waiting = info.pending;
                 self.next = info.stream_sequence + 1;
-                if let Ok(Subject::Event { aggregate, id, .. }) = shell.broker.subjects().parse(&message.subject) {
-                    // What cannot be read says nothing about deadlines.
-                    if let Ok(meta) = RecordMeta::decode(&message.payload) {
-                        self.open.set((aggregate, id), meta.deadlines);
-                    }
+                let subject = shell.broker.subjects().parse(&message.subject);
+                let Ok(Subject::Event { aggregate, id, fact }) = subject else { continue };
+                if event::leaves_deadlines(aggregate, &fact) {
+                    continue;
+                }
+                // What cannot be read says nothing about deadlines.
+                if let Ok(meta) = RecordMeta::decode(&message.payload) {
+                    self.open.set((aggregate, id), meta.deadlines);
                 }
             }
         }

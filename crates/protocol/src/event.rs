@@ -250,6 +250,17 @@ pub fn event_id(aggregate: Aggregate, id: &Token, origin: Origin, cause: &Messag
     MessageId::trusted(uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes()).to_string())
 }
 
+/// Whether the open deadlines are the same after a fact as before it; not so of one that this build does not know.
+pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
+    let leaves = |facts: &[FactInfo]| facts.iter().any(|info| info.name == fact.as_str() && !info.moves_deadlines);
+    match aggregate {
+        Aggregate::Case => leaves(CaseEvent::FACTS),
+        Aggregate::Detection => leaves(DetectionEvent::FACTS),
+        Aggregate::Debate => leaves(DebateEvent::FACTS),
+        Aggregate::Deadline => leaves(DeadlineEvent::FACTS),
+    }
+}
+
 /// All facts of all aggregates, for definitions of consumers and the generated reference.
 pub fn all_facts() -> Vec<(Aggregate, FactInfo)> {
     fn of<E: Facts>(out: &mut Vec<(Aggregate, FactInfo)>) {
