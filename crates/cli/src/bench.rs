@@ -21,6 +21,9 @@ pub(crate) struct BenchArgs {
     /// How often the raw broker and the step are measured, in turn; medians are reported.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
+    /// Deliveries under way at once, of the raw broker and of the step.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    in_flight: u32,
     /// Whole cases of each measurement.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     cases: u32,
@@ -34,6 +37,7 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
     let options = Options {
         messages: args.messages as usize,
         rounds: args.rounds as usize,
+        in_flight: args.in_flight as usize,
         cases: args.cases as usize,
         ..Options::new(folder.path())
     };

@@ -240,11 +240,11 @@ pub fn main<R: Run>() -> ExitCode {
         println!("the settings are good");
         return ExitCode::SUCCESS;
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(1, &error),
-    };
-    runtime.block_on(run::<R>(settings))
+    let threads = settings.work.threads.get();
+    match tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build() {
+        Ok(runtime) => runtime.block_on(run::<R>(settings)),
+        Err(error) => fail(1, &error),
+    }
 }
 
 fn fail(code: u8, error: &dyn std::error::Error) -> ExitCode {

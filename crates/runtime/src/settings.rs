@@ -176,6 +176,8 @@ pub struct WorkSettings {
     pub drain_ms: u64,
     /// Aggregates kept in memory.
     pub cached_max: NonZeroUsize,
+    /// Threads of this process that work at once. A service grows by replicas rather than by threads.
+    pub threads: NonZeroUsize,
 }
 
 impl Default for WorkSettings {
@@ -186,6 +188,7 @@ impl Default for WorkSettings {
             deliveries_max: 20,
             drain_ms: 10_000,
             cached_max: NonZeroUsize::new(4_096).unwrap_or(NonZeroUsize::MIN),
+            threads: NonZeroUsize::new(2).unwrap_or(NonZeroUsize::MIN),
         }
     }
 }
