@@ -88,21 +88,6 @@ fn answer(case: &str, agent: &str, question: &Value) -> (&'static str, Value) {
     }
 }
 
-/// The program of the hosted agent: one JSON message a line, and one line for each.
-pub(crate) const HOSTED: &str = r#"
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["message_type"] == "task_assignment":
-        finding = {"summary": "Said by a program.", "risk_score": 50, "recommendation": "negotiate"}
-        said = {"message_type": "finding", "payload": finding, "metadata": {"confidence": 0.65}}
-    elif message["message_type"] == "question":
-        said = {"message_type": "disagreement", "payload": {"reasoning": "A program keeps its position."}}
-    else:
-        said = {}
-    print(json.dumps(said), flush=True)
-"#;
-
 /// What of a decision must not depend on what happened to the processes: everything but the time.
 fn lasting(decided: &Value) -> Value {
     let mut decision = decided["data"]["decision"].clone();

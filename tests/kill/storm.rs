@@ -6,11 +6,11 @@ use async_nats::jetstream;
 use concord_protocol::dead::header;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Service;
-use concord_testkit::{Plan, SERVICES, TestInstallation, audit, settled, stored, until};
+use concord_testkit::{Plan, SERVICES, TestInstallation, audit, settled, stored, until, with_hosted_agent};
 use serde_json::Value;
 
 use crate::agents::{Agents, publish};
-use crate::cases::{AGENTS, HOSTED, decisions, opening};
+use crate::cases::{AGENTS, decisions, opening};
 use crate::random::Random;
 
 const CASES: usize = 200;
@@ -64,18 +64,9 @@ async fn strike(installation: &TestInstallation, blow: Blow) {
 }
 
 async fn start() -> TestInstallation {
-    TestInstallation::start_with(|mut plan: Plan| {
-        let program = plan.directory.join("hosted.py");
-        std::fs::write(&program, HOSTED).expect("the program is written");
-        let config = plan.directory.join("adapter.toml");
-        let hosted = format!(
-            "[[service.agents]]\nagent_id = \"hosted\"\ncommand = [\"python3\", {:?}]\ntimeout_ms = 60000\n",
-            program.display().to_string()
-        );
-        std::fs::write(&config, hosted).expect("the configuration is written");
-        plan.adapter_config = Some(config);
+    TestInstallation::start_with(|plan: Plan| {
         // What a killed process had in hand is delivered to another after this time.
-        let plan = plan.with_setting("work.ack_wait_ms=2000");
+        let plan = with_hosted_agent(plan).with_setting("work.ack_wait_ms=2000");
         SERVICES.iter().fold(plan, |plan, service| plan.with_replicas(*service, REPLICAS))
     })
     .await

@@ -9,7 +9,9 @@ use concord_protocol::CaseId;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Service;
 use concord_protocol::trace::traceparent_of_case;
-use concord_testkit::{Agent, Heard, Message, Plan, Stored, TestInstallation, settled, stored, unique, until};
+use concord_testkit::{
+    Agent, Heard, Message, Plan, Stored, TestInstallation, settled, stored, unique, until, with_hosted_agent,
+};
 use serde_json::{Value, json};
 
 use crate::collector::{Collector, Span, end};
@@ -22,34 +24,8 @@ const STRANGER: (&str, &str) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba
 /// The span of an agent that goes on with what it was sent.
 const ANN_SPAN: &str = "00000000000a4242";
 
-const HOSTED: &str = r#"
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["message_type"] == "task_assignment":
-        finding = {"summary": "Said by a program.", "risk_score": 50}
-        said = {"message_type": "finding", "payload": finding, "metadata": {"confidence": 0.65}}
-    elif message["message_type"] == "question":
-        said = {"message_type": "disagreement", "payload": {"reasoning": "A program keeps its position."}}
-    else:
-        said = {}
-    print(json.dumps(said), flush=True)
-"#;
-
 async fn start(collector: &Collector) -> TestInstallation {
-    TestInstallation::start_with(|mut plan: Plan| {
-        let program = plan.directory.join("hosted.py");
-        std::fs::write(&program, HOSTED).expect("the program is written");
-        let config = plan.directory.join("adapter.toml");
-        let hosted = format!(
-            "[[service.agents]]\nagent_id = \"hosted\"\ncommand = [\"python3\", {:?}]\ntimeout_ms = 60000\n",
-            program.display().to_string()
-        );
-        std::fs::write(&config, hosted).expect("the configuration is written");
-        plan.adapter_config = Some(config);
-        plan.with_setting(collector.setting())
-    })
-    .await
+    TestInstallation::start_with(|plan: Plan| with_hosted_agent(plan).with_setting(collector.setting())).await
 }
 
 /// Eve never says anything, so that the deadline of the findings passes.

@@ -1,10 +1,12 @@
 //! For tests: a real nats-server ([`TestBroker`]) or a whole installation ([`TestInstallation`]) per test, conditions to
 //! wait for ([`until`]), messages as any client would write them ([`Message`]) and agents that speak plain NATS
-//! ([`Agent`]), and what the broker then holds ([`stored`], [`settled`], [`audit()`]). Everything ends when it is dropped.
+//! ([`Agent`]) or are hosted ([`with_hosted_agent`]), and what the broker then holds ([`stored`], [`settled`], [`audit()`]).
+//! Everything ends when it is dropped.
 
 mod agent;
 mod audit;
 mod broker;
+mod hosted;
 mod installation;
 mod message;
 mod programs;
@@ -15,6 +17,7 @@ pub use agent::{Agent, Heard};
 pub use audit::{audit, now};
 pub use broker::TestBroker;
 pub use concord_installation::{Installation, Instance, NatsServer, Plan, SERVICES, instances};
+pub use hosted::with_hosted_agent;
 pub use installation::TestInstallation;
 pub use message::{Message, unique};
 pub use programs::{binaries, nats_server, programs_of};
