@@ -30,7 +30,7 @@ pub mod telemetry;
 pub mod trace;
 
 /// The services allocate many small things for each message and free them on another thread, which the C library's
-/// allocator is slow at: with this one a whole case takes a fifth less processor time.
+/// allocator is slow at (`docs/adr/0012`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
