@@ -64,12 +64,9 @@ async fn ends_having_said_it_once(installation: &TestInstallation) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_is_not_there() {
-    let port = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = port.local_addr().expect("an address").to_string();
-    drop(port);
-    let installation = start(setting(&address)).await;
+/// Cases are decided, before and after the services have noticed that nothing at this address takes their spans.
+async fn goes_on_without(address: &str) {
+    let installation = start(setting(address)).await;
     decides_a_case(&installation).await;
     until_it_says(&installation, Service::Coordinator, FAILS).await;
     decides_a_case(&installation).await;
@@ -77,14 +74,18 @@ async fn a_collector_that_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_collector_that_is_not_there() {
+    let port = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = port.local_addr().expect("an address").to_string();
+    drop(port);
+    goes_on_without(&address).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_takes_connections_and_says_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = silent.local_addr().expect("an address").to_string();
-    let installation = start(setting(&address)).await;
-    decides_a_case(&installation).await;
-    until_it_says(&installation, Service::Coordinator, FAILS).await;
-    decides_a_case(&installation).await;
-    ends_having_said_it_once(&installation).await;
+    goes_on_without(&address).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use async_nats::Client;
 use concord_installation::{Installation, Plan};
+use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -142,8 +143,8 @@ async fn open(client: &Client, participants: &[String], case: &str) -> anyhow::R
 async fn stored(client: &Client) -> anyhow::Result<u64> {
     let context = async_nats::jetstream::new(client.clone());
     let mut sum = 0;
-    for stream in ["CONCORD_MESSAGES", "CONCORD_EVENTS"] {
-        sum += context.get_stream(stream).await?.get_info().await?.state.last_sequence;
+    for kind in [StreamKind::Messages, StreamKind::Events] {
+        sum += subjects::stream(&context, kind).await?.get_info().await?.state.last_sequence;
     }
     Ok(sum)
 }

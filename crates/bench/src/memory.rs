@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use concord_protocol::stream::StreamKind;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -40,7 +41,7 @@ pub async fn measure(options: &Options) -> anyhow::Result<MemoryReport> {
             .await?;
     }
     let context = async_nats::jetstream::new(client.clone());
-    let timers = context.get_stream("CONCORD_TIMERS").await?;
+    let timers = subjects::stream(&context, StreamKind::Timers).await?;
     let started = Instant::now();
     // Two deadlines a case are armed last, so then everything before has been done.
     while timers.get_info().await?.state.messages < (options.open_cases * 2) as u64 {

@@ -9,7 +9,7 @@ use async_nats::jetstream;
 use concord_installation::{Installation, Plan};
 use concord_protocol::payload::{Conflict, ConflictType, OpenDebate, Position};
 use concord_protocol::policy::Policy;
-use concord_protocol::stream::{ConsumerKind, Layout};
+use concord_protocol::stream::{ConsumerKind, StreamKind};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, CaseId, DebateId};
 use serde_json::{Value, json};
@@ -18,8 +18,6 @@ use crate::{Options, subjects};
 
 /// Parties of each debate; the last answer ends it.
 const PARTIES: usize = 10;
-const INBOX: &str = "debate-facilitator-inbox";
-const EVENTS: &str = "CONCORD_EVENTS";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The facilitator's steps a second.
@@ -32,35 +30,36 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<f64> {
     let installation = Installation::start(plan, |_| {}).await?;
     let client = async_nats::connect(installation.server_url()).await?;
     let context = jetstream::new(client.clone());
-    let messages = context.get_stream("CONCORD_MESSAGES").await?;
+    let messages = subjects::stream(&context, StreamKind::Messages).await?;
+    let inbox = subjects::consumers(ConsumerKind::Inbox(Service::DebateFacilitator)).next().context("an inbox")?;
     let debates = options.messages / PARTIES;
     for number in 0..debates {
         open(&client, number).await?;
     }
     client.flush().await?;
     // One debate, one opening fact; then every question is out as well.
-    let events = context.get_stream(EVENTS).await?;
+    let events = subjects::stream(&context, StreamKind::Events).await?;
     wait("the debates are open", || async {
-        Ok(events.get_info().await?.state.last_sequence >= debates as u64 && under_way(&messages).await? == 0)
+        Ok(events.get_info().await?.state.last_sequence >= debates as u64 && under_way(&messages, &inbox).await? == 0)
     })
     .await?;
     let until = time_in(Duration::from_secs(600));
-    messages.pause_consumer(INBOX, until).await?;
+    messages.pause_consumer(&inbox, until).await?;
     // What follows from a fact is no part of the step that stores it. Whole cases are measured with it.
-    for effects in Layout::default().consumers_of(ConsumerKind::Effects(Service::DebateFacilitator)) {
-        events.pause_consumer(&effects.name, until).await?;
+    for effects in subjects::consumers(ConsumerKind::Effects(Service::DebateFacilitator)) {
+        events.pause_consumer(&effects, until).await?;
     }
     answer_all(&client, &context, debates).await?;
-    let waiting = messages.consumer_info(INBOX).await?.num_pending;
+    let waiting = messages.consumer_info(&inbox).await?.num_pending;
     // A pull that was under way when the consumer paused still gets a few.
     if (waiting as usize) < debates * PARTIES * 9 / 10 {
         bail!("{waiting} answers wait in the inbox instead of about {}", debates * PARTIES);
     }
-    messages.resume_consumer(INBOX).await?;
+    messages.resume_consumer(&inbox).await?;
     // The broker begins to deliver when it is next asked for messages, up to a second later.
-    wait("the first answers are delivered", || async { Ok(under_way(&messages).await? < waiting) }).await?;
-    let (started, left) = (Instant::now(), under_way(&messages).await?);
-    wait("the answers are handled", || async { Ok(under_way(&messages).await? == 0) }).await?;
+    wait("the first answers are delivered", || async { Ok(under_way(&messages, &inbox).await? < waiting) }).await?;
+    let (started, left) = (Instant::now(), under_way(&messages, &inbox).await?);
+    wait("the answers are handled", || async { Ok(under_way(&messages, &inbox).await? == 0) }).await?;
     let elapsed = started.elapsed();
     installation.stop().await;
     Ok(left as f64 / elapsed.as_secs_f64())
@@ -71,8 +70,8 @@ fn time_in(later: Duration) -> time::OffsetDateTime {
 }
 
 /// Messages in the inbox that are not acknowledged.
-async fn under_way(messages: &jetstream::stream::Stream) -> anyhow::Result<u64> {
-    let info = messages.consumer_info(INBOX).await?;
+async fn under_way(messages: &jetstream::stream::Stream, inbox: &str) -> anyhow::Result<u64> {
+    let info = messages.consumer_info(inbox).await?;
     Ok(info.num_pending + info.num_ack_pending as u64)
 }
 
@@ -139,7 +138,7 @@ fn message(from: &str, case: &CaseId, kind: &str, payload: Value) -> Value {
 }
 
 async fn answer_all(client: &Client, context: &jetstream::Context, debates: usize) -> anyhow::Result<()> {
-    let stream = context.get_stream("CONCORD_MESSAGES").await?;
+    let stream = subjects::stream(context, StreamKind::Messages).await?;
     let before = stream.get_info().await?.state.last_sequence;
     for party in 0..PARTIES {
         for number in 0..debates {

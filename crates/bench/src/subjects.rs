@@ -1,5 +1,7 @@
-//! The subjects that the measurement publishes on, built where all subjects are.
+//! The subjects, streams and consumers of the measurement, named where all of them are.
 
+use async_nats::jetstream::{self, stream::Stream};
+use concord_protocol::stream::{ConsumerKind, Layout, StreamKind};
 use concord_protocol::subject::{Lane, Subject, SubjectSpace};
 use concord_protocol::{AgentId, CaseId, Recipient, Token};
 
@@ -18,4 +20,14 @@ pub(crate) fn message(case: &str, from: &str, to: &str, kind: &str) -> anyhow::R
 /// Everything addressed to `to`.
 pub(crate) fn inbox(to: &str) -> anyhow::Result<String> {
     Ok(SubjectSpace::default().inbox(Lane::Normal, &Recipient::new(to)?))
+}
+
+/// A stream of the installation that is measured.
+pub(crate) async fn stream(context: &jetstream::Context, kind: StreamKind) -> anyhow::Result<Stream> {
+    Ok(context.get_stream(Layout::default().stream_name(kind)).await?)
+}
+
+/// The names of a service's consumers of a kind.
+pub(crate) fn consumers(kind: ConsumerKind) -> impl Iterator<Item = String> {
+    Layout::default().consumers_of(kind).into_iter().map(|consumer| consumer.name)
 }

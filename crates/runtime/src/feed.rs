@@ -44,9 +44,9 @@ impl<M: Machine, L: Ledger> Handler for MessageFeed<M, L> {
             }
             Routed::Step { id, input } => {
                 let case = envelope.case_id.or_else(|| case_named::<M>(&id));
-                let (trace, link) = trace_for(delivery, case.as_ref());
+                let contexts = contexts(delivery, case.as_ref());
                 let context = Shell::message_context(envelope.message_id);
-                linked_step(&self.shell, &self.aggregates, id, context, &input, trace, link).await
+                step(&self.shell, &self.aggregates, id, context, &input, contexts).await
             }
         }
     }
@@ -72,11 +72,24 @@ fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
     is_case.then(|| CaseId::new(id.as_str()).ok()).flatten()
 }
 
-/// The context to go on with, and one to link it with.
-fn trace_for(delivery: &Delivery, case: Option<&CaseId>) -> (Option<Trace>, Option<Trace>) {
-    let Some(case) = case else { return (delivery.trace.clone(), None) };
+/// The trace contexts of a step.
+pub struct Contexts {
+    /// The one to go on with.
+    trace: Option<Trace>,
+    /// One of another trace, to link it with.
+    link: Option<Trace>,
+}
+
+impl From<Option<Trace>> for Contexts {
+    fn from(trace: Option<Trace>) -> Self {
+        Self { trace, link: None }
+    }
+}
+
+fn contexts(delivery: &Delivery, case: Option<&CaseId>) -> Contexts {
+    let Some(case) = case else { return delivery.trace.clone().into() };
     let (trace, link) = Trace::within_case(delivery.trace.clone(), case);
-    (Some(trace), link)
+    Contexts { trace: Some(trace), link }
 }
 
 /// Facts of others become steps.
@@ -125,20 +138,9 @@ pub async fn step<M: Machine, L: Ledger>(
     id: Token,
     context: Context,
     input: &M::Input,
-    trace: Option<Trace>,
+    contexts: impl Into<Contexts>,
 ) -> Result<Done, Problem> {
-    linked_step(shell, aggregates, id, context, input, trace, None).await
-}
-
-async fn linked_step<M: Machine, L: Ledger>(
-    shell: &Shell,
-    aggregates: &Aggregates<M, L>,
-    id: Token,
-    context: Context,
-    input: &M::Input,
-    trace: Option<Trace>,
-    link: Option<Trace>,
-) -> Result<Done, Problem> {
+    let Contexts { trace, link } = contexts.into();
     let aggregate = <M::Event as event::Facts>::AGGREGATE.as_str();
     let span = tracing::info_span!(
         target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
