@@ -52,7 +52,7 @@ impl Handler for Closed {
         // The case as it was when its findings closed: the closing fact names all before it.
         let facts = self.ledger.history(&delivery.payload, delivery.sequence, 0).await?;
         let mut case = Versioned::<CaseMachine>::default();
-        facts.iter().for_each(|fact| case.apply(fact));
+        facts.into_iter().for_each(|fact| case.apply(fact));
         let Some(input) = route::from_case(&case_id, &case.state) else {
             return Err(Problem::Failed("the case of a closing fact could not be read".into()));
         };

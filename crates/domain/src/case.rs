@@ -71,6 +71,18 @@ pub const FINDINGS: &str = "findings";
 /// Name of the deadline of the whole case.
 pub const CASE: &str = "case";
 
+/// What a case waits for.
+fn deadlines(phase: Phase, opened: &CaseOpened) -> Vec<Deadline> {
+    let mut open = Vec::new();
+    if phase == Phase::Collecting {
+        open.push(Deadline { name: Token::fixed(FINDINGS), due: opened.findings_due });
+    }
+    if phase != Phase::Decided {
+        open.push(Deadline { name: Token::fixed(CASE), due: opened.case_due });
+    }
+    open
+}
+
 impl Machine for CaseMachine {
     type State = CaseState;
     type Event = CaseEvent;
@@ -80,20 +92,28 @@ impl Machine for CaseMachine {
         decide::decide(state, context, input)
     }
 
-    fn apply(state: &mut CaseState, record: &Record<CaseEvent>) {
+    fn apply(state: &mut CaseState, record: Record<CaseEvent>) {
         state.apply(record);
     }
 
     fn deadlines(state: &CaseState) -> Vec<Deadline> {
-        let Some(CaseOpened { findings_due, case_due, .. }) = state.opened.as_deref() else { return Vec::new() };
-        let mut open = Vec::new();
-        if state.phase == Phase::Collecting {
-            open.push(Deadline { name: Token::fixed(FINDINGS), due: *findings_due });
+        state.opened.as_deref().map_or_else(Vec::new, |opened| deadlines(state.phase, opened))
+    }
+
+    fn deadlines_after(state: &CaseState, record: &Record<CaseEvent>) -> Vec<Deadline> {
+        match (&record.event, state.opened.as_deref()) {
+            (CaseEvent::Opened(opened), _) => deadlines(Phase::Collecting, opened),
+            (_, None) => Vec::new(),
+            (CaseEvent::FindingsClosed(_), Some(opened)) => deadlines(Phase::Detecting, opened),
+            (CaseEvent::Decided(_), Some(opened)) => deadlines(Phase::Decided, opened),
+            (
+                CaseEvent::FindingRecorded(_)
+                | CaseEvent::FindingSetAside(_)
+                | CaseEvent::ConflictsReceived(_)
+                | CaseEvent::DebateSettled(_),
+                Some(opened),
+            ) => deadlines(state.phase, opened),
         }
-        if state.phase != Phase::Decided {
-            open.push(Deadline { name: Token::fixed(CASE), due: *case_due });
-        }
-        open
     }
 
     fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {

@@ -63,8 +63,8 @@ impl Machine for DeadlineMachine {
         }))
     }
 
-    fn apply(state: &mut DeadlineState, record: &Record<DeadlineEvent>) {
-        let DeadlineEvent::Elapsed(elapsed) = &record.event;
+    fn apply(state: &mut DeadlineState, record: Record<DeadlineEvent>) {
+        let DeadlineEvent::Elapsed(elapsed) = record.event;
         state.elapsed.insert(elapsed.due);
     }
 

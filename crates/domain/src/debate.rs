@@ -22,8 +22,8 @@ mod effects;
 mod position;
 mod state;
 
-pub(crate) use close::ending_again;
-pub use state::DebateState;
+pub(crate) use close::Ended;
+pub use state::{DebateState, Heard};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
@@ -69,6 +69,11 @@ pub fn round_name(round: u32) -> Token {
     Token::numbered("round", round)
 }
 
+/// What a debate waits for.
+fn deadlines(round: u32, due: Option<Timestamp>) -> Vec<Deadline> {
+    due.map(|due| Deadline { name: round_name(round), due }).into_iter().collect()
+}
+
 impl Machine for DebateMachine {
     type State = DebateState;
     type Event = DebateEvent;
@@ -78,13 +83,21 @@ impl Machine for DebateMachine {
         decide::decide(state, context, input)
     }
 
-    fn apply(state: &mut DebateState, record: &Record<DebateEvent>) {
+    fn apply(state: &mut DebateState, record: Record<DebateEvent>) {
         state.apply(record);
     }
 
     fn deadlines(state: &DebateState) -> Vec<Deadline> {
-        let due: Option<Timestamp> = state.due.filter(|_| state.outcome.is_none());
-        due.map(|due| Deadline { name: round_name(state.round), due }).into_iter().collect()
+        deadlines(state.round, state.due.filter(|_| state.outcome.is_none()))
+    }
+
+    fn deadlines_after(state: &DebateState, record: &Record<DebateEvent>) -> Vec<Deadline> {
+        match &record.event {
+            DebateEvent::Opened(opened) => deadlines(1, opened.due),
+            DebateEvent::RoundClosed(closed) => deadlines(closed.next_round, Some(closed.due)),
+            DebateEvent::Resolved(_) => Vec::new(),
+            DebateEvent::Answered(_) | DebateEvent::AnswerSetAside(_) => Self::deadlines(state),
+        }
     }
 
     fn effects(record: &Record<DebateEvent>) -> Vec<Effect> {

@@ -49,9 +49,9 @@ impl Machine for DetectionMachine {
         })))
     }
 
-    fn apply(state: &mut DetectionState, record: &Record<DetectionEvent>) {
-        let DetectionEvent::Completed(detected) = &record.event;
-        state.detected = Some((**detected).clone());
+    fn apply(state: &mut DetectionState, record: Record<DetectionEvent>) {
+        let DetectionEvent::Completed(detected) = record.event;
+        state.detected = Some(*detected);
     }
 
     fn deadlines(_: &DetectionState) -> Vec<Deadline> {

@@ -97,7 +97,7 @@ impl<M: Machine> Story<M> {
         assert!(bytes.len() <= FACT_BYTES_MAX, "{} has {} bytes", record.event.fact(), bytes.len());
         let stored = Record::<M::Event>::decode(&bytes, record.sequence).unwrap();
         assert_eq!(stored, record, "what is read is what was written");
-        self.versioned.apply(&stored);
+        self.versioned.apply(stored.clone());
         keeps_its_word::<M>(&self.versioned, &stored, &before);
         self.records.push(stored);
     }

@@ -27,6 +27,6 @@ mod properties;
 pub mod replay;
 pub mod vote;
 
-pub use digest::digest;
+pub use digest::{digest, digest_of_all};
 pub use effect::Effect;
 pub use machine::{Context, Decision, Ignored, Machine, Versioned};

@@ -72,10 +72,16 @@ pub trait Machine: Sized + 'static {
 
     /// What to do about `input`.
     fn decide(state: &Self::State, context: &Context, input: &Self::Input) -> Decision<Self::Event>;
-    /// What is known after `record`. Chooses nothing and cannot fail.
-    fn apply(state: &mut Self::State, record: &Record<Self::Event>);
+    /// What is known after `record`, which becomes part of the state. Chooses nothing and cannot fail.
+    fn apply(state: &mut Self::State, record: Record<Self::Event>);
     /// Which deadlines are open.
     fn deadlines(state: &Self::State) -> Vec<Deadline>;
+    /// Which deadlines are open after `record`. Machines that step often say so without applying the record to a copy.
+    fn deadlines_after(state: &Self::State, record: &Record<Self::Event>) -> Vec<Deadline> {
+        let mut after = state.clone();
+        Self::apply(&mut after, record.clone());
+        Self::deadlines(&after)
+    }
     /// What others must be told because of `record`; depends on nothing else.
     fn effects(record: &Record<Self::Event>) -> Vec<Effect>;
     /// The case that a record with effects belongs to.
@@ -114,10 +120,10 @@ impl<M: Machine> Versioned<M> {
     }
 
     /// Applies a stored fact. One that was applied before is left out, so a reload may overlap.
-    pub fn apply(&mut self, record: &Record<M::Event>) {
+    pub fn apply(&mut self, record: Record<M::Event>) {
         if record.sequence > self.sequence() {
-            M::apply(&mut self.state, record);
             self.sequences.push(record.sequence);
+            M::apply(&mut self.state, record);
         }
     }
 
@@ -139,9 +145,7 @@ impl<M: Machine> Versioned<M> {
             record.meta.deadlines = before;
             return record;
         }
-        let mut after_state = self.state.clone();
-        M::apply(&mut after_state, &record);
-        let after = M::deadlines(&after_state);
+        let after = M::deadlines_after(&self.state, &record);
         record.meta.opened = after.iter().filter(|d| !before.contains(d)).map(|d| d.name.clone()).collect();
         record.meta.closed =
             before.iter().filter(|b| !after.iter().any(|a| a.name == b.name)).map(|d| d.name.clone()).collect();

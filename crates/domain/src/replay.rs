@@ -4,7 +4,7 @@ use concord_protocol::event::{DebateEvent, Facts, Record};
 use concord_protocol::payload::ConflictOutcome;
 
 use crate::Machine;
-use crate::debate::{self, DebateMachine, DebateState};
+use crate::debate::{DebateMachine, DebateState, Ended};
 use crate::machine::Versioned;
 
 /// A difference between what is stored and what the domain comes to.
@@ -40,7 +40,7 @@ pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &Record<M::Event>) -
         let (named, found) = (&record.meta.earlier, &rebuilt.sequences);
         differences.push(format!("it names {named:?} as its predecessors; there are {found:?}"));
     }
-    rebuilt.apply(record);
+    rebuilt.apply(record.clone());
     let deadlines = M::deadlines(&rebuilt.state);
     if record.meta.deadlines != deadlines {
         differences.push(format!("it says {:?} are open; it leaves {deadlines:?} open", record.meta.deadlines));
@@ -54,7 +54,7 @@ pub fn recount(records: &[Record<DebateEvent>]) -> Vec<Difference> {
     let mut state = DebateState::default();
     let mut differences = Vec::new();
     for record in records {
-        DebateMachine::apply(&mut state, record);
+        DebateMachine::apply(&mut state, record.clone());
         let found = recount_one(&state, record);
         differences.extend(found.into_iter().map(|what| difference(record, what)));
     }
@@ -69,7 +69,7 @@ pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<Str
     if outcome.positions != after.positions {
         differences.push("the final positions are not those that the answers lead to".to_owned());
     }
-    let (status, resolution, tally) = debate::ending_again(after, opened);
+    let (status, resolution, tally) = Ended::of_state(after, opened).ending_again();
     if outcome.tally != tally {
         differences.push(format!("the stored tally {:?} is not the count {tally:?}", outcome.tally));
     }

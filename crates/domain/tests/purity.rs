@@ -24,6 +24,8 @@ const ALLOWED: &[&str] = &[
     "serde_json",
     "serde_path_to_error",
     "zmij",
+    // Identifiers.
+    "smol_str",
     // Digests and derived ids. On ARM, cpufeatures asks libc which instructions there are.
     "block-buffer",
     "cfg-if",

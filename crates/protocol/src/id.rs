@@ -1,10 +1,13 @@
 //! Identifiers: every one is a subject token, so that none can smuggle a dot, a space or a wildcard into a subject.
+//!
+//! They are in every message and copied many times on its way, so the short ones are kept in place and the long ones shared.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
+use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 
 /// Longest token of a subject, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 64;
@@ -60,11 +63,11 @@ macro_rules! identifier {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(SmolStr);
 
         impl $name {
             /// Checks `text` against the identifier grammar.
-            pub fn new(text: impl Into<String>) -> Result<Self, Error> {
+            pub fn new(text: impl Into<SmolStr>) -> Result<Self, Error> {
                 let text = text.into();
                 check(&text, $max, false)?;
                 Ok(Self(text))
@@ -72,7 +75,7 @@ macro_rules! identifier {
 
             /// For names fixed in this crate, or built here from checked parts; tests hold that they are valid.
             #[allow(dead_code)]
-            pub(crate) fn trusted(text: impl Into<String>) -> Self {
+            pub(crate) fn trusted(text: impl Into<SmolStr>) -> Self {
                 Self(text.into())
             }
 
@@ -83,7 +86,7 @@ macro_rules! identifier {
 
             /// The identifier as a subject token, where it is short enough to be one.
             pub fn token(&self) -> Token {
-                Token::trusted(self.0.as_str())
+                Token(self.0.clone())
             }
         }
 
@@ -108,7 +111,7 @@ macro_rules! identifier {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <Cow<'de, str>>::deserialize(deserializer)?;
+                let text = SmolStr::deserialize(deserializer)?;
                 Self::new(text).map_err(serde::de::Error::custom)
             }
         }
@@ -166,24 +169,24 @@ impl Token {
 impl Token {
     /// A fixed name with a number, `name-1`.
     pub fn numbered(name: &'static str, number: u32) -> Self {
-        Self(format!("{}-{number}", Self::fixed(name)))
+        Self(format_smolstr!("{}-{number}", Self::fixed(name)))
     }
 
     /// A token derived from any text: the same for the same text.
     pub fn derived(text: &str) -> Self {
-        Self(uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).to_string())
+        Self(uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).to_smolstr())
     }
 }
 
 impl MessageId {
     /// The id of the refusal of the message at `sequence` of a stream.
     pub fn of_refusal(lane: &'static str, sequence: u64) -> Self {
-        Self(format!("{}-{sequence}-refused", Token::fixed(lane)))
+        Self(format_smolstr!("{}-{sequence}-refused", Token::fixed(lane)))
     }
 
     /// The id of an agent's answer to a message: the same whichever process gives it.
     pub fn of_answer(asked: &Self, agent: &AgentId) -> Self {
-        let readable = format!("{asked}-{agent}");
+        let readable = format_smolstr!("{asked}-{agent}");
         // Two long ids do not fit side by side.
         if readable.len() <= MESSAGE_ID_BYTES_MAX { Self(readable) } else { Self(Token::derived(&readable).0) }
     }
@@ -191,18 +194,18 @@ impl MessageId {
     /// The id of the passing of a deadline: the same whoever notices it.
     pub fn of_deadline(aggregate_id: &Token, name: &Token, due: crate::Timestamp) -> Self {
         let text = format!("{aggregate_id}/{name}/{due}");
-        Self(format!("due-{}", Token::derived(&text)))
+        Self(format_smolstr!("due-{}", Token::derived(&text)))
     }
 
     /// The id of a request through the API to open this case: the same for the same case.
     pub fn of_api_request(case: &CaseId) -> Self {
-        Self(format!("api-{case}"))
+        Self(format_smolstr!("api-{case}"))
     }
 
     /// The id of the effect at `place` of the fact at `sequence` of an aggregate: at most 64 + 20 + 20 characters and
     /// two hyphens, so it always fits.
     pub fn of_effect(aggregate_id: &Token, sequence: u64, place: usize) -> Self {
-        Self(format!("{aggregate_id}-{sequence}-{place}"))
+        Self(format_smolstr!("{aggregate_id}-{sequence}-{place}"))
     }
 }
 
@@ -218,7 +221,7 @@ impl DebateId {
     pub fn of_conflict(case: &CaseId, kind: &str, subject: &str) -> Self {
         let name = format!("{case}/{kind}/{subject}");
         let hex = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes()).simple().to_string();
-        Self(format!("d-{}", hex.get(..24).unwrap_or(&hex)))
+        Self(format_smolstr!("d-{}", hex.get(..24).unwrap_or(&hex)))
     }
 }
 
@@ -273,7 +276,7 @@ impl Serialize for Recipient {
 
 impl<'de> Deserialize<'de> for Recipient {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <Cow<'de, str>>::deserialize(deserializer)?;
+        let text = SmolStr::deserialize(deserializer)?;
         Self::new(&text).map_err(serde::de::Error::custom)
     }
 }

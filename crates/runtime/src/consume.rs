@@ -39,7 +39,7 @@ pub struct Delivery {
     /// When it was stored.
     pub stored_at: Timestamp,
     /// The consumer that delivered it.
-    pub consumer: String,
+    pub consumer: Arc<str>,
 }
 
 /// A delivery that was handled.
@@ -88,7 +88,7 @@ pub async fn run<H: Handler>(
     permits: Arc<Semaphore>,
     stop: CancellationToken,
 ) {
-    let worker = Arc::new(Worker { shell, consumer: consumer.name.clone(), handler });
+    let worker = Arc::new(Worker { shell, consumer: consumer.name.as_str().into(), handler });
     let work = Pulling { worker, permits, tasks: TaskTracker::new() };
     let mut wait = Duration::from_millis(100);
     while !stop.is_cancelled() {
@@ -111,7 +111,7 @@ pub async fn run<H: Handler>(
 /// What handles single deliveries; every task holds it.
 struct Worker<H> {
     shell: Shell,
-    consumer: String,
+    consumer: Arc<str>,
     handler: Arc<H>,
 }
 
@@ -152,7 +152,7 @@ impl<H: Handler> Pulling<H> {
     }
 }
 
-async fn handle_one<H: Handler>(shell: &Shell, handler: &H, consumer: &str, message: jetstream::Message) {
+async fn handle_one<H: Handler>(shell: &Shell, handler: &H, consumer: &Arc<str>, message: jetstream::Message) {
     let (delivery, acker) = match split(consumer, message) {
         Ok(parts) => parts,
         Err(error) => {
@@ -231,7 +231,7 @@ async fn give_up(shell: &Shell, delivery: &Delivery, why: &str) -> (AckKind, &'s
     }
 }
 
-fn split(consumer: &str, message: jetstream::Message) -> Result<(Delivery, jetstream::message::Acker), AnyError> {
+fn split(consumer: &Arc<str>, message: jetstream::Message) -> Result<(Delivery, jetstream::message::Acker), AnyError> {
     let (stream, sequence, deliveries, published) = {
         let info = message.info()?;
         let deliveries = u64::try_from(info.delivered).unwrap_or(0);
@@ -247,7 +247,7 @@ fn split(consumer: &str, message: jetstream::Message) -> Result<(Delivery, jetst
         sequence,
         deliveries,
         stored_at: timestamp(published),
-        consumer: consumer.to_owned(),
+        consumer: Arc::clone(consumer),
     };
     Ok((delivery, acker))
 }

@@ -50,7 +50,7 @@ fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> Heade
     headers.insert(header::SUBJECT, delivery.subject.as_str());
     headers.insert(header::STREAM, delivery.stream.as_str());
     headers.insert(header::SEQUENCE, delivery.sequence.to_string());
-    headers.insert(header::CONSUMER, delivery.consumer.as_str());
+    headers.insert(header::CONSUMER, &*delivery.consumer);
     headers.insert(header::CODE, fault.code.as_str());
     headers.insert(header::POINTER, one_line(&fault.pointer));
     headers.insert(header::ERROR, one_line(&fault.message));

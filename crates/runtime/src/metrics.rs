@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct DeliveryLabels {
     /// The consumer.
-    pub consumer: String,
+    pub consumer: std::sync::Arc<str>,
     /// What became of it: `acked`, `postponed`, `refused`, `failed`, `dead`.
     pub verdict: &'static str,
 }
@@ -24,7 +24,7 @@ pub struct StepLabels {
     /// Kind of aggregate.
     pub aggregate: &'static str,
     /// The stored fact, or `ignored_...`, or `rejected`.
-    pub outcome: String,
+    pub outcome: std::borrow::Cow<'static, str>,
 }
 
 /// One label.

@@ -96,7 +96,7 @@ fn delivery(consumer: &PullConsumer, found: Described) -> Result<Delivery, AnyEr
         sequence: found.sequence,
         deliveries: 1,
         stored_at: clock::now(),
-        consumer: consumer.name.clone(),
+        consumer: consumer.name.as_str().into(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What a service makes of something that comes in. Each service's `route` module is a function to this type.
 
-use concord_domain::digest;
+use concord_domain::digest_of_all;
 use concord_protocol::{Envelope, Fault, MessageType, Token};
 
 /// An input for one aggregate, or the reason why there is none.
@@ -28,6 +28,6 @@ pub fn unknown_type(name: &Token) -> Fault {
 
 /// Digest of who says what, to tell a repetition from another message under the same id.
 pub fn digest_of(envelope: &Envelope) -> String {
-    let said = format!("{} {} {}", envelope.from_agent, envelope.message_type, envelope.payload.get());
-    digest(said.as_bytes())
+    let said = [envelope.from_agent.as_str(), " ", envelope.message_type.as_str(), " ", envelope.payload.get()];
+    digest_of_all(said.map(str::as_bytes))
 }

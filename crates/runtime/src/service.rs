@@ -153,9 +153,9 @@ impl Shell {
     /// Counts what a step came to.
     pub fn count_step<M: Machine>(&self, outcome: &Outcome) {
         let outcome = match outcome {
-            Outcome::Appended { fact, .. } => (*fact).to_owned(),
-            Outcome::Ignored(reason) => format!("ignored_{}", reason.as_str()),
-            Outcome::Rejected(_) => "rejected".to_owned(),
+            Outcome::Appended { fact, .. } => (*fact).into(),
+            Outcome::Ignored(reason) => format!("ignored_{}", reason.as_str()).into(),
+            Outcome::Rejected(_) => "rejected".into(),
         };
         let aggregate = <M::Event as Facts>::AGGREGATE.as_str();
         self.metrics.steps.get_or_create(&StepLabels { aggregate, outcome }).inc();

@@ -123,8 +123,9 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
             let appended = self.ledger.append(&record, trace).await.map_err(|source| failed::<M>(id, source))?;
             if let Appended::Stored(sequence) = appended {
                 record.sequence = sequence;
-                known.apply(&record);
-                return Ok(Outcome::Appended { fact: record.event.fact(), sequence });
+                let fact = record.event.fact();
+                known.apply(record);
+                return Ok(Outcome::Appended { fact, sequence });
             }
             let own = Some(&record);
             if let Refreshed::FoundOwn(stored) = self.refresh(&mut known, id, Read::Leader, own).await? {
@@ -146,16 +147,13 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         if records.is_empty() {
             return Ok(Refreshed::Unchanged);
         }
-        for record in &records {
-            known.apply(record);
-        }
         let same = |own: &Record<M::Event>, stored: &Record<M::Event>| {
             own.meta.event_id == stored.meta.event_id && own.event == stored.event
         };
         let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
-        Ok(mine.map_or(Refreshed::Changed, |record| {
-            Refreshed::FoundOwn(Outcome::Appended { fact: record.event.fact(), sequence: record.sequence })
-        }))
+        let found = mine.map(|record| Outcome::Appended { fact: record.event.fact(), sequence: record.sequence });
+        records.into_iter().for_each(|record| known.apply(record));
+        Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
     }
 }
 

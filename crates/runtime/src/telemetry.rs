@@ -232,6 +232,9 @@ fn context_of(trace: &Trace) -> Context {
 
 /// The context to pass on from `span`; what came in, where no spans are recorded.
 pub fn trace_of_span(span: &Span, incoming: Option<Trace>) -> Option<Trace> {
+    if span.is_disabled() {
+        return incoming;
+    }
     let mut write = Write::default();
     TraceContextPropagator::new().inject_context(&span.context(), &mut write);
     match write.parent {

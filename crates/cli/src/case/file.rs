@@ -60,7 +60,7 @@ async fn aggregate<M: Machine>(ledger: &NatsLedger, id: &Token) -> Result<(M::St
     let records = ledger.load::<M::Event>(id, &[], Read::Leader).await?;
     let mut rebuilt = Versioned::<M>::default();
     for record in &records {
-        rebuilt.apply(record);
+        rebuilt.apply(record.clone());
     }
     Ok((rebuilt.state, records))
 }

@@ -198,7 +198,7 @@ pub(crate) async fn run(
         };
         let Some(there) = under_way.get_mut(&fact.id) else { continue };
         let record = fact.read::<CaseEvent>()?;
-        there.case.apply(&record);
+        there.case.apply(record);
         if there.case.state.phase != Phase::Decided {
             continue;
         }

@@ -6,9 +6,9 @@ use concord_protocol::event::{
     CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected, FindingRecorded,
     FindingsClosed, ReceivedFinding, SetAsideFinding,
 };
-use concord_protocol::payload::{ConflictOutcome, SetAsideReason, Task};
+use concord_protocol::payload::{Conflict, ConflictOutcome, SetAsideReason, Task};
 use concord_protocol::subject::Service;
-use concord_protocol::{CaseId, ErrorCode, Fault};
+use concord_protocol::{CaseId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
 use super::{CASE, CaseInput, FINDINGS, OpenRequest, outcome};
@@ -197,13 +197,13 @@ fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> Case
             ));
         }
     }
-    let after = CaseState {
-        debated: detected.debated.clone(),
-        deferred: detected.deferred.clone(),
-        conflicts_omitted: detected.conflicts_omitted,
-        ..state.clone()
-    };
-    if all_settled(&after) {
+    if all_settled(state, &detected.debated, None) {
+        let after = CaseState {
+            debated: detected.debated.clone(),
+            deferred: detected.deferred.clone(),
+            conflicts_omitted: detected.conflicts_omitted,
+            ..state.clone()
+        };
         return Decision::Append(decided(&after, opened, None, outcome::end_reason(&after)));
     }
     Decision::Append(CaseEvent::ConflictsReceived(ConflictsReceived {
@@ -218,9 +218,9 @@ fn resolved(state: &CaseState, opened: &CaseOpened, outcome: &ConflictOutcome) -
         return Decision::Ignore(Ignored::AlreadyDone);
     }
     let outcome = &budget::case_outcome(outcome, opened.policy.conflicts_max);
-    let mut after = state.clone();
-    after.outcomes.insert(outcome.conflict_id.clone(), outcome.clone());
-    if state.phase == Phase::Deliberating && all_settled(&after) {
+    if state.phase == Phase::Deliberating && all_settled(state, &state.debated, Some(&outcome.conflict_id)) {
+        let mut after = state.clone();
+        after.outcomes.insert(outcome.conflict_id.clone(), outcome.clone());
         return Decision::Append(decided(&after, opened, Some(outcome.clone()), outcome::end_reason(&after)));
     }
     Decision::Append(CaseEvent::DebateSettled(DebateSettled { outcome: outcome.clone() }))
@@ -240,8 +240,10 @@ fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed)
     state
 }
 
-fn all_settled(state: &CaseState) -> bool {
-    state.debated.iter().all(|conflict| state.outcomes.contains_key(&conflict.conflict_id))
+/// Whether each of these conflicts has its outcome when the debate `now` has ended too.
+fn all_settled(state: &CaseState, debated: &[Conflict], now: Option<&DebateId>) -> bool {
+    let settled = |id: &DebateId| now == Some(id) || state.outcomes.contains_key(id);
+    debated.iter().all(|conflict| settled(&conflict.conflict_id))
 }
 
 fn decided(state: &CaseState, opened: &CaseOpened, last: Option<ConflictOutcome>, reason: &str) -> CaseEvent {

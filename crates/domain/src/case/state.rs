@@ -54,42 +54,43 @@ pub struct CaseState {
 }
 
 impl CaseState {
-    pub(super) fn apply(&mut self, record: &Record<CaseEvent>) {
+    pub(super) fn apply(&mut self, record: Record<CaseEvent>) {
         let at = record.meta.at;
-        match &record.event {
+        match record.event {
             CaseEvent::Opened(opened) => {
                 self.phase = Phase::Collecting;
                 self.opened_at = at;
-                self.opened = Some(Arc::new(opened.clone()));
+                self.opened = Some(Arc::new(opened));
             }
-            CaseEvent::FindingRecorded(recorded) => self.findings.push(recorded.received.clone()),
+            CaseEvent::FindingRecorded(recorded) => self.findings.push(recorded.received),
             CaseEvent::FindingSetAside(aside) => {
                 let ReceivedFinding { agent_id, message_id, .. } = aside.received.clone();
                 let note = SetAside { agent_id, message_id, reason: aside.reason, at };
-                self.set_aside.push((note, aside.received.clone()));
+                self.set_aside.push((note, aside.received));
             }
             CaseEvent::FindingsClosed(closed) => {
-                self.findings.extend(closed.last.clone());
-                self.missing.clone_from(&closed.missing);
+                self.findings.extend(closed.last);
+                self.missing = closed.missing;
                 self.phase = Phase::Detecting;
             }
             CaseEvent::ConflictsReceived(received) => {
-                self.debated.clone_from(&received.debated);
-                self.deferred.clone_from(&received.deferred);
+                self.debated = received.debated;
+                self.deferred = received.deferred;
                 self.conflicts_omitted = received.conflicts_omitted;
                 self.phase = Phase::Deliberating;
             }
             CaseEvent::DebateSettled(settled) => {
-                self.outcomes.insert(settled.outcome.conflict_id.clone(), settled.outcome.clone());
+                self.outcomes.insert(settled.outcome.conflict_id.clone(), settled.outcome);
             }
             CaseEvent::Decided(decided) => {
-                if let Some(last) = &decided.last {
-                    self.outcomes.insert(last.conflict_id.clone(), last.clone());
+                let decided = *decided;
+                if let Some(last) = decided.last {
+                    self.outcomes.insert(last.conflict_id.clone(), last);
                 }
                 self.debated.clone_from(&decided.decision.conflicts);
                 self.deferred.clone_from(&decided.decision.deferred);
                 self.conflicts_omitted = decided.decision.conflicts_omitted;
-                self.decision = Some(decided.decision.clone());
+                self.decision = Some(decided.decision);
                 self.decided_at = Some(at);
                 self.phase = Phase::Decided;
             }

@@ -317,7 +317,7 @@ proptest! {
                 sequence += 1;
                 let mut record = case.record(&case_id().token(), &context, event);
                 record.sequence = sequence;
-                case.apply(&record);
+                case.apply(record);
                 case.state.decision.clone()
             };
             hear(open_case(&names, policy()));

@@ -8,6 +8,15 @@ use concord_protocol::payload::{ConflictOutcome, Position, RoundRecord, SetAside
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, MessageId, Timestamp};
 
+/// What is remembered of an answer of the round; its words are in its fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// Who answered.
+    pub agent_id: AgentId,
+    /// Whether the party now holds a peer's position.
+    pub agrees: bool,
+}
+
 /// What is known of a debate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DebateState {
@@ -22,7 +31,7 @@ pub struct DebateState {
     /// Until when answers of the round count.
     pub due: Option<Timestamp>,
     /// Answers of the round, in the order of arrival.
-    pub answers: Vec<ReceivedAnswer>,
+    pub answers: Vec<Heard>,
     /// What each party holds now, ordered by agent id.
     pub positions: Vec<Position>,
     /// What each party held when the round began.
@@ -38,55 +47,57 @@ pub struct DebateState {
 }
 
 impl DebateState {
-    pub(super) fn apply(&mut self, record: &Record<DebateEvent>) {
-        match &record.event {
+    pub(super) fn apply(&mut self, record: Record<DebateEvent>) {
+        match record.event {
             DebateEvent::Opened(opened) => {
                 self.positions.clone_from(&opened.conflict.positions);
-                self.begin(record.sequence, 1, &opened.asked, opened.due);
-                self.opened = Some(Arc::new((**opened).clone()));
+                self.begin(record.sequence, 1, opened.asked.clone(), opened.due);
+                self.opened = Some(Arc::new(*opened));
                 // The request's id is used up. A fact's id follows from its cause: an answer under it could never be
                 // stored, and is no repetition of anything.
                 let opener = Service::ConflictDetector.agent_id();
-                self.seen.insert(record.meta.cause.clone(), (opener, String::new()));
+                self.seen.insert(record.meta.cause, (opener, String::new()));
             }
-            DebateEvent::Answered(answered) => self.take(&answered.received),
+            DebateEvent::Answered(answered) => self.take(answered.received),
             DebateEvent::AnswerSetAside(aside) => {
-                self.seen.insert(aside.message_id.clone(), (aside.agent_id.clone(), aside.digest.clone()));
-                self.set_aside.push((aside.agent_id.clone(), aside.message_id.clone(), aside.reason));
+                self.seen.insert(aside.message_id.clone(), (aside.agent_id.clone(), aside.digest));
+                self.set_aside.push((aside.agent_id, aside.message_id, aside.reason));
             }
             DebateEvent::RoundClosed(closed) => {
-                if let Some(last) = &closed.last {
+                if let Some(last) = closed.last {
                     self.take(last);
                 }
-                self.rounds.push(closed.record.clone());
-                self.begin(record.sequence, closed.next_round, &closed.asked, Some(closed.due));
+                self.rounds.push(closed.record);
+                self.begin(record.sequence, closed.next_round, closed.asked, Some(closed.due));
             }
             DebateEvent::Resolved(resolved) => {
-                if let Some(last) = &resolved.last {
+                let resolved = *resolved;
+                if let Some(last) = resolved.last {
                     self.take(last);
                 }
                 self.rounds.clone_from(&resolved.outcome.rounds);
-                self.outcome = Some(resolved.outcome.clone());
+                self.outcome = Some(resolved.outcome);
                 self.due = None;
             }
         }
     }
 
-    fn begin(&mut self, sequence: u64, round: u32, asked: &[AgentId], due: Option<Timestamp>) {
+    fn begin(&mut self, sequence: u64, round: u32, asked: Vec<AgentId>, due: Option<Timestamp>) {
         self.round = round;
         self.round_sequence = sequence;
-        self.asked = asked.to_vec();
+        self.asked = asked;
         self.due = due;
         self.answers.clear();
         self.round_positions.clone_from(&self.positions);
     }
 
     /// Takes an answer into account: remembers the message and moves the party to its new position.
-    pub(super) fn take(&mut self, received: &ReceivedAnswer) {
-        self.seen.insert(received.message_id.clone(), (received.agent_id.clone(), received.digest.clone()));
-        if let Some(held) = self.positions.iter_mut().find(|held| held.agent_id == received.agent_id) {
-            *held = received.position.clone();
+    fn take(&mut self, received: ReceivedAnswer) {
+        let ReceivedAnswer { agent_id, message_id, digest, agrees, position, .. } = received;
+        self.seen.insert(message_id, (agent_id.clone(), digest));
+        if let Some(held) = self.positions.iter_mut().find(|held| held.agent_id == agent_id) {
+            *held = position;
         }
-        self.answers.push(received.clone());
+        self.answers.push(Heard { agent_id, agrees });
     }
 }

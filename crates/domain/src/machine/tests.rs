@@ -62,7 +62,7 @@ fn a_reload_may_overlap() {
     let story = decided();
     let mut versioned = Versioned::<CaseMachine>::default();
     for record in story.records.iter().chain(&story.records[..2]) {
-        versioned.apply(record);
+        versioned.apply(record.clone());
     }
     assert_eq!(versioned.sequences, story.versioned.sequences);
     assert_eq!(versioned.state, story.versioned.state);

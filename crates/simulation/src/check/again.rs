@@ -56,7 +56,7 @@ fn decided_again<M: Machine>(
                 let at = record.sequence;
                 violations.push(format!("again: {aggregate}/{id} at {at}: {fact} is not what its cause leads to"));
             }
-            known.apply(record);
+            known.apply(record.clone());
         }
     }
 }

@@ -101,7 +101,7 @@ impl Hall {
         let Decision::Append(event) = M::decide(&of.state, context, input) else { panic!("no fact") };
         let mut record = of.record(id, context, event);
         record.sequence = self.events.len() as u64 + 1;
-        of.apply(&record);
+        of.apply(record.clone());
         for envelope in effect::messages::<M>(&record).unwrap() {
             self.post(&envelope);
         }
