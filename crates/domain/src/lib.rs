@@ -14,6 +14,7 @@ pub mod case;
 pub mod caution;
 pub mod compare;
 pub mod conflict;
+pub mod credibility;
 pub mod deadline;
 pub mod debate;
 pub mod detection;

@@ -6,6 +6,7 @@ mod debate;
 mod decision;
 mod exchange;
 mod finding;
+pub mod track_record;
 
 pub use case::{OpenCase, Task, TaskAssignment};
 pub use conflict::{Conflict, ConflictType, Position};
@@ -17,6 +18,7 @@ pub use decision::{
 pub use exchange::{ErrorReport, Notification, NotificationSeverity, Request, Response, ResponseStatus};
 pub(crate) use finding::check_name;
 pub use finding::{COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity};
+pub use track_record::{Credibility, Observation, TrackRecord};
 
 /// Whether there is nothing to count; such a field is left out.
 #[allow(clippy::trivially_copy_pass_by_ref)] // The serialiser gives a reference.

@@ -1,0 +1,84 @@
+//! Where an accuracy is heading: weighted least squares over past quarters.
+
+use std::collections::BTreeMap;
+
+use super::{Sample, Weighed};
+
+/// A trend counts when its weighted R² is above this.
+pub const R_SQUARED_MIN: f64 = 0.3;
+/// Days of a quarter of a year.
+pub const QUARTER_DAYS: f64 = 365.25 / 4.0;
+
+/// Points lighter than this share of the heaviest, thirty half-lives older, cannot be told from rounding.
+const LIGHTEST: f64 = 1e-9;
+
+/// One point of a trend.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// When.
+    pub x: f64,
+    /// What was seen.
+    pub y: f64,
+    /// How much it counts.
+    pub weight: f64,
+}
+
+/// A straight line and how well it fits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Its value at 0.
+    pub intercept: f64,
+    /// Its rise per unit.
+    pub slope: f64,
+    /// Weighted share of the variance that it explains, 0 to 1.
+    pub r_squared: f64,
+    /// Share of the points' effective size that the value at 0 rests on, 0 to 1: 1 / (1 + mean(x)² / var(x)), the
+    /// inverse of what the variance of an extrapolation is multiplied by.
+    pub size_share: f64,
+}
+
+/// The line of weighted least squares. None for fewer than three points, and where all have one y or one x.
+pub fn fit(points: &[Point]) -> Option<Line> {
+    let heaviest = points.iter().map(|point| point.weight).fold(0.0, f64::max);
+    let lightest = heaviest * LIGHTEST;
+    let points: Vec<&Point> = points.iter().filter(|point| point.weight > lightest).collect();
+    let spread = |of: fn(&Point) -> f64| {
+        let ends = points.iter().map(|point| of(point)).fold(None, |ends: Option<(f64, f64)>, value| {
+            Some(ends.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+        });
+        ends.map_or(0.0, |(low, high)| high - low)
+    };
+    // What is constant may differ in its last bits, being a quotient of sums.
+    if points.len() < 3 || spread(|point| point.y) < 1e-12 || spread(|point| point.x) <= 0.0 {
+        return None;
+    }
+    let relative = |point: &Point| point.weight / heaviest;
+    let total: f64 = points.iter().map(|point| relative(point)).sum();
+    let x_mean = points.iter().map(|point| relative(point) * point.x).sum::<f64>() / total;
+    let y_mean = points.iter().map(|point| relative(point) * point.y).sum::<f64>() / total;
+    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    for point in points {
+        let (weight, x, y) = (relative(point), point.x - x_mean, point.y - y_mean);
+        xx += weight * x * x;
+        xy += weight * x * y;
+        yy += weight * y * y;
+    }
+    let slope = xy / xx;
+    let r_squared = (slope * (xy / yy)).clamp(0.0, 1.0);
+    let size_share = xx / (xx + total * x_mean * x_mean);
+    Some(Line { intercept: y_mean - slope * x_mean, slope, r_squared, size_share })
+}
+
+/// Accuracy by quarter, oldest first. A quarter stands at its middle, in quarters from now, so that the present is 0.
+pub(super) fn quarters(weighed: &[Weighed<'_>]) -> Vec<Point> {
+    let mut quarters: BTreeMap<u64, Vec<(f64, bool)>> = BTreeMap::new();
+    for w in weighed {
+        let ago = (w.age_days / QUARTER_DAYS).floor() as u64;
+        quarters.entry(ago).or_default().push((w.weight, w.observation.correct));
+    }
+    let point = |(ago, items): (&u64, &Vec<(f64, bool)>)| {
+        let sample = Sample::of(items.iter().copied())?;
+        Some(Point { x: -(*ago as f64 + 0.5), y: sample.proportion, weight: sample.weight })
+    };
+    quarters.iter().rev().filter_map(point).collect()
+}

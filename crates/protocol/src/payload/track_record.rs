@@ -1,0 +1,334 @@
+//! What is known of how often an agent was right, and the credibility that follows from it.
+//!
+//! The names here are short because they are read with the module's: `track_record::Version`, `track_record::Query`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ErrorCode;
+use crate::fault::Fault;
+use crate::id::AgentId;
+use crate::payload::check_name;
+use crate::timestamp::Timestamp;
+
+/// How it became known whether a position was right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ObservationSource")]
+pub enum Source {
+    /// What proved right later.
+    Outcome,
+    /// A person ruled in a debate.
+    Ruling,
+    /// A person overrode a decision.
+    Override,
+}
+
+/// In which circumstances something was judged. What is absent is not known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "RecordContext")]
+pub struct Context {
+    /// Sector of the economy, for example `software`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sector: Option<String>,
+    /// What was judged, for example `price_target`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// How far ahead, for example `1y`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<String>,
+    /// Size of what was judged, for example `large_cap`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// Stage of its life, for example `growth`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+}
+
+impl Context {
+    /// The five dimensions by name, in the order in which they are written.
+    pub fn dimensions(&self) -> [(&'static str, Option<&str>); 5] {
+        [
+            ("sector", self.sector.as_deref()),
+            ("metric", self.metric.as_deref()),
+            ("horizon", self.horizon.as_deref()),
+            ("size", self.size.as_deref()),
+            ("stage", self.stage.as_deref()),
+        ]
+    }
+}
+
+/// One time that an agent proved right or wrong. The order is that of time; the rest only makes it total.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Observation {
+    /// When that became known. One later than the present counts as made at present.
+    pub at: Timestamp,
+    /// Whether the agent was right.
+    pub correct: bool,
+    /// The domain it was judged in, for example `valuation`.
+    pub domain: String,
+    /// The regime at that time, for example `bull_low_rates`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regime: Option<String>,
+    /// The circumstances.
+    #[serde(default)]
+    pub context: Context,
+    /// How it became known.
+    pub source: Source,
+    /// Whether a person overrode what this agent held. The source alone does not say it: an override of one agent is also
+    /// an observation of the agent that it proved right.
+    #[serde(default)]
+    pub overridden: bool,
+}
+
+impl Observation {
+    /// Checks the names; `pointer` is where the observation stands in its message.
+    pub fn check(&self, pointer: &str) -> Result<(), Fault> {
+        if self.domain.trim().is_empty() {
+            return Err(Fault::new(
+                ErrorCode::InvalidRequest,
+                format!("{pointer}/domain"),
+                "An observation needs a domain.",
+                "Name the domain as the agent's card does, for example \"valuation\".",
+            ));
+        }
+        check_name(&format!("{pointer}/domain"), &self.domain)?;
+        self.regime.iter().try_for_each(|regime| check_name(&format!("{pointer}/regime"), regime))?;
+        let stated = self.context.dimensions().into_iter().filter_map(|(name, value)| Some((name, value?)));
+        stated.into_iter().try_for_each(|(name, value)| check_name(&format!("{pointer}/context/{name}"), value))
+    }
+}
+
+/// Everything that is known of one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TrackRecord {
+    /// Whose record it is.
+    pub agent_id: AgentId,
+    /// The observations; their order means nothing.
+    #[serde(default)]
+    pub observations: Vec<Observation>,
+}
+
+/// How credibility is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "CredibilityVersion")]
+pub enum Version {
+    /// Accuracy in the domain, weighted by age.
+    #[default]
+    Simple,
+    /// That, adjusted for the regime, the context, the trend, and overrides by people.
+    Comprehensive,
+}
+
+/// What a credibility is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CredibilityQuery")]
+pub struct Query {
+    /// The present: ages are counted back from it.
+    pub now: Timestamp,
+    /// Only observations of this domain count.
+    pub domain: String,
+    /// The present regime, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regime: Option<String>,
+    /// The circumstances of what is to be judged.
+    #[serde(default)]
+    pub context: Context,
+}
+
+/// A confidence interval of a proportion.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ConfidenceInterval")]
+pub struct Interval {
+    /// Lower end, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub low: f64,
+    /// Upper end, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub high: f64,
+}
+
+impl Interval {
+    /// The middle. That of a Wilson interval is nearer to one half than the proportion.
+    pub fn centre(&self) -> f64 {
+        f64::midpoint(self.low, self.high)
+    }
+
+    /// Half of its width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// The factors that a credibility can have, in the order in which they are multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FactorName {
+    /// Accuracy in the domain, every observation alike.
+    BaseAccuracy,
+    /// What weighting by age makes of it.
+    TemporalWeight,
+    /// Accuracy in the present regime.
+    RegimeAdjustment,
+    /// Accuracy in circumstances like the present ones.
+    ContextMatch,
+    /// Where the accuracy is heading.
+    TrendAdjusted,
+    /// How often people overrode the agent.
+    OverridePenalty,
+}
+
+impl FactorName {
+    /// The name as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BaseAccuracy => "base_accuracy",
+            Self::TemporalWeight => "temporal_weight",
+            Self::RegimeAdjustment => "regime_adjustment",
+            Self::ContextMatch => "context_match",
+            Self::TrendAdjusted => "trend_adjusted",
+            Self::OverridePenalty => "override_penalty",
+        }
+    }
+}
+
+/// One factor of a credibility, and why it has its value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CredibilityFactor")]
+pub struct Factor {
+    /// Which.
+    pub name: FactorName,
+    /// What the score is multiplied by; 1 where it is not applied.
+    pub value: f64,
+    /// The proportion it was computed from: an accuracy, the extrapolated accuracy, or the rate of overrides. Absent
+    /// where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<f64>,
+    /// The share of the score that the basis stands for, where the factor blends the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    /// How much the basis rests on: the smaller of the sum of weights and the effective size.
+    pub data_points: f64,
+    /// Whether it counted.
+    pub applied: bool,
+    /// One sentence for a reader.
+    pub explanation: String,
+}
+
+/// How far an agent is to be believed, and what that was computed from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Credibility {
+    /// The product of the factors, 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub score: f64,
+    /// 95% interval around the score.
+    pub interval: Interval,
+    /// The smaller of the sum of weights and the effective size: what must reach 15 before the score decides anything.
+    pub data_points: f64,
+    /// Kish's effective sample size of the weighted observations.
+    pub effective_size: f64,
+    /// How many observations of the domain there are.
+    pub observations: u32,
+    /// Every factor that this version knows, applied or not, in the order in which they are multiplied.
+    pub factors: Vec<Factor>,
+}
+
+/// One of the two whose credibilities are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "SettlementSide")]
+pub enum Side {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
+
+/// Why credibility settled a dispute, or did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettlementReason {
+    /// The more credible side wins.
+    GapExceedsThreshold,
+    /// The two are too near to each other for what is known of them.
+    GapTooSmall,
+    /// Too little is known of at least one of the two.
+    InsufficientData,
+}
+
+/// What two credibilities say about a dispute between two sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Settlement {
+    /// Distance between the scores.
+    pub gap: f64,
+    /// What the gap must exceed.
+    pub threshold: f64,
+    /// What is known of the first side.
+    pub data_points_a: f64,
+    /// What is known of the second side.
+    pub data_points_b: f64,
+    /// Who wins; nobody where the dispute goes on to a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub winner: Option<Side>,
+    /// Why.
+    pub reason: SettlementReason,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::payload::NAME_BYTES_MAX;
+
+    fn observation(more: Value) -> Observation {
+        let mut observation =
+            json!({"at": "2026-01-01T00:00:00Z", "correct": true, "domain": "valuation", "source": "outcome"});
+        let fields = more.as_object().unwrap().clone();
+        observation.as_object_mut().unwrap().extend(fields);
+        serde_json::from_value(observation).unwrap()
+    }
+
+    #[test]
+    fn names_are_refused_at_their_place() {
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        for (more, pointer) in [
+            (json!({"domain": " "}), "/payload/observation/domain"),
+            (json!({"domain": long}), "/payload/observation/domain"),
+            (json!({"regime": long}), "/payload/observation/regime"),
+            (json!({"context": {"sector": "software", "stage": long}}), "/payload/observation/context/stage"),
+        ] {
+            let fault = observation(more).check("/payload/observation").unwrap_err();
+            assert_eq!(fault.pointer, pointer);
+        }
+        let good = "x".repeat(NAME_BYTES_MAX);
+        assert_eq!(observation(json!({"domain": good, "regime": good, "context": {"size": good}})).check(""), Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let written = serde_json::to_value(observation(json!({}))).unwrap();
+        let expected = json!({"at": "2026-01-01T00:00:00.000Z", "correct": true, "domain": "valuation",
+            "context": {}, "source": "outcome", "overridden": false});
+        assert_eq!(written, expected);
+        assert_eq!(serde_json::to_value(Version::default()).unwrap(), json!("simple"));
+        assert_eq!(serde_json::to_value(SettlementReason::GapTooSmall).unwrap(), json!("gap_too_small"));
+        assert_eq!(serde_json::to_value(Side::A).unwrap(), json!("a"));
+    }
+
+    #[test]
+    fn a_factor_is_named_as_it_is_written() {
+        for name in [
+            FactorName::BaseAccuracy,
+            FactorName::TemporalWeight,
+            FactorName::RegimeAdjustment,
+            FactorName::ContextMatch,
+            FactorName::TrendAdjusted,
+            FactorName::OverridePenalty,
+        ] {
+            assert_eq!(serde_json::to_value(name).unwrap(), json!(name.as_str()));
+        }
+    }
+}
