@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use async_nats::Client;
 use async_nats::jetstream;
 use concord_installation::{Installation, Plan};
-use concord_protocol::payload::{Conflict, ConflictType, OpenDebate, Position};
+use concord_protocol::payload::{Conflict, ConflictType, DebateTerms, OpenDebate, Position};
 use concord_protocol::policy::Policy;
 use concord_protocol::stream::{ConsumerKind, StreamKind};
 use concord_protocol::subject::Service;
@@ -104,7 +104,8 @@ async fn open(client: &Client, number: usize) -> anyhow::Result<()> {
     let case_id = CaseId::new(format!("c-bench-{number}"))?;
     // The answers come later than any usual deadline allows.
     let policy = Policy { rounds_max: 1, answer_timeout_ms: 600_000, ..Policy::contract_review() };
-    let parameters = OpenDebate { case_id: case_id.clone(), conflict, policy };
+    let terms = DebateTerms::default();
+    let parameters = OpenDebate { case_id: case_id.clone(), conflict, policy, terms };
     let request = message(
         "conflict-detector",
         &case_id,

@@ -7,5 +7,10 @@ use concord_protocol::CaseId;
 /// The findings of a case, once its phase has closed; none before.
 pub fn from_case(case_id: &CaseId, state: &CaseState) -> Option<DetectionInput> {
     let opened = state.opened.as_ref()?;
-    Some(DetectionInput { case_id: case_id.clone(), policy: opened.policy.clone(), findings: state.findings.clone() })
+    Some(DetectionInput {
+        case_id: case_id.clone(),
+        policy: opened.policy.clone(),
+        gate: state.gate().map(str::to_owned),
+        findings: state.findings.clone(),
+    })
 }

@@ -1,9 +1,9 @@
 //! Which messages and facts are inputs for which case.
 
-use concord_domain::case::{CaseInput, OpenRequest};
+use concord_domain::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
 use concord_domain::effect;
-use concord_protocol::event::{self, DeadlineEvent, DebateEvent, DetectionEvent, ReceivedFinding, Record};
-use concord_protocol::payload::{Finding, OpenCase, Request};
+use concord_protocol::event::{self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, Record};
+use concord_protocol::payload::{Challenge, Finding, OpenCase, Request, Review};
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::Aggregate;
 use concord_protocol::{CaseId, Envelope, ErrorCode, Fault, MessageType};
@@ -18,6 +18,8 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     match &envelope.message_type {
         MessageType::Finding | MessageType::FindingWithPrecedent => finding(envelope),
         MessageType::Request => request(envelope),
+        MessageType::Challenge => challenge(envelope),
+        MessageType::Review => review(envelope),
         MessageType::Unknown(name) => Err(unknown_type(name)),
         // News for people and other agents; part of the transcript and of no interest here.
         _ => Ok(Routed::Ignored("other_type")),
@@ -38,10 +40,43 @@ fn finding(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     Ok(Routed::Step { id: case.token(), input: CaseInput::Finding(Box::new(received)) })
 }
 
+fn heard(envelope: &Envelope) -> Heard {
+    Heard {
+        agent_id: envelope.from_agent.clone(),
+        message_id: envelope.message_id.clone(),
+        digest: digest_of(envelope),
+    }
+}
+
+fn challenge(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
+    let case = envelope.case_id.as_ref().ok_or_else(no_case)?;
+    let challenge: Challenge = envelope.payload()?;
+    challenge.check()?;
+    if challenge.challenger != envelope.from_agent {
+        return Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/payload/challenger",
+            format!("{} challenges in the name of {}.", envelope.from_agent, challenge.challenger),
+            "Name yourself as the challenger.",
+        ));
+    }
+    let confidence = envelope.metadata.confidence.unwrap_or(CONFIDENCE_UNSTATED);
+    let received = ReceivedChallenge { heard: heard(envelope), confidence, challenge };
+    Ok(Routed::Step { id: case.token(), input: CaseInput::Challenge(Box::new(received)) })
+}
+
+fn review(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
+    let case = envelope.case_id.as_ref().ok_or_else(no_case)?;
+    let review: Review = envelope.payload()?;
+    review.check()?;
+    let received = ReceivedReview { heard: heard(envelope), review };
+    Ok(Routed::Step { id: case.token(), input: CaseInput::Review(Box::new(received)) })
+}
+
 fn no_case() -> Fault {
     Fault::invalid(
         "/case_id",
-        "A finding belongs to a case.",
+        "A finding, a challenge and a review belong to a case.",
         "Publish on the msg subject of the case, with the case id of your task assignment.",
     )
 }
@@ -90,6 +125,9 @@ pub fn from_fact(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Ro
         Aggregate::Debate => match Record::<DebateEvent>::decode(bytes, sequence)?.event {
             DebateEvent::Resolved(resolved) => {
                 Routed::Step { id: resolved.case_id.token(), input: CaseInput::Resolved(Box::new(resolved.outcome)) }
+            }
+            DebateEvent::FellBack(fell) => {
+                Routed::Step { id: fell.case_id.token(), input: CaseInput::Resolved(Box::new(fell.outcome)) }
             }
             _ => Routed::Ignored("other_fact"),
         },

@@ -1,9 +1,10 @@
 //! Which messages and facts are inputs for which debate.
 
-use concord_domain::debate::{DebateInput, GivenAnswer};
+use concord_domain::debate::{DebateInput, GivenAnswer, Opening};
 use concord_domain::effect;
+use concord_domain::ladder::{Said, Word};
 use concord_protocol::event::{self, DeadlineEvent, Record};
-use concord_protocol::payload::{Answer, Request};
+use concord_protocol::payload::{Acknowledgement, Answer, Clarification, Evidence, Request, Ruling};
 use concord_protocol::subject::{Aggregate, Service};
 use concord_protocol::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
 use concord_runtime::Routed;
@@ -14,6 +15,8 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     match &envelope.message_type {
         MessageType::Agreement | MessageType::Disagreement | MessageType::Revision => answer(envelope),
         MessageType::Request => request(envelope),
+        MessageType::Acknowledgement | MessageType::Clarification | MessageType::Evidence => spoken(envelope),
+        MessageType::Ruling => ruling(envelope),
         MessageType::Unknown(name) => Err(unknown_type(name)),
         _ => Ok(Routed::Ignored("other_type")),
     }
@@ -23,12 +26,7 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let answer: Answer = envelope.payload()?;
     answer.check()?;
     let question = envelope.reply_to.as_deref().and_then(effect::source_of);
-    let debate = match (&envelope.correlation_id, question) {
-        (Some(debate), _) => debate.as_str(),
-        (None, Some((debate, _))) => debate,
-        (None, None) => return Err(no_debate("The answer does not say which question it answers.")),
-    };
-    let id = DebateId::new(debate).map_err(|_| no_debate("The answer names no debate."))?;
+    let id = debate_of(envelope)?;
     let given = GivenAnswer {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),
@@ -40,6 +38,54 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         answer,
     };
     Ok(Routed::Step { id: id.token(), input: DebateInput::Answer(Box::new(given)) })
+}
+
+/// The debate that a message belongs to: the one it names, else the one whose question it answers.
+fn debate_of(envelope: &Envelope) -> Result<DebateId, Fault> {
+    let question = envelope.reply_to.as_deref().and_then(effect::source_of);
+    let debate = match (&envelope.correlation_id, question) {
+        (Some(debate), _) => debate.as_str(),
+        (None, Some((debate, _))) => debate,
+        (None, None) => return Err(no_debate("The answer does not say which question it answers.")),
+    };
+    DebateId::new(debate).map_err(|_| no_debate("The answer names no debate."))
+}
+
+/// What parties and the mediator say on the ladder.
+fn spoken(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
+    let word = match &envelope.message_type {
+        MessageType::Acknowledgement => {
+            let acknowledgement: Acknowledgement = envelope.payload()?;
+            Word::Acknowledgement { commit_by: acknowledgement.commit_by }
+        }
+        MessageType::Clarification => {
+            let clarification: Clarification = envelope.payload()?;
+            clarification.check()?;
+            Word::Clarification { text: clarification.text }
+        }
+        _ => {
+            let evidence: Evidence = envelope.payload()?;
+            evidence.check()?;
+            Word::Evidence(evidence)
+        }
+    };
+    Ok(said(debate_of(envelope)?, envelope, word))
+}
+
+fn ruling(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
+    let ruling: Ruling = envelope.payload()?;
+    ruling.check()?;
+    Ok(said(ruling.debate_id.clone(), envelope, Word::Ruling(Box::new(ruling))))
+}
+
+fn said(debate: DebateId, envelope: &Envelope, word: Word) -> Routed<DebateInput> {
+    let said = Said {
+        agent_id: envelope.from_agent.clone(),
+        message_id: envelope.message_id.clone(),
+        digest: digest_of(envelope),
+        word,
+    };
+    Routed::Step { id: debate.token(), input: DebateInput::Said(Box::new(said)) }
 }
 
 fn no_debate(message: &str) -> Fault {
@@ -59,17 +105,18 @@ fn request(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
             "Debates are opened by the conflict detector; open a case to have findings debated.",
         ));
     }
-    if envelope.from_agent != Service::ConflictDetector.agent_id() {
+    let openers = [Service::ConflictDetector, Service::Coordinator];
+    if !openers.iter().any(|service| service.agent_id() == envelope.from_agent) {
         return Err(Fault::new(
             ErrorCode::Unauthorized,
             "/from_agent",
-            "Only the conflict detector opens debates.",
-            "Open a case with the coordinator; conflicts among its findings are debated.",
+            "Only the conflict detector and the coordinator open debates.",
+            "Open a case with the coordinator; conflicts among its findings are debated, and you can challenge a finding.",
         ));
     }
     let open = effect::read_open_debate(&request)?;
     let id: Token = open.conflict.conflict_id.token();
-    Ok(Routed::Step { id, input: DebateInput::Open(Box::new(open)) })
+    Ok(Routed::Step { id, input: DebateInput::Open(Box::new(Opening::of(open))) })
 }
 
 /// A fact of another service.

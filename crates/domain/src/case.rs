@@ -14,14 +14,29 @@
 //! A second finding of the same agent is set aside as repeated; the same message again is ignored; the same
 //! `message_id` with other contents or of another sender, and a sender that takes no part, are refused. The request that
 //! opened a case is ignored when it comes again; any other request to open it is refused, for its sender awaits an answer.
+//!
+//! A challenge is taken while the case can still use its outcome: until it is decided, and after that while a gate is
+//! ahead. Provisional outcomes are replaced by the final ones when they come. A decided case with gates waits for people:
+//!
+//! | input             | no gate ahead | at a gate, something unreviewed          | at a gate, all reviewed |
+//! |-------------------|---------------|------------------------------------------|-------------------------|
+//! | confirm, override | refused       | gate_reviewed                            | refused                 |
+//! | redebate          | refused       | gate_reviewed; a new debate is opened    | refused                 |
+//! | pass              | refused       | refused, or gate_passed where the policy | gate_passed             |
+//! |                   |               | lets it; what is unreviewed is recorded  |                         |
 
-use concord_protocol::event::{CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, ReceivedFinding, Record};
-use concord_protocol::payload::{ConflictOutcome, OpenCase};
+use concord_protocol::event::{
+    CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, Heard, ReceivedFinding, Record,
+};
+use concord_protocol::payload::{Challenge, ConflictOutcome, OpenCase, Review};
 use concord_protocol::policy::Policy;
 use concord_protocol::{AgentId, CaseId, MessageId, Token};
 
+mod challenge;
 mod decide;
 mod effects;
+mod gate;
+mod log;
 mod outcome;
 mod package;
 mod state;
@@ -51,6 +66,37 @@ pub enum CaseInput {
     Resolved(Box<ConflictOutcome>),
     /// A deadline has passed.
     Elapsed(DeadlineElapsed),
+    /// One agent disputes another's finding.
+    Challenge(Box<ReceivedChallenge>),
+    /// A person reviews a provisional decision, or lets the case pass a gate.
+    Review(Box<ReceivedReview>),
+    /// An operator cancels it.
+    Cancel {
+        /// Who.
+        by: AgentId,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A challenge as it came in.
+#[derive(Debug, Clone)]
+pub struct ReceivedChallenge {
+    /// Its message.
+    pub heard: Heard,
+    /// How sure the challenger is, 0 to 1.
+    pub confidence: f64,
+    /// The challenge.
+    pub challenge: Challenge,
+}
+
+/// A review as it came in.
+#[derive(Debug, Clone)]
+pub struct ReceivedReview {
+    /// Its message.
+    pub heard: Heard,
+    /// The review.
+    pub review: Review,
 }
 
 /// A request to open a case, its policy resolved.
@@ -77,7 +123,7 @@ fn deadlines(phase: Phase, opened: &CaseOpened) -> Vec<Deadline> {
     if phase == Phase::Collecting {
         open.push(Deadline { name: Token::fixed(FINDINGS), due: opened.findings_due });
     }
-    if phase != Phase::Decided {
+    if phase < Phase::Decided {
         open.push(Deadline { name: Token::fixed(CASE), due: opened.case_due });
     }
     open
@@ -105,12 +151,15 @@ impl Machine for CaseMachine {
             (CaseEvent::Opened(opened), _) => deadlines(Phase::Collecting, opened),
             (_, None) => Vec::new(),
             (CaseEvent::FindingsClosed(_), Some(opened)) => deadlines(Phase::Detecting, opened),
-            (CaseEvent::Decided(_), Some(opened)) => deadlines(Phase::Decided, opened),
+            (CaseEvent::Decided(_) | CaseEvent::Cancelled(_), Some(opened)) => deadlines(Phase::Decided, opened),
             (
                 CaseEvent::FindingRecorded(_)
                 | CaseEvent::FindingSetAside(_)
                 | CaseEvent::ConflictsReceived(_)
-                | CaseEvent::DebateSettled(_),
+                | CaseEvent::DebateSettled(_)
+                | CaseEvent::Challenged(_)
+                | CaseEvent::GateReviewed(_)
+                | CaseEvent::GatePassed(_),
                 Some(opened),
             ) => deadlines(state.phase, opened),
         }
@@ -130,4 +179,4 @@ impl Machine for CaseMachine {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

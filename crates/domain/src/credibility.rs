@@ -55,6 +55,18 @@ struct Weighed<'a> {
     weight: f64,
 }
 
+/// The credibility of an agent of whom nothing is known: neither more nor less than a coin's.
+pub fn unknown() -> Credibility {
+    Credibility {
+        score: 0.5,
+        interval: Interval { low: 0.0, high: 1.0 },
+        data_points: 0.0,
+        effective_size: 0.0,
+        observations: 0,
+        factors: Vec::new(),
+    }
+}
+
 /// The credibility that a record gives, for what is asked, by one version of the formula.
 pub fn score(version: Version, record: &[Observation], query: &Query) -> Credibility {
     let weighed = in_domain(record, query);

@@ -11,21 +11,29 @@
 //! one. Here a round settles when at least `answers_min` (2 or more) parties answered and either all parties hold the
 //! same position, or all answers but one agreed with a peer and one position is held by more parties than any other.
 //! So two parties that politely adopt each other's position have settled nothing.
+//!
+//! A debate that began with a challenge, and one whose discussion settled nothing that the policy takes for settled, is on
+//! the [ladder](crate::ladder).
 
 use concord_protocol::event::{Deadline, DeadlineElapsed, DebateEvent, Record};
-use concord_protocol::payload::{Answer, OpenDebate};
-use concord_protocol::{AgentId, CaseId, MessageId, Timestamp, Token};
+use std::collections::BTreeMap;
+
+use concord_protocol::payload::{Answer, Credibility, OpenDebate, Precedent};
+use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Timestamp, Token};
 
 mod close;
 mod decide;
 mod effects;
 mod position;
+mod resolving;
 mod state;
 
 pub(crate) use close::Ended;
+pub(crate) use resolving::Resolving;
 pub use state::{DebateState, Heard};
 
 use crate::effect::Effect;
+use crate::ladder::{self, Order, Said};
 use crate::machine::{Context, Decision, Machine};
 
 /// The debate machine.
@@ -36,11 +44,40 @@ pub struct DebateMachine;
 #[derive(Debug, Clone)]
 pub enum DebateInput {
     /// Open it.
-    Open(Box<OpenDebate>),
+    Open(Box<Opening>),
     /// A party's answer.
     Answer(Box<GivenAnswer>),
+    /// Something said on the ladder.
+    Said(Box<Said>),
+    /// What the queue of people, a gate or an operator does to it.
+    Order(Box<Order>),
     /// A deadline has passed.
     Elapsed(DeadlineElapsed),
+}
+
+/// A request to open a debate, with what is known from before where the policy needs it.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// How far each party is to be believed.
+    pub credibility: BTreeMap<AgentId, Credibility>,
+    /// Earlier debates like this one, the latest first.
+    pub precedents: Vec<Precedent>,
+}
+
+/// A request to open a debate.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// What is asked.
+    pub request: OpenDebate,
+    /// What is known from before.
+    pub known: Known,
+}
+
+impl Opening {
+    /// A debate that needs nothing from before.
+    pub fn of(request: OpenDebate) -> Self {
+        Self { request, known: Known::default() }
+    }
 }
 
 /// An answer as it came in.
@@ -88,20 +125,42 @@ impl Machine for DebateMachine {
     }
 
     fn deadlines(state: &DebateState) -> Vec<Deadline> {
-        deadlines(state.round, state.due.filter(|_| state.outcome.is_none()))
+        if state.outcome.is_some() {
+            return Vec::new();
+        }
+        match &state.ladder {
+            Some(ladder) => ladder.waits_for.clone(),
+            None => deadlines(state.round, state.due),
+        }
     }
 
     fn deadlines_after(state: &DebateState, record: &Record<DebateEvent>) -> Vec<Deadline> {
         match &record.event {
+            DebateEvent::Opened(opened) if opened.terms.challenge.is_some() => opened.waits_for.clone(),
             DebateEvent::Opened(opened) => deadlines(1, opened.due),
             DebateEvent::RoundClosed(closed) => deadlines(closed.next_round, Some(closed.due)),
-            DebateEvent::Resolved(_) => Vec::new(),
-            DebateEvent::Answered(_) | DebateEvent::AnswerSetAside(_) => Self::deadlines(state),
+            DebateEvent::Resolved(_) | DebateEvent::AwaitsGate(_) => Vec::new(),
+            DebateEvent::Acknowledged(acknowledged) => acknowledged.waits_for.clone(),
+            DebateEvent::EvidenceGiven(given) => given.waits_for.clone(),
+            DebateEvent::Escalated(escalated) => escalated.waits_for.clone(),
+            DebateEvent::OpinionGiven(given) => given.waits_for.clone(),
+            DebateEvent::Reminded(reminded) => reminded.waits_for.clone(),
+            DebateEvent::FellBack(fell) => fell.waits_for.clone(),
+            DebateEvent::DeadlinesMoved(moved) => moved.waits_for.clone(),
+            DebateEvent::Answered(_)
+            | DebateEvent::AnswerSetAside(_)
+            | DebateEvent::Clarified(_)
+            | DebateEvent::Assigned(_)
+            | DebateEvent::RulingSetAside(_) => Self::deadlines(state),
         }
     }
 
     fn effects(record: &Record<DebateEvent>) -> Vec<Effect> {
-        effects::effects(record)
+        let mut effects = effects::effects(record);
+        if let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) {
+            effects.extend(ladder::effects(&debate_id, &record.event));
+        }
+        effects
     }
 
     fn case_of(record: &Record<DebateEvent>) -> Option<CaseId> {
@@ -110,6 +169,17 @@ impl Machine for DebateMachine {
             DebateEvent::AnswerSetAside(aside) => Some(aside.case_id.clone()),
             DebateEvent::RoundClosed(closed) => Some(closed.case_id.clone()),
             DebateEvent::Resolved(resolved) => Some(resolved.case_id.clone()),
+            DebateEvent::Acknowledged(acknowledged) => Some(acknowledged.case_id.clone()),
+            DebateEvent::Clarified(clarified) => Some(clarified.case_id.clone()),
+            DebateEvent::EvidenceGiven(given) => Some(given.case_id.clone()),
+            DebateEvent::Escalated(escalated) => Some(escalated.case_id.clone()),
+            DebateEvent::OpinionGiven(given) => Some(given.case_id.clone()),
+            DebateEvent::Assigned(assigned) => Some(assigned.case_id.clone()),
+            DebateEvent::Reminded(reminded) => Some(reminded.case_id.clone()),
+            DebateEvent::RulingSetAside(aside) => Some(aside.case_id.clone()),
+            DebateEvent::FellBack(fell) => Some(fell.case_id.clone()),
+            DebateEvent::AwaitsGate(awaits) => Some(awaits.case_id.clone()),
+            DebateEvent::DeadlinesMoved(moved) => Some(moved.case_id.clone()),
             DebateEvent::Answered(_) => None,
         }
     }

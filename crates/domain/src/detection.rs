@@ -2,7 +2,9 @@
 
 use concord_protocol::CaseId;
 use concord_protocol::event::{Deadline, Detected, DetectionEvent, ReceivedFinding, Record};
+use concord_protocol::payload::DebateTerms;
 use concord_protocol::policy::Policy;
+use concord_protocol::subject::Service;
 
 use crate::conflict;
 use crate::effect::Effect;
@@ -26,6 +28,8 @@ pub struct DetectionInput {
     pub case_id: CaseId,
     /// Its rules.
     pub policy: Policy,
+    /// Its first gate.
+    pub gate: Option<String>,
     /// Its findings.
     pub findings: Vec<ReceivedFinding>,
 }
@@ -43,6 +47,7 @@ impl Machine for DetectionMachine {
         Decision::Append(DetectionEvent::Completed(Box::new(Detected {
             case_id: input.case_id.clone(),
             policy: input.policy.clone(),
+            gate: input.gate.clone(),
             debated: found.debated,
             deferred: found.deferred,
             conflicts_omitted: found.omitted,
@@ -60,10 +65,12 @@ impl Machine for DetectionMachine {
 
     fn effects(record: &Record<DetectionEvent>) -> Vec<Effect> {
         let DetectionEvent::Completed(detected) = &record.event;
-        let open = detected
-            .debated
-            .iter()
-            .map(|conflict| Effect::OpenDebate { conflict: conflict.clone(), policy: detected.policy.clone() });
+        let open = detected.debated.iter().map(|conflict| Effect::OpenDebate {
+            conflict: conflict.clone(),
+            policy: detected.policy.clone(),
+            terms: terms(detected),
+            from: Service::ConflictDetector,
+        });
         open.collect()
     }
 
@@ -74,6 +81,17 @@ impl Machine for DetectionMachine {
 
     fn creates(_: &DetectionInput) -> bool {
         true
+    }
+}
+
+/// What concerns the ladder of a detected conflict.
+fn terms(detected: &Detected) -> DebateTerms {
+    let ladder = &detected.policy.ladder;
+    DebateTerms {
+        priority: ladder.priority,
+        domain: ladder.domain.clone(),
+        gate: detected.gate.clone(),
+        ..DebateTerms::default()
     }
 }
 

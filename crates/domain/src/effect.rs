@@ -4,10 +4,11 @@
 //! fact's sequence and the effect's place, so that publishing again changes nothing.
 
 use concord_protocol::envelope::Metadata;
-use concord_protocol::event::{Facts, Record};
+use concord_protocol::event::{Briefed, Facts, MediatorAsked, Record, RulingRefusal};
 use concord_protocol::payload::{
-    Conflict, ConflictOutcome, ConflictView, DebateLimits, Decision, ErrorReport, Notification, NotificationSeverity,
-    OpenDebate, Question, Request, Response, ResponseStatus, SetAsideReason, TaskAssignment,
+    Challenge, Clarification, Conflict, ConflictOutcome, ConflictView, DebateLimits, DebateTerms, Decision,
+    ErrorReport, Notification, NotificationSeverity, OpenDebate, Question, Request, Response, ResponseStatus,
+    SetAsideReason, TaskAssignment,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::Service;
@@ -16,7 +17,7 @@ use concord_protocol::{
     Token,
 };
 use serde::Serialize;
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 /// What is said because of a fact.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +53,10 @@ pub enum Effect {
         conflict: Conflict,
         /// By which rules.
         policy: Policy,
+        /// What concerns the ladder.
+        terms: DebateTerms,
+        /// Who asks: the conflict detector, or the coordinator for a challenge.
+        from: Service,
     },
     /// Asks a party for its position.
     AskParty {
@@ -72,6 +77,72 @@ pub enum Effect {
         /// The decision.
         decision: Box<Decision>,
     },
+    /// Tells one of them, or all, what has happened on the ladder.
+    Notify {
+        /// Whom.
+        to: Recipient,
+        /// What has happened.
+        event: &'static str,
+        /// About it.
+        data: Value,
+    },
+    /// Tells the challenged agent what it is challenged with.
+    PresentChallenge {
+        /// The challenged agent.
+        to: AgentId,
+        /// The debate.
+        debate_id: DebateId,
+        /// The challenge.
+        challenge: Box<Challenge>,
+        /// Until when it must be acknowledged.
+        due: Option<Timestamp>,
+    },
+    /// Passes a question or answer on between challenger and challenged.
+    PassOn {
+        /// To whom.
+        to: AgentId,
+        /// Which debate.
+        debate_id: DebateId,
+        /// Its words.
+        clarification: Clarification,
+    },
+    /// Asks the mediator for an opinion.
+    AskMediator {
+        /// The debate.
+        debate_id: DebateId,
+        /// Whom, and what about.
+        asked: Box<MediatorAsked>,
+    },
+    /// Asks an expert for a ruling.
+    AskExpert {
+        /// The brief.
+        briefed: Box<Briefed>,
+    },
+    /// Tells the sender of a ruling why it does not count.
+    RefuseRuling {
+        /// The sender.
+        to: AgentId,
+        /// Its message.
+        message_id: MessageId,
+        /// Why.
+        reason: RulingRefusal,
+        /// In words.
+        explanation: String,
+        /// The brief to rule on instead.
+        brief: Option<Box<Briefed>>,
+    },
+}
+
+impl Effect {
+    /// Tells one agent what has happened.
+    pub(crate) fn tell(to: AgentId, event: &'static str, data: Value) -> Self {
+        Self::Notify { to: to.into(), event, data }
+    }
+
+    /// Tells everyone in the case what has happened.
+    pub(crate) fn tell_all(event: &'static str, data: Value) -> Self {
+        Self::Notify { to: Recipient::All, event, data }
+    }
 }
 
 /// An effect with what it takes from the record it follows from.
@@ -154,12 +225,12 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
             let draft = Draft::new(owner, to, MessageType::Error, &set_aside_report(reason, what, &message_id));
             Draft { correlation_id: Some(message_id.to_string()), reply_to: Some(message_id), ..draft }
         }
-        Effect::OpenDebate { conflict, policy } => {
+        Effect::OpenDebate { conflict, policy, terms, from } => {
             let to = Service::DebateFacilitator.agent_id();
             let correlation_id = Some(conflict.conflict_id.to_string());
-            let parameters = case.map(|case| OpenDebate { case_id: case.clone(), conflict, policy });
+            let parameters = case.map(|case| OpenDebate { case_id: case.clone(), conflict, policy, terms });
             let payload = json!({ "action": OPEN_DEBATE, "parameters": parameters });
-            Draft { correlation_id, ..Draft::new(Service::ConflictDetector, to, MessageType::Request, &payload) }
+            Draft { correlation_id, ..Draft::new(from, to, MessageType::Request, &payload) }
         }
         Effect::AskParty { to, question } => Draft {
             correlation_id: Some(question.debate_id.to_string()),
@@ -180,6 +251,7 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
             let payload = Notification { event: "case_decided".into(), data, severity: NotificationSeverity::Info };
             Draft::new(Service::Coordinator, Recipient::All, MessageType::Notification, &payload)
         }
+        on_the_ladder => ladder::draft(on_the_ladder, owner),
     }
 }
 
@@ -187,6 +259,10 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
 pub const OPEN_CASE: &str = "open_case";
 /// The action of a request that opens a debate.
 pub const OPEN_DEBATE: &str = "open_debate";
+/// The action of a request for a person's ruling.
+pub const RULE: &str = "rule";
+/// The action of a request for a mediator's opinion.
+pub const MEDIATE: &str = "mediate";
 
 /// `message_id` of the effect at `place` of the fact at `sequence`.
 pub fn effect_id(aggregate_id: &Token, sequence: u64, place: usize) -> MessageId {
@@ -270,5 +346,6 @@ pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
     concord_protocol::envelope::from_json(request.parameters.to_string().as_bytes(), "/payload/parameters")
 }
 
+mod ladder;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use concord_protocol::event::{Deadline, DeadlineElapsed, Detected, Facts, FiredBy, ReceivedFinding, Record};
 use concord_protocol::payload::{
-    Answer, Conflict, ConflictOutcome, ConflictType, Finding, OpenCase, OpenDebate, Position, Status, Task,
+    Answer, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase, OpenDebate, Position, Status, Task,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::{Aggregate, SubjectSpace};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::budget::FACT_BYTES_MAX;
 use crate::case::{CaseInput, OpenRequest};
-use crate::debate::{DebateInput, GivenAnswer, round_name};
+use crate::debate::{DebateInput, GivenAnswer, Opening, round_name};
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::{digest, effect};
 
@@ -144,6 +144,7 @@ pub(crate) fn open_request(participants: &[&str], policy: Policy) -> OpenRequest
             policy: Value::Null,
             participants: participants.iter().map(|name| agent(name)).collect(),
             task: task(),
+            gates: Vec::new(),
         },
         policy,
     }
@@ -175,6 +176,7 @@ pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseI
     CaseInput::Detected(Box::new(Detected {
         case_id: case_id(),
         policy: policy(),
+        gate: None,
         debated,
         deferred,
         conflicts_omitted: 0,
@@ -220,11 +222,17 @@ pub(crate) fn outcome(conflict: &Conflict, status: Status, chosen: Option<Value>
         positions: conflict.positions.clone(),
         positions_omitted: 0,
         resolved_at: start(),
+        level: None,
+        mediation: None,
+        ruled_by: None,
+        provisional: None,
+        debated_again_as: None,
     }
 }
 
 pub(crate) fn open_debate(conflict: Conflict, policy: Policy) -> DebateInput {
-    DebateInput::Open(Box::new(OpenDebate { case_id: case_id(), conflict, policy }))
+    let terms = DebateTerms::default();
+    DebateInput::Open(Box::new(Opening::of(OpenDebate { case_id: case_id(), conflict, policy, terms })))
 }
 
 pub(crate) fn no_answer() -> Answer {

@@ -10,6 +10,7 @@
 
 pub mod audit;
 pub mod budget;
+pub mod calendar;
 pub mod case;
 pub mod caution;
 pub mod compare;
@@ -22,6 +23,7 @@ mod digest;
 pub mod effect;
 #[cfg(test)]
 mod fixtures;
+pub mod ladder;
 pub mod machine;
 #[cfg(test)]
 mod properties;

@@ -67,7 +67,7 @@ fn value() -> impl Strategy<Value = Value> {
 
 fn any_conflict() -> impl Strategy<Value = Conflict> {
     let held = proptest::collection::vec((value(), 0.0..=1.0f64), 2..4);
-    (0u32..3, proptest::sample::select(&ConflictType::ALL), held).prop_map(|(n, kind, held)| {
+    (0u32..3, proptest::sample::select(&ConflictType::DETECTED), held).prop_map(|(n, kind, held)| {
         let held: Vec<_> = NAMES.into_iter().zip(held).map(|(name, (value, sure))| (name, value, sure)).collect();
         let subject = match kind {
             ConflictType::RiskScoreDisagreement => "risk_score",
@@ -299,7 +299,7 @@ proptest! {
         let mut story = Story::<DetectionMachine>::of("c-1");
         let findings = NAMES.iter().zip(found)
             .map(|(name, (found, sure))| received(name, &format!("m-{name}"), sure, found)).collect();
-        let input = DetectionInput { case_id: case_id(), policy: rules.clone(), findings };
+        let input = DetectionInput { case_id: case_id(), policy: rules.clone(), gate: None, findings };
         prop_assert_eq!(story.hears(&happened("e-1", 0), &input), "completed");
         prop_assert_eq!(story.hears(&happened("e-2", 0), &input), "ignored: already_done");
         prop_assert!(story.state().detected.clone().unwrap().debated.len() <= rules.conflicts_max as usize);
@@ -356,10 +356,14 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for steps in samples(case_steps(), 300) {
         cases.take(&play_case(&steps));
     }
+    crate::case::tests::gates::stories().iter().for_each(|story| cases.take(story));
     cases.is_what_the_facts_say::<concord_protocol::event::CaseEvent>();
     let mut debates = Seen::default();
     for steps in samples(debate_steps(), 300) {
         debates.take(&play_debate(&steps));
+    }
+    for story in crate::ladder::tests::stories(300) {
+        debates.take(&story);
     }
     debates.is_what_the_facts_say::<concord_protocol::event::DebateEvent>();
 }

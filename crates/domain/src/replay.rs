@@ -1,11 +1,11 @@
 //! Rebuilding: the same facts give the same state, and deciding again gives the same votes.
 
-use concord_protocol::event::{DebateEvent, Facts, Record};
-use concord_protocol::payload::ConflictOutcome;
+use concord_protocol::event::{DebateEvent, DebateOpened, Facts, Record};
+use concord_protocol::payload::{ConflictOutcome, Status};
 
-use crate::Machine;
 use crate::debate::{DebateMachine, DebateState, Ended};
 use crate::machine::Versioned;
+use crate::{Machine, ladder};
 
 /// A difference between what is stored and what the domain comes to.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -69,6 +69,10 @@ pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<Str
     if outcome.positions != after.positions {
         differences.push("the final positions are not those that the answers lead to".to_owned());
     }
+    if after.ladder.is_some() {
+        differences.extend(mediated_again(after, opened, outcome));
+        return differences;
+    }
     let (status, resolution, tally) = Ended::of_state(after, opened).ending_again();
     if outcome.tally != tally {
         differences.push(format!("the stored tally {:?} is not the count {tally:?}", outcome.tally));
@@ -78,6 +82,18 @@ pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<Str
         differences.push(format!("it ended with {stored:?}; decided again it ends with {:?}", (status, resolution)));
     }
     differences
+}
+
+/// Compares the track records again where they decided.
+fn mediated_again(after: &DebateState, opened: &DebateOpened, outcome: &ConflictOutcome) -> Vec<String> {
+    if outcome.status != Status::Mediation {
+        return Vec::new();
+    }
+    let opinion = after.ladder.as_ref().and_then(|ladder| ladder.opinion.as_deref());
+    let (mediation, resolution) = ladder::mediate(opened, &after.positions, opinion);
+    let same = outcome.mediation.as_deref() == Some(&mediation) && outcome.resolution == resolution;
+    let differs = || format!("mediation stored {:?}; compared again it is {mediation:?}", outcome.mediation);
+    if same { Vec::new() } else { vec![differs()] }
 }
 
 #[cfg(test)]

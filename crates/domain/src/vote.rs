@@ -1,13 +1,19 @@
 //! Phase 5: the vote. A tally holds every weight, so that anyone can count again and come to the same result.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use concord_protocol::payload::{ConflictType, Position, Tally, VoteOption, Voter};
+use concord_protocol::AgentId;
+use concord_protocol::payload::{ConflictType, Credibility, Position, Tally, VoteOption, Voter};
 use concord_protocol::policy::{Policy, VoteRule};
 use serde_json::Value;
 
 use crate::caution;
 use crate::compare::{Canonical, canonical, group, normalise};
+use crate::credibility::{DATA_POINTS_MIN, log_odds};
+
+/// What is known of how often voters were right; empty where the policy does not ask.
+pub type Credibilities = BTreeMap<AgentId, Credibility>;
 
 /// Positions in comparable form: by value where there is one, else by words.
 fn comparable(position: &Position) -> Canonical {
@@ -33,7 +39,17 @@ pub fn weight(rule: VoteRule, confidence: f64) -> f64 {
     match rule {
         VoteRule::Confidence => confidence,
         VoteRule::Majority | VoteRule::Unanimous => 1.0,
-        VoteRule::Reconcile => reconcile(confidence),
+        // What is said of oneself stands in where no track record speaks.
+        VoteRule::Reconcile | VoteRule::Credibility => reconcile(confidence),
+    }
+}
+
+/// The weight of one vote: under [`VoteRule::Credibility`] by the track record, where enough is known of it.
+fn weight_of(rule: VoteRule, position: &Position, credibility: &Credibilities, options: usize) -> f64 {
+    let known = credibility.get(&position.agent_id).filter(|known| known.data_points >= DATA_POINTS_MIN);
+    match (rule, known) {
+        (VoteRule::Credibility, Some(known)) => log_odds(known.score, options),
+        _ => weight(rule, position.confidence),
     }
 }
 
@@ -56,9 +72,9 @@ fn reconcile(confidence: f64) -> f64 {
 ///
 /// The winner is the option with the greatest weight. A tie goes to the more cautious option ([`caution`]), then to the
 /// lower `position_id`. [`VoteRule::Unanimous`] chooses only when there is one option.
-pub fn tally(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Tally {
+pub fn tally(kind: ConflictType, policy: &Policy, positions: &[Position], credibility: &Credibilities) -> Tally {
     let rule = policy.vote_rule;
-    let options = options(kind, policy, positions);
+    let options = options(kind, policy, positions, credibility);
     let total: f64 = options.iter().map(|option| option.weight).sum();
     let mut ranked: Vec<&VoteOption> = options.iter().collect();
     ranked.sort_by(|a, b| better(kind, policy, a, b));
@@ -87,13 +103,19 @@ fn position_number(option: &VoteOption) -> usize {
     option.position_id.trim_start_matches('p').parse().unwrap_or(usize::MAX)
 }
 
-fn options(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<VoteOption> {
+fn options(
+    kind: ConflictType,
+    policy: &Policy,
+    positions: &[Position],
+    credibility: &Credibilities,
+) -> Vec<VoteOption> {
+    let count = option_count(kind, policy, positions);
     let mut ordered: Vec<(usize, &Position)> = options_of(kind, policy, positions).into_iter().zip(positions).collect();
     // Voters in the order of their ids: the sums are then the same whoever counts.
     ordered.sort_by(|(a, p), (b, q)| a.cmp(b).then_with(|| p.agent_id.cmp(&q.agent_id)));
     let mut options: Vec<VoteOption> = Vec::new();
     for (number, position) in ordered {
-        let vote = weight(policy.vote_rule, position.confidence);
+        let vote = weight_of(policy.vote_rule, position, credibility, count);
         let voter = Voter { agent_id: position.agent_id.clone(), confidence: position.confidence, weight: vote };
         match options.get_mut(number) {
             Some(option) => {

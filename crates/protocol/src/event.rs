@@ -8,20 +8,26 @@ mod case;
 mod deadline;
 mod debate;
 mod detection;
+mod ladder;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use case::{
-    CaseEvent, CaseOpened, ConflictsReceived, DebateSettled, Decided, FindingRecorded, FindingsClosed, ReceivedFinding,
-    SetAsideFinding,
+    CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked, DebateSettled, Decided,
+    FindingRecorded, FindingsClosed, GatePassed, GateReviewed, ReceivedFinding, SetAsideFinding,
 };
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{
     AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, ReceivedAnswer, RoundClosed,
 };
 pub use detection::{Detected, DetectionEvent};
+pub use ladder::{
+    Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved, DebateAssigned,
+    DiscussionEnded, Escalated, EscalationReason, EvidenceGiven, FellBack, Heard, MediatorAsked, OpinionGiven,
+    QueueEntry, Reminded, RulingRefusal, RulingSetAside, names,
+};
 
 use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};

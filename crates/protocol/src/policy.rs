@@ -8,6 +8,10 @@ use sha2::{Digest, Sha256};
 use crate::fault::Fault;
 use crate::payload::check_name;
 
+mod ladder;
+
+pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
+
 /// How votes are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -20,6 +24,8 @@ pub enum VoteRule {
     /// By confidence rescaled as in ReConcile (Chen et al., 2023): 1 -> 1, >= 0.9 -> 0.8, >= 0.8 -> 0.5,
     /// > 0.6 -> 0.3, else 0.1.
     Reconcile,
+    /// By track record: the log-odds of the credibility where 15 data points stand behind it, else rescaled confidence.
+    Credibility,
     /// Chooses only what everyone holds.
     Unanimous,
 }
@@ -59,6 +65,12 @@ pub struct Policy {
     pub caution_order: Vec<String>,
     /// Late and repeated messages recorded for a case or debate; more are refused.
     pub set_aside_max: u32,
+    /// What becomes of detected conflicts.
+    #[serde(default)]
+    pub conflict_handling: ConflictHandling,
+    /// The rules of the ladder. Left out where they are the usual ones: policies are in many facts.
+    #[serde(default, skip_serializing_if = "LadderPolicy::is_usual")]
+    pub ladder: LadderPolicy,
 }
 
 impl Policy {
@@ -83,6 +95,8 @@ impl Policy {
             vote_rule: VoteRule::Confidence,
             caution_order: ["reject", "escalate", "negotiate", "sign"].map(Into::into).to_vec(),
             set_aside_max: 50,
+            conflict_handling: ConflictHandling::Vote,
+            ladder: LadderPolicy::default(),
         }
     }
 
@@ -114,11 +128,7 @@ impl Policy {
         let mut policy = Self::contract_review();
         if let Some(overrides) = overrides {
             let mut merged = serde_json::to_value(&policy).unwrap_or_default();
-            for (key, value) in overrides {
-                if let Some(fields) = merged.as_object_mut() {
-                    fields.insert(key.clone(), value.clone());
-                }
-            }
+            merge(&mut merged, overrides);
             policy = crate::envelope::from_json(merged.to_string().as_bytes(), pointer)?;
         }
         policy.check(pointer)?;
@@ -151,7 +161,8 @@ impl Policy {
                 return Err(out_of_range(pointer, field, &value.to_string(), &format!("0 to {high}")));
             }
         }
-        self.check_caution_order(&format!("{pointer}/caution_order"))
+        self.check_caution_order(&format!("{pointer}/caution_order"))?;
+        self.ladder.check(&format!("{pointer}/ladder"))
     }
 
     fn check_caution_order(&self, pointer: &str) -> Result<(), Fault> {
@@ -172,6 +183,19 @@ impl Policy {
         // A policy has no map with other than text keys, so writing it cannot fail.
         let json = serde_json::to_vec(self).unwrap_or_default();
         crate::hex::hex(&Sha256::digest(json))
+    }
+}
+
+/// Puts what differs in the place of what stands in the preset; of an object, field by field.
+fn merge(preset: &mut Value, overrides: &serde_json::Map<String, Value>) {
+    let Some(fields) = preset.as_object_mut() else { return };
+    for (key, value) in overrides {
+        match (fields.get_mut(key), value) {
+            (Some(stands @ Value::Object(_)), Value::Object(inner)) => merge(stands, inner),
+            _ => {
+                fields.insert(key.clone(), value.clone());
+            }
+        }
     }
 }
 

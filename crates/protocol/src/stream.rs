@@ -230,7 +230,7 @@ pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
     matches!(
         (service, aggregate, fact),
         (Service::Coordinator, Aggregate::Detection, "completed")
-            | (Service::Coordinator, Aggregate::Debate, "resolved")
+            | (Service::Coordinator, Aggregate::Debate, "resolved" | "fell_back")
             | (Service::Coordinator | Service::DebateFacilitator, Aggregate::Deadline, "elapsed")
             | (Service::ConflictDetector, Aggregate::Case, "findings_closed")
     )
@@ -329,6 +329,6 @@ mod tests {
     fn every_fact_named_in_reads_exists() {
         let facts = all_facts();
         let read = facts.iter().filter(|(a, f)| Service::ALL.iter().any(|s| reads(*s, *a, f.name))).count();
-        assert_eq!(read, 4);
+        assert_eq!(read, 5);
     }
 }

@@ -105,16 +105,17 @@ fn debate_file(conflict: Conflict, debate: &DebateState, records: &[Record<Debat
         record: None,
     };
     for record in records {
-        let (last, closed) = match &record.event {
+        let closed = match &record.event {
             DebateEvent::Opened(opened) => {
                 rounds.extend(opened.due.map(|due| begin(1, &opened.asked, Some(due))));
                 continue;
             }
-            DebateEvent::AnswerSetAside(_) => continue,
-            DebateEvent::Answered(answered) => (Some(&answered.received), None),
-            DebateEvent::RoundClosed(closed) => (closed.last.as_ref(), Some(&closed.record)),
-            DebateEvent::Resolved(resolved) => (resolved.last.as_ref(), resolved.outcome.rounds.last()),
+            DebateEvent::RoundClosed(closed) => Some(&closed.record),
+            DebateEvent::Resolved(resolved) => resolved.outcome.rounds.last(),
+            DebateEvent::Escalated(escalated) => escalated.discussion.as_ref().and_then(|ended| ended.rounds.last()),
+            _ => None,
         };
+        let last = record.event.answer();
         if let Some(round) = rounds.last_mut() {
             round.answers.extend(last.cloned());
             round.record = closed.cloned().or(round.record.take());

@@ -10,7 +10,7 @@ use crate::args::JsonArg;
 use crate::case::{case_id, file, unknown, view};
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
-use crate::output::{self, DOUBTFUL, GOOD, NAMED, PLAIN};
+use crate::output::{self, BAD, DOUBTFUL, GOOD, NAMED, PLAIN};
 
 /// Arguments of `concord case show`.
 #[derive(Debug, Args)]
@@ -52,6 +52,7 @@ pub(super) fn phase_name(phase: Phase) -> &'static str {
         Phase::Detecting => "detecting",
         Phase::Deliberating => "deliberating",
         Phase::Decided => "decided",
+        Phase::Cancelled => "cancelled",
     }
 }
 
@@ -62,5 +63,6 @@ pub(super) fn phase_style(phase: Phase) -> Style {
         Phase::Collecting | Phase::Detecting => NAMED,
         Phase::Deliberating => DOUBTFUL,
         Phase::Decided => GOOD,
+        Phase::Cancelled => BAD,
     }
 }

@@ -123,6 +123,15 @@ fn write_debate(out: &mut String, debate: &DebateFile) -> Result {
         Status::Discussion => styled(GOOD, "settled by discussion"),
         Status::Vote => styled(GOOD, "settled by vote"),
         Status::Unresolved => styled(BAD, "unresolved: the rule of the vote chose nothing"),
+        Status::Accepted => styled(GOOD, "settled between challenger and challenged"),
+        Status::Mediation => styled(GOOD, "settled by track record"),
+        Status::Ruling => styled(GOOD, "ruled by a person"),
+        Status::Provisional => styled(DOUBTFUL, "provisional: the cautious position, until a gate has reviewed it"),
+        Status::Fallback => styled(DOUBTFUL, "the cautious position; nobody ruled"),
+        Status::Confirmed => styled(GOOD, "the cautious position, confirmed at a gate"),
+        Status::Overridden => styled(GOOD, "overridden at a gate"),
+        Status::Redebated => styled(DOUBTFUL, "debated again"),
+        Status::Cancelled => styled(BAD, "cancelled"),
     };
     match &outcome.resolution {
         Some(chosen) => {

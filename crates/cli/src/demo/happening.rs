@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use concord_protocol::event::{CaseEvent, DebateEvent, DetectionEvent, ReceivedAnswer, Record};
+use concord_protocol::event::{CaseEvent, DebateEvent, DetectionEvent, Record};
 use concord_protocol::subject::Aggregate;
 use concord_protocol::{CaseId, Token};
 
@@ -56,15 +56,5 @@ impl Picker {
             }
             Aggregate::Case | Aggregate::Deadline => None,
         })
-    }
-}
-
-/// The answer that a fact of a debate brings.
-pub(super) fn answer_of(event: &DebateEvent) -> Option<&ReceivedAnswer> {
-    match event {
-        DebateEvent::Answered(answered) => Some(&answered.received),
-        DebateEvent::RoundClosed(closed) => closed.last.as_ref(),
-        DebateEvent::Resolved(resolved) => resolved.last.as_ref(),
-        DebateEvent::Opened(_) | DebateEvent::AnswerSetAside(_) => None,
     }
 }

@@ -9,7 +9,7 @@ use concord_protocol::policy::VoteRule;
 use concord_protocol::{AgentId, DebateId, Timestamp};
 
 use super::decision;
-use super::happening::{Happening, answer_of};
+use super::happening::Happening;
 use super::words::{WIDTH, camps, held, said, seconds, wrap};
 use crate::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, count, one_line, styled};
 
@@ -74,7 +74,13 @@ impl View {
                 self.line(format!("  {} {}", aside.received.agent_id, not_used(aside.reason)));
             }
             CaseEvent::FindingsClosed(closed) => self.closed(at, closed),
-            CaseEvent::ConflictsReceived(_) | CaseEvent::DebateSettled(_) => {}
+            // A demonstration has no challenges and no gates.
+            CaseEvent::ConflictsReceived(_)
+            | CaseEvent::DebateSettled(_)
+            | CaseEvent::Challenged(_)
+            | CaseEvent::GateReviewed(_)
+            | CaseEvent::GatePassed(_)
+            | CaseEvent::Cancelled(_) => {}
             CaseEvent::Decided(decided) => {
                 self.votes();
                 let took = at.millis_since(self.opened_at);
@@ -183,7 +189,7 @@ impl View {
             }
         }
         self.phase(4, "Discussion");
-        if let Some(answer) = answer_of(event) {
+        if let Some(answer) = event.answer() {
             self.answer(number, &id, answer);
         }
         match event {
@@ -200,7 +206,7 @@ impl View {
                 self.line(format!("  [{number}] {} {}", aside.agent_id, not_used(aside.reason)));
             }
             DebateEvent::Resolved(resolved) => self.resolved(number, &resolved.topic, &resolved.outcome),
-            DebateEvent::Answered(_) => {}
+            _ => {}
         }
     }
 
@@ -301,6 +307,7 @@ fn rule(rule: VoteRule) -> &'static str {
         VoteRule::Confidence => "confidence",
         VoteRule::Majority => "majority",
         VoteRule::Reconcile => "reconciled confidence",
+        VoteRule::Credibility => "track record",
         VoteRule::Unanimous => "unanimity",
     }
 }

@@ -71,7 +71,7 @@ impl Counts {
             match outcome.map(|outcome| outcome.status) {
                 Some(Status::Discussion) => counts.by_discussion += 1,
                 Some(Status::Vote) => counts.by_vote += 1,
-                Some(Status::Unresolved) | None => counts.unresolved += 1,
+                Some(_) | None => counts.unresolved += 1,
             }
         }
         counts
@@ -172,8 +172,8 @@ pub(crate) async fn run(
             let case_id = case_id(&run, index, &contract.contract_id);
             under_way.insert(case_id.token(), UnderWay { contract, case: Versioned::default() });
             let task = contract.task();
-            let request =
-                OpenCase { case_id: Some(case_id.clone()), policy: policy(), participants: participants.clone(), task };
+            let (case, participants) = (Some(case_id.clone()), participants.clone());
+            let request = OpenCase { case_id: case, policy: policy(), participants, task, gates: Vec::new() };
             let opened = connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await;
             match opened {
                 Ok(_) => {}

@@ -58,7 +58,7 @@ impl Summary {
     /// Adds up what became of the cases.
     pub(crate) fn new(results: &[CaseResult], wall: Duration, concurrency: usize) -> Self {
         let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
-        let conflicts = ConflictType::ALL.iter().map(|kind| (kind.as_str(), 0)).collect();
+        let conflicts = ConflictType::DETECTED.iter().map(|kind| (kind.as_str(), 0)).collect();
         let mut counts = Counts { conflicts, ..Counts::default() };
         for result in results {
             *reasons.entry(result.reason.clone().unwrap_or_else(|| "refused".into())).or_default() += 1;

@@ -3,6 +3,7 @@
 use concord_domain::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
 use concord_domain::{Context, Decision, Machine, conflict};
 use concord_protocol::event::{CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin, Record};
+use concord_protocol::payload::Conflict;
 use concord_protocol::subject::Aggregate;
 use concord_protocol::{CaseId, Timestamp, Token};
 
@@ -63,11 +64,15 @@ fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
             lateness_ms: 0,
         })
     };
-    let detected = |debated: &[_], deferred: &[_], conflicts_omitted| {
+    let detected = |debated: &[Conflict], deferred: &[Conflict], conflicts_omitted| {
         let case_id = CaseId::new(record.meta.id.as_str()).ok()?;
-        let (debated, deferred) = (debated.to_vec(), deferred.to_vec());
+        // Challenges were debated before the conflicts were known.
+        let known = |one: &&Conflict| before.debated.iter().any(|earlier| earlier.conflict_id == one.conflict_id);
+        let debated: Vec<Conflict> = debated.iter().filter(|one| !known(one)).cloned().collect();
+        let deferred = deferred.to_vec();
         let policy = opened.policy.clone();
-        Some(CaseInput::Detected(Box::new(Detected { case_id, policy, debated, deferred, conflicts_omitted })))
+        let gate = before.gate().map(str::to_owned);
+        Some(CaseInput::Detected(Box::new(Detected { case_id, policy, gate, debated, deferred, conflicts_omitted })))
     };
     let finding = |received: &concord_protocol::event::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
     Some(match &record.event {
@@ -90,5 +95,8 @@ fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
                 detected(&decision.conflicts, &decision.deferred, decision.conflicts_omitted)?
             }
         },
+        CaseEvent::Cancelled(cancelled) => CaseInput::Cancel { by: cancelled.by.clone(), why: cancelled.why.clone() },
+        // What people and challengers said is in the messages, which are kept for a time only.
+        CaseEvent::Challenged(_) | CaseEvent::GateReviewed(_) | CaseEvent::GatePassed(_) => return None,
     })
 }

@@ -32,7 +32,13 @@ impl Findings {
                 }
                 None
             }
-            CaseEvent::Opened(_) | CaseEvent::ConflictsReceived(_) | CaseEvent::DebateSettled(_) => None,
+            CaseEvent::Opened(_)
+            | CaseEvent::ConflictsReceived(_)
+            | CaseEvent::DebateSettled(_)
+            | CaseEvent::Challenged(_)
+            | CaseEvent::GateReviewed(_)
+            | CaseEvent::GatePassed(_)
+            | CaseEvent::Cancelled(_) => None,
         };
         if let Some(received) = received {
             let key = (record.meta.id.clone(), received.message_id.clone());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use concord_protocol::Token;
 use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::payload::Level;
 
 use super::report::{Invariant, Ledgers};
 use super::{Ending, place};
@@ -11,6 +12,7 @@ use crate::case::{CaseMachine, CaseState};
 use crate::deadline::DeadlineMachine;
 use crate::debate::{DebateMachine, DebateState};
 use crate::detection::DetectionMachine;
+use crate::ladder::Ladder;
 use crate::machine::{Machine, Versioned};
 use crate::replay;
 
@@ -49,7 +51,14 @@ impl Life for CaseMachine {
     }
 
     fn may_follow_end(event: &CaseEvent) -> bool {
-        matches!(event, CaseEvent::FindingSetAside(_))
+        // On the ladder a debate may go on when the case has been decided, and gates come after the decision.
+        !matches!(
+            event,
+            CaseEvent::FindingRecorded(_)
+                | CaseEvent::FindingsClosed(_)
+                | CaseEvent::ConflictsReceived(_)
+                | CaseEvent::Decided(_)
+        )
     }
 
     fn lives(all: &mut Lives) -> &mut LivesOf<Self> {
@@ -69,10 +78,13 @@ impl Life for DebateMachine {
     }
 
     fn may_follow_end(event: &DebateEvent) -> bool {
-        matches!(event, DebateEvent::AnswerSetAside(_))
+        matches!(event, DebateEvent::AnswerSetAside(_) | DebateEvent::RulingSetAside(_))
     }
 
     fn misplaced(before: &DebateState, event: &DebateEvent) -> Option<String> {
+        if let Some(ladder) = before.ladder.as_deref() {
+            return off_the_ladder(before, ladder, event);
+        }
         let now = before.round;
         match event {
             DebateEvent::RoundClosed(closed) => {
@@ -106,6 +118,26 @@ impl Life for DebateMachine {
     fn lives(all: &mut Lives) -> &mut LivesOf<Self> {
         &mut all.debates
     }
+}
+
+/// What is wrong with a fact of a debate that is on the ladder: a debate never goes back to a lower level.
+fn off_the_ladder(before: &DebateState, ladder: &Ladder, event: &DebateEvent) -> Option<String> {
+    let (level, to) = match event {
+        DebateEvent::Escalated(escalated) if escalated.from != ladder.level => {
+            return Some(format!("On level {} it leaves level {}.", ladder.level, escalated.from));
+        }
+        DebateEvent::Escalated(escalated) => (ladder.level, escalated.to),
+        DebateEvent::FellBack(_) => (ladder.level, Level::Fallback),
+        DebateEvent::AwaitsGate(_) => (ladder.level, Level::Gate),
+        DebateEvent::Resolved(resolved) if resolved.outcome.rounds != before.rounds => {
+            return Some("It reports other rounds than were held.".to_owned());
+        }
+        DebateEvent::Answered(_) | DebateEvent::RoundClosed(_) => {
+            return Some(format!("On level {} a round of discussion goes on.", ladder.level));
+        }
+        _ => return None,
+    };
+    (to <= level).then(|| format!("It goes from level {level} to level {to}."))
 }
 
 impl Life for DetectionMachine {

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use concord_protocol::event::{
-    CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected, FindingRecorded,
-    FindingsClosed, ReceivedFinding, SetAsideFinding,
+    CaseCancelled, CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected,
+    FindingRecorded, FindingsClosed, Heard, ReceivedFinding, SetAsideFinding,
 };
-use concord_protocol::payload::{Conflict, ConflictOutcome, SetAsideReason, Task};
+use concord_protocol::payload::{Conflict, ConflictOutcome, LogEntry, SetAsideReason, Status, Task};
 use concord_protocol::subject::Service;
-use concord_protocol::{CaseId, DebateId, ErrorCode, Fault};
+use concord_protocol::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
-use super::{CASE, CaseInput, FINDINGS, OpenRequest, outcome};
-use crate::budget::{self, TASK_BYTES_MAX, json_bytes};
+use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, gate, log, outcome};
+use crate::budget::{self, TASK_BYTES_MAX, excerpt, json_bytes};
 use crate::conflict;
 use crate::machine::{Context, Decision, Ignored};
 
@@ -25,7 +25,7 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
     if let CaseInput::Open(request) = input {
         return open(state, context, request);
     }
-    let Some(opened) = &state.opened else {
+    let (Some(opened), Some(case_id)) = (&state.opened, &state.case_id) else {
         return Decision::Reject(Fault::invalid(
             "/case_id",
             "There is no such case.",
@@ -36,9 +36,40 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
         CaseInput::Open(_) => Decision::Ignore(Ignored::AlreadyDone),
         CaseInput::Finding(received) => finding(state, opened, received),
         CaseInput::Detected(detected) => self::detected(state, opened, detected),
-        CaseInput::Resolved(outcome) => resolved(state, opened, outcome),
+        CaseInput::Resolved(outcome) => resolved(state, context, (case_id, opened), outcome),
         CaseInput::Elapsed(deadline) => elapsed(state, opened, deadline),
+        CaseInput::Challenge(received) => challenge::challenge(state, case_id, opened, received),
+        CaseInput::Review(received) => gate::review(state, case_id, opened, received),
+        CaseInput::Cancel { by, why } => cancel(state, by, why),
     }
+}
+
+/// A message that was recorded before, or whose id was used for something else.
+pub(super) fn repeated(state: &CaseState, opened: &CaseOpened, heard: &Heard) -> Option<CaseDecision> {
+    let used_up = opened.request_id == heard.message_id || state.received_as(&heard.message_id).is_some();
+    if used_up {
+        return Some(Decision::Reject(reused_message_id()));
+    }
+    let (agent_id, digest) = state.seen.get(&heard.message_id)?;
+    let same = (agent_id, digest) == (&heard.agent_id, &heard.digest);
+    Some(if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) })
+}
+
+fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
+    if state.phase == Phase::Cancelled {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    if state.phase == Phase::Decided && state.gate().is_none() {
+        return Decision::Reject(Fault::invalid(
+            "/case_id",
+            "The case has its decision.",
+            "Nothing is left to cancel.",
+        ));
+    }
+    let ended = |id: &DebateId| state.outcomes.get(id).is_some_and(|outcome| outcome.status != Status::Provisional);
+    let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
+    let debates = ids.filter(|id| !ended(id)).cloned().collect();
+    Decision::Append(CaseEvent::Cancelled(CaseCancelled { by: by.clone(), why: excerpt::words(why), debates }))
 }
 
 fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecision {
@@ -48,13 +79,15 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         let same = (&opened.opened_by, &opened.request_id) == (opened_by, request_id)
             && opened.policy == *policy
             && opened.task == request.task
+            && opened.gates == request.gates
             && opened.participants.iter().eq(participants.iter());
         if same {
             return Decision::Ignore(Ignored::Repetition);
         }
         return Decision::Reject(request.case_id.as_ref().map_or_else(reused_message_id, exists));
     }
-    if let Err(fault) = check_participants(&request.participants).and_then(|()| check_task(&request.task)) {
+    let checked = check_participants(&request.participants).and_then(|()| check_task(&request.task));
+    if let Err(fault) = checked.and_then(|()| gate::check_names(&request.gates)) {
         return Decision::Reject(fault);
     }
     Decision::Append(CaseEvent::Opened(CaseOpened {
@@ -66,6 +99,7 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         policy: policy.clone(),
         participants: participants.into_iter().collect(),
         task: request.task.clone(),
+        gates: request.gates.clone(),
     }))
 }
 
@@ -134,8 +168,8 @@ fn check_size(opened: &CaseOpened, received: &ReceivedFinding) -> Result<(), Fau
 }
 
 fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
-    // A fact's id follows from its cause: under the id of the opening request the finding could never be stored.
-    if opened.request_id == received.message_id {
+    // A fact's id follows from its cause: under an id that is used up the finding could never be stored.
+    if opened.request_id == received.message_id || state.seen.contains_key(&received.message_id) {
         return Decision::Reject(reused_message_id());
     }
     if let Some(earlier) = state.received_as(&received.message_id) {
@@ -187,7 +221,7 @@ pub(crate) fn reused_message_id() -> Fault {
 fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> CaseDecision {
     match state.phase {
         Phase::Detecting => {}
-        Phase::Deliberating | Phase::Decided => return Decision::Ignore(Ignored::AlreadyDone),
+        Phase::Deliberating | Phase::Decided | Phase::Cancelled => return Decision::Ignore(Ignored::AlreadyDone),
         // Whatever was detected, it was not in the findings of this case: they are not complete.
         Phase::New | Phase::Collecting => {
             return Decision::Reject(Fault::invalid(
@@ -197,9 +231,10 @@ fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> Case
             ));
         }
     }
-    if all_settled(state, &detected.debated, None) {
+    let debated: Vec<Conflict> = detected.debated.iter().chain(&state.debated).cloned().collect();
+    if all_settled(state, &debated, None) {
         let after = CaseState {
-            debated: detected.debated.clone(),
+            debated,
             deferred: detected.deferred.clone(),
             conflicts_omitted: detected.conflicts_omitted,
             ..state.clone()
@@ -213,17 +248,36 @@ fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> Case
     }))
 }
 
-fn resolved(state: &CaseState, opened: &CaseOpened, outcome: &ConflictOutcome) -> CaseDecision {
-    if state.phase == Phase::Decided || state.outcomes.contains_key(&outcome.conflict_id) {
+fn resolved(
+    state: &CaseState,
+    context: &Context,
+    (case_id, opened): (&CaseId, &CaseOpened),
+    outcome: &ConflictOutcome,
+) -> CaseDecision {
+    // What stood provisionally is replaced by what is final, and so is nothing else.
+    let replaces = state.outcomes.get(&outcome.conflict_id).map(|known| known.status == Status::Provisional);
+    let is_new = match replaces {
+        Some(provisional) => provisional && outcome.status != Status::Provisional,
+        // After the decision only the ladder goes on; a discussion that was cut short has nobody who waits for it.
+        None => state.phase < Phase::Decided || (state.phase == Phase::Decided && outcome.level.is_some()),
+    };
+    if !is_new {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let outcome = &budget::case_outcome(outcome, opened.policy.conflicts_max);
+    let outcome = &budget::case_outcome(outcome, debates_max(opened));
+    let entry = log::entry(state, case_id, context.now, outcome);
     if state.phase == Phase::Deliberating && all_settled(state, &state.debated, Some(&outcome.conflict_id)) {
         let mut after = state.clone();
         after.outcomes.insert(outcome.conflict_id.clone(), outcome.clone());
-        return Decision::Append(decided(&after, opened, Some(outcome.clone()), outcome::end_reason(&after)));
+        let last = Some((outcome.clone(), entry));
+        return Decision::Append(decided(&after, opened, last, outcome::end_reason(&after)));
     }
-    Decision::Append(CaseEvent::DebateSettled(DebateSettled { outcome: outcome.clone() }))
+    Decision::Append(CaseEvent::DebateSettled(DebateSettled { outcome: outcome.clone(), entry: Some(entry) }))
+}
+
+/// How many debates a case may have: as many outcomes need room in its decision.
+fn debates_max(opened: &CaseOpened) -> u32 {
+    opened.policy.conflicts_max + opened.policy.ladder.challenges_max
 }
 
 /// The state from which a case is decided whose time is up. Where nobody has looked for conflicts they are looked for
@@ -246,8 +300,14 @@ fn all_settled(state: &CaseState, debated: &[Conflict], now: Option<&DebateId>) 
     debated.iter().all(|conflict| settled(&conflict.conflict_id))
 }
 
-fn decided(state: &CaseState, opened: &CaseOpened, last: Option<ConflictOutcome>, reason: &str) -> CaseEvent {
-    CaseEvent::Decided(Box::new(Decided { last, decision: outcome::decision(state, opened, reason) }))
+fn decided(
+    state: &CaseState,
+    opened: &CaseOpened,
+    last: Option<(ConflictOutcome, Box<LogEntry>)>,
+    reason: &str,
+) -> CaseEvent {
+    let (last, entry) = last.unzip();
+    CaseEvent::Decided(Box::new(Decided { last, entry, decision: outcome::decision(state, opened, reason) }))
 }
 
 fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseDecision {
@@ -256,7 +316,7 @@ fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -
             let missing = state.awaited(opened, None);
             Decision::Append(CaseEvent::FindingsClosed(FindingsClosed { last: None, missing }))
         }
-        CASE if state.phase != Phase::Decided && deadline.due == opened.case_due => {
+        CASE if state.phase < Phase::Decided && deadline.due == opened.case_due => {
             Decision::Append(decided(&cut_short(state, opened, deadline), opened, None, "timeout"))
         }
         _ => Decision::Ignore(Ignored::DeadlineNotOpen),

@@ -1,8 +1,10 @@
 //! What follows from the facts of a case.
 
 use concord_protocol::Token;
-use concord_protocol::event::{CaseEvent, Record};
+use concord_protocol::event::{CaseEvent, DebateAsked, Record};
 use concord_protocol::payload::TaskAssignment;
+use concord_protocol::subject::Service;
+use serde_json::json;
 
 use crate::effect::Effect;
 
@@ -28,9 +30,37 @@ pub(super) fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {
             what: "finding",
         }],
         CaseEvent::Decided(decided) => vec![Effect::AnnounceDecision { decision: Box::new(decided.decision.clone()) }],
+        CaseEvent::Challenged(challenged) => vec![open_debate(&challenged.asked)],
+        CaseEvent::GateReviewed(reviewed) => {
+            let data = json!({
+                "debate_id": reviewed.debate_id, "by": reviewed.heard.agent_id, "review": reviewed.review,
+                "debated_again_as": reviewed.again.as_ref().map(|again| &again.conflict.conflict_id),
+            });
+            let tell = Effect::tell_all("gate_reviewed", data);
+            std::iter::once(tell).chain(reviewed.again.as_deref().map(open_debate)).collect()
+        }
+        CaseEvent::GatePassed(passed) => {
+            let data = json!({
+                "gate": passed.gate, "by": passed.heard.agent_id, "next": passed.next, "unreviewed": passed.unreviewed,
+            });
+            vec![Effect::tell_all("gate_passed", data)]
+        }
+        CaseEvent::Cancelled(cancelled) => {
+            let data = json!({ "by": cancelled.by, "why": cancelled.why });
+            vec![Effect::tell_all("case_cancelled", data)]
+        }
         CaseEvent::FindingRecorded(_)
         | CaseEvent::FindingsClosed(_)
         | CaseEvent::ConflictsReceived(_)
         | CaseEvent::DebateSettled(_) => Vec::new(),
+    }
+}
+
+fn open_debate(asked: &DebateAsked) -> Effect {
+    Effect::OpenDebate {
+        conflict: asked.conflict.clone(),
+        policy: asked.policy.clone(),
+        terms: asked.terms.clone(),
+        from: Service::Coordinator,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_protocol::event::{CaseOpened, ReceivedFinding};
 use concord_protocol::payload::{
-    ClauseOutcome, Conflict, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome, Status,
+    ClauseOutcome, Conflict, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome,
 };
 use concord_protocol::policy::Policy;
 use serde_json::Value;
@@ -42,6 +42,7 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
         outcomes: state.debated.iter().filter_map(|c| state.outcomes.get(&c.conflict_id)).cloned().collect(),
         deferred: state.deferred.clone(),
         conflicts_omitted: state.conflicts_omitted,
+        gates: opened.gates.get(state.gates_passed..).unwrap_or_default().to_vec(),
         reason: reason.to_owned(),
         policy_digest: opened.policy_digest.clone(),
     }
@@ -98,10 +99,9 @@ impl Dispute<'_> {
 
     fn basis(&self) -> &'static str {
         match self.outcome.map(|outcome| outcome.status) {
-            Some(Status::Discussion) => "discussion",
-            Some(Status::Vote) => "vote",
+            Some(status) => status.as_str(),
             None if self.deferred => "deferred",
-            Some(Status::Unresolved) | None => "unresolved",
+            None => "unresolved",
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use concord_protocol::event::{CaseEvent, CaseOpened, ReceivedFinding, Record};
-use concord_protocol::payload::{Conflict, ConflictOutcome, Decision, SetAside};
-use concord_protocol::{AgentId, DebateId, MessageId, Timestamp};
+use concord_protocol::event::{CaseEvent, CaseOpened, DebateAsked, Heard, ReceivedFinding, Record};
+use concord_protocol::payload::{Conflict, ConflictOutcome, Decision, LogEntry, ReviewAction, SetAside, Status};
+use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
 /// Where a case stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
@@ -20,13 +20,17 @@ pub enum Phase {
     Detecting,
     /// Debates are awaited (phases 4 and 5).
     Deliberating,
-    /// It has its decision.
+    /// It has its decision; gates may be ahead.
     Decided,
+    /// An operator has cancelled it.
+    Cancelled,
 }
 
 /// What is known of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CaseState {
+    /// Which case; none before it is opened.
+    pub case_id: Option<CaseId>,
     /// Where it stands.
     pub phase: Phase,
     /// How it was opened. Shared, because a state is copied to look ahead and this part of it never changes.
@@ -51,6 +55,16 @@ pub struct CaseState {
     pub decision: Option<Decision>,
     /// When it was decided.
     pub decided_at: Option<Timestamp>,
+    /// Messages other than findings that were recorded, to know a repetition.
+    pub seen: BTreeMap<MessageId, (AgentId, String)>,
+    /// What was asked of debates that the coordinator opened: challenges, and what is debated again.
+    pub asked: BTreeMap<DebateId, Arc<DebateAsked>>,
+    /// Provisional decisions that a gate has reviewed.
+    pub reviewed: BTreeMap<DebateId, ReviewAction>,
+    /// How many gates it has passed.
+    pub gates_passed: usize,
+    /// Entries in its decision log, and the hash of the last.
+    pub log: (u64, String),
 }
 
 impl CaseState {
@@ -58,6 +72,7 @@ impl CaseState {
         let at = record.meta.at;
         match record.event {
             CaseEvent::Opened(opened) => {
+                self.case_id = CaseId::new(record.meta.id.as_str()).ok();
                 self.phase = Phase::Collecting;
                 self.opened_at = at;
                 self.opened = Some(Arc::new(opened));
@@ -74,19 +89,22 @@ impl CaseState {
                 self.phase = Phase::Detecting;
             }
             CaseEvent::ConflictsReceived(received) => {
-                self.debated = received.debated;
+                // Challenges may have come before the conflicts.
+                self.debated.splice(0..0, received.debated);
                 self.deferred = received.deferred;
                 self.conflicts_omitted = received.conflicts_omitted;
                 self.phase = Phase::Deliberating;
             }
             CaseEvent::DebateSettled(settled) => {
                 self.outcomes.insert(settled.outcome.conflict_id.clone(), settled.outcome);
+                self.enter(settled.entry);
             }
             CaseEvent::Decided(decided) => {
                 let decided = *decided;
                 if let Some(last) = decided.last {
                     self.outcomes.insert(last.conflict_id.clone(), last);
                 }
+                self.enter(decided.entry);
                 self.debated.clone_from(&decided.decision.conflicts);
                 self.deferred.clone_from(&decided.decision.deferred);
                 self.conflicts_omitted = decided.decision.conflicts_omitted;
@@ -94,7 +112,50 @@ impl CaseState {
                 self.decided_at = Some(at);
                 self.phase = Phase::Decided;
             }
+            CaseEvent::Challenged(challenged) => {
+                let challenged = *challenged;
+                self.remember(challenged.heard);
+                self.debated.push(challenged.asked.conflict.clone());
+                self.asked.insert(challenged.asked.conflict.conflict_id.clone(), Arc::new(challenged.asked));
+            }
+            CaseEvent::GateReviewed(reviewed) => {
+                let reviewed = *reviewed;
+                self.remember(reviewed.heard);
+                self.reviewed.insert(reviewed.debate_id, reviewed.review.action);
+                if let Some(again) = reviewed.again {
+                    self.debated.push(again.conflict.clone());
+                    self.asked.insert(again.conflict.conflict_id.clone(), Arc::new(*again));
+                }
+            }
+            CaseEvent::GatePassed(passed) => {
+                self.remember(passed.heard);
+                self.gates_passed += 1;
+            }
+            CaseEvent::Cancelled(_) => self.phase = Phase::Cancelled,
         }
+    }
+
+    fn remember(&mut self, heard: Heard) {
+        self.seen.insert(heard.message_id, (heard.agent_id, heard.digest));
+    }
+
+    fn enter(&mut self, entry: Option<Box<LogEntry>>) {
+        if let Some(entry) = entry {
+            self.log = (entry.number, entry.hash);
+        }
+    }
+
+    /// The gate that is ahead.
+    pub fn gate(&self) -> Option<&str> {
+        self.opened.as_ref()?.gates.get(self.gates_passed).map(String::as_str)
+    }
+
+    /// Provisional decisions that no gate has reviewed, in the order in which they were debated.
+    pub fn unreviewed(&self) -> impl Iterator<Item = &ConflictOutcome> {
+        let outcomes = self.debated.iter().filter_map(|conflict| self.outcomes.get(&conflict.conflict_id));
+        outcomes.filter(|outcome| {
+            outcome.status == Status::Provisional && !self.reviewed.contains_key(&outcome.conflict_id)
+        })
     }
 
     /// The finding that came under this message id before.

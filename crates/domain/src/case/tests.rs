@@ -7,6 +7,7 @@ use crate::effect::Effect;
 use crate::fixtures::*;
 use crate::machine::Versioned;
 
+pub(crate) mod gates;
 mod outcome;
 
 type CaseStory = Story<CaseMachine>;

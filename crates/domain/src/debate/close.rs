@@ -1,11 +1,16 @@
 //! The end of a round: settled, next round, or vote.
 
-use concord_protocol::event::{CloseReason, DebateEvent, DebateOpened, DebateResolved, ReceivedAnswer, RoundClosed};
-use concord_protocol::payload::{Conflict, ConflictOutcome, Position, Resolution, RoundRecord, Status, Tally};
+use concord_protocol::event::{
+    CloseReason, DebateEvent, DebateOpened, DebateResolved, DiscussionEnded, EscalationReason, ReceivedAnswer,
+    RoundClosed,
+};
+use concord_protocol::payload::{Conflict, ConflictOutcome, Level, Position, Resolution, RoundRecord, Status, Tally};
+use concord_protocol::policy::ConflictHandling;
 use concord_protocol::{AgentId, DebateId};
 
 use super::decide::asked;
 use super::state::{DebateState, Heard};
+use crate::ladder::{self, Climb};
 use crate::machine::Context;
 use crate::vote;
 
@@ -63,6 +68,13 @@ pub(super) fn close(
         rounds.push(record);
     }
     let (status, resolution, tally) = ended.ending(settled);
+    if let Some(tally) = climbs(opened, status, tally.as_ref()) {
+        let discussion = Some(DiscussionEnded { last, reason, rounds, tally: tally.cloned() });
+        let why = if tally.is_some() { EscalationReason::NarrowVote } else { EscalationReason::NotSettled };
+        let (from, positions) = (Level::Agents, &ended.positions);
+        let climb = Climb { from, reason: why, positions, heard: None, discussion, mediation: None };
+        return ladder::climb(opened, context, climb);
+    }
     let conflict_id: DebateId = opened.conflict.conflict_id.clone();
     let (positions, resolved_at) = (ended.positions, context.now);
     let outcome = ConflictOutcome {
@@ -74,9 +86,30 @@ pub(super) fn close(
         positions,
         positions_omitted: 0,
         resolved_at,
+        level: None,
+        mediation: None,
+        ruled_by: None,
+        provisional: None,
+        debated_again_as: None,
     };
     let (case_id, topic) = (opened.case_id.clone(), opened.conflict.topic.clone());
-    DebateEvent::Resolved(Box::new(DebateResolved { case_id, last, topic, outcome }))
+    DebateEvent::Resolved(Box::new(DebateResolved { case_id, last, topic, outcome, heard: None }))
+}
+
+/// Whether a discussion that ends like this climbs the ladder, and with which vote: by the policy, what the parties did
+/// not settle themselves, or what the vote settled too narrowly.
+fn climbs<'a>(opened: &DebateOpened, status: Status, tally: Option<&'a Tally>) -> Option<Option<&'a Tally>> {
+    if status == Status::Discussion {
+        return None;
+    }
+    match opened.policy.conflict_handling {
+        ConflictHandling::Vote => None,
+        ConflictHandling::Ladder => Some(None),
+        ConflictHandling::VoteThenLadder => {
+            let narrow = |tally: &&Tally| tally.winner.is_none() || tally.margin < opened.policy.ladder.vote_margin_min;
+            tally.filter(narrow).map(Some)
+        }
+    }
 }
 
 /// The conflict as it stands with these positions in place of those it was opened with.
@@ -151,7 +184,8 @@ impl Ended<'_> {
         if settled.is_some() {
             return (Status::Discussion, settled, None);
         }
-        let tally = vote::tally(self.opened.conflict.kind, &self.opened.policy, &self.positions);
+        let tally =
+            vote::tally(self.opened.conflict.kind, &self.opened.policy, &self.positions, &self.opened.credibility);
         let chosen = chosen(&tally);
         (if chosen.is_some() { Status::Vote } else { Status::Unresolved }, chosen, Some(tally))
     }

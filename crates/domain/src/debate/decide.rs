@@ -8,16 +8,17 @@ use concord_protocol::policy::Policy;
 use concord_protocol::{AgentId, ErrorCode, Fault};
 
 use super::state::DebateState;
-use super::{DebateInput, GivenAnswer, close, position, round_name};
+use super::{DebateInput, GivenAnswer, Opening, close, position, round_name};
 use crate::budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
 use crate::case::{PARTICIPANTS_MAX, reused_message_id};
+use crate::ladder::{self, Order};
 use crate::machine::{Context, Decision, Ignored};
 
 type DebateDecision = Decision<DebateEvent>;
 
 pub(super) fn decide(state: &DebateState, context: &Context, input: &DebateInput) -> DebateDecision {
     match (input, &state.opened) {
-        (DebateInput::Open(request), None) => open(context, request),
+        (DebateInput::Open(opening), None) => open(context, opening),
         (DebateInput::Open(_), Some(_)) => Decision::Ignore(Ignored::AlreadyDone),
         (_, None) => Decision::Reject(Fault::invalid(
             "/reply_to",
@@ -25,27 +26,63 @@ pub(super) fn decide(state: &DebateState, context: &Context, input: &DebateInput
             "Answer with reply_to set to the question's message_id, or correlation_id to its debate_id.",
         )),
         (DebateInput::Answer(given), Some(opened)) => answer(state, opened, context, given),
+        (DebateInput::Said(said), Some(opened)) => ladder::said(state, opened, state.ladder.as_deref(), context, said),
+        (DebateInput::Order(order), Some(opened)) => self::order(state, opened, context, order),
         (DebateInput::Elapsed(deadline), Some(opened)) => elapsed(state, opened, context, deadline),
     }
 }
 
-fn open(context: &Context, request: &OpenDebate) -> DebateDecision {
-    let OpenDebate { case_id, conflict, policy } = request;
+fn order(state: &DebateState, opened: &DebateOpened, context: &Context, order: &Order) -> DebateDecision {
+    if let Order::Cancel { by, why } = order {
+        return ladder::cancel(state, opened, context, by, why);
+    }
+    let Some(on) = state.ladder.as_deref() else {
+        return Decision::Reject(Fault::invalid(
+            "",
+            "This debate is discussed in rounds and is on no level of the ladder.",
+            "Wait for the end of its rounds.",
+        ));
+    };
+    match order {
+        Order::Assigned { expert } => ladder::assigned(state, opened, on, expert),
+        Order::Overflowed { handling } => ladder::overflowed(state, opened, on, context, *handling),
+        Order::Reviewed { by, review, again } => {
+            ladder::reviewed(state, opened, on, context, by, review, again.as_ref())
+        }
+        Order::Deadlines { control, later_ms, by, why } => {
+            ladder::control(state, opened, on, context, (*control, *later_ms), by, why)
+        }
+        Order::Cancel { .. } => Decision::Ignore(Ignored::AlreadyDone),
+    }
+}
+
+fn open(context: &Context, opening: &Opening) -> DebateDecision {
+    let OpenDebate { case_id, conflict, policy, terms } = &opening.request;
     if let Err(fault) = check_conflict(conflict) {
         return Decision::Reject(fault);
     }
     let conflict = budget::debated_conflict(conflict);
-    let held = policy.rounds_max > 0;
+    // A challenge is settled by those two, not in rounds.
+    let held = policy.rounds_max > 0 && terms.challenge.is_none();
     // Without rounds the first round is due at once and asks nobody, so that the vote follows from the deadline.
     let wait_ms = if held { policy.answer_timeout_ms } else { 0 };
     let asked = if held { asked(policy, &conflict.positions) } else { Vec::new() };
-    Decision::Append(DebateEvent::Opened(Box::new(DebateOpened {
+    let due = terms.challenge.is_none().then(|| context.now.plus_millis(wait_ms));
+    let mut opened = DebateOpened {
         case_id: case_id.clone(),
         conflict,
         policy: policy.clone(),
         asked,
-        due: Some(context.now.plus_millis(wait_ms)),
-    })))
+        due,
+        terms: terms.clone(),
+        credibility: opening.known.credibility.clone(),
+        precedents: opening.known.precedents.clone(),
+        waits_for: Vec::new(),
+    };
+    if let Some(challenge) = &terms.challenge {
+        opened.waits_for = ladder::opening_deadlines(context.now, &opened, challenge);
+    }
+    Decision::Append(DebateEvent::Opened(Box::new(opened)))
 }
 
 /// A detection finds no such conflict; facts of the debate would have no room for it.
@@ -95,6 +132,11 @@ fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: 
             ),
             "Shorten reasoning and evidence and answer again, with a new message_id, before the deadline.",
         ));
+    }
+    if let Some(on) = state.ladder.as_deref() {
+        let agrees = given.answer.agrees_with_peer.unwrap_or(given.is_agreement);
+        let revised = position::after(&state.positions, held, given, agrees);
+        return ladder::answer(state, opened, on, context, given, held, Some(&revised));
     }
     if let Some(reason) = unusable(state, given) {
         return set_aside(state, opened, given, reason);
@@ -195,6 +237,9 @@ fn elapsed(
     context: &Context,
     deadline: &DeadlineElapsed,
 ) -> DebateDecision {
+    if let Some(on) = state.ladder.as_deref() {
+        return ladder::elapsed(state, opened, on, context, deadline);
+    }
     let open = state.outcome.is_none() && state.due == Some(deadline.due) && deadline.name == round_name(state.round);
     if !open {
         return Decision::Ignore(Ignored::DeadlineNotOpen);

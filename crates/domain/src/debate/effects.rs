@@ -36,6 +36,7 @@ pub(super) fn effects(record: &Record<DebateEvent>) -> Vec<Effect> {
             topic: resolved.topic.clone(),
             outcome: Box::new(resolved.outcome.clone()),
         }],
-        DebateEvent::Answered(_) => Vec::new(),
+        // What follows from the facts of the ladder is said there.
+        _ => Vec::new(),
     }
 }

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use concord_protocol::event::{DebateEvent, DebateOpened, ReceivedAnswer, Record};
-use concord_protocol::payload::{ConflictOutcome, Position, RoundRecord, SetAsideReason};
+use concord_protocol::event::{
+    DeadlineControl, DebateEvent, DebateOpened, Escalated, Heard as HeardMessage, ReceivedAnswer, Record,
+};
+use concord_protocol::payload::{ConflictOutcome, Level, Position, RoundRecord, SetAsideReason};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, MessageId, Timestamp};
+
+use crate::ladder::Ladder;
 
 /// What is remembered of an answer of the round; its words are in its fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct DebateState {
     pub round_positions: Vec<Position>,
     /// Rounds that have closed.
     pub rounds: Vec<RoundRecord>,
+    /// Its way on the ladder, from when it is on it.
+    pub ladder: Option<Box<Ladder>>,
     /// How it ended.
     pub outcome: Option<ConflictOutcome>,
     /// Senders and digests of the messages that were recorded, to know a repetition.
@@ -52,6 +58,9 @@ impl DebateState {
             DebateEvent::Opened(opened) => {
                 self.positions.clone_from(&opened.conflict.positions);
                 self.begin(record.sequence, 1, opened.asked.clone(), opened.due);
+                if opened.terms.challenge.is_some() {
+                    self.ladder = Some(Box::new(Ladder::at(Level::Agents, opened.waits_for.clone())));
+                }
                 self.opened = Some(Arc::new(*opened));
                 // The request's id is used up. A fact's id follows from its cause: an answer under it could never be
                 // stored, and is no repetition of anything.
@@ -75,10 +84,14 @@ impl DebateState {
                 if let Some(last) = resolved.last {
                     self.take(last);
                 }
+                if let Some(heard) = resolved.heard {
+                    self.remember(heard);
+                }
                 self.rounds.clone_from(&resolved.outcome.rounds);
                 self.outcome = Some(resolved.outcome);
                 self.due = None;
             }
+            other => self.climb(other, record.meta.at),
         }
     }
 
@@ -99,5 +112,109 @@ impl DebateState {
             *held = position;
         }
         self.answers.push(Heard { agent_id, agrees });
+    }
+
+    fn remember(&mut self, heard: HeardMessage) {
+        self.seen.insert(heard.message_id, (heard.agent_id, heard.digest));
+    }
+
+    /// Facts of the ladder.
+    fn climb(&mut self, event: DebateEvent, at: Timestamp) {
+        match event {
+            DebateEvent::Acknowledged(acknowledged) => {
+                self.remember(acknowledged.heard);
+                self.on_ladder(|ladder| {
+                    ladder.acknowledged = true;
+                    ladder.rearrange(acknowledged.waits_for, acknowledged.held);
+                });
+            }
+            DebateEvent::Clarified(clarified) => {
+                self.remember(clarified.heard);
+                self.on_ladder(|ladder| ladder.clarifications += 1);
+            }
+            DebateEvent::EvidenceGiven(given) => {
+                let given = *given;
+                self.remember(given.heard);
+                if let Some(held) = self.positions.iter_mut().find(|held| held.agent_id == given.position.agent_id) {
+                    *held = given.position;
+                }
+                self.on_ladder(|ladder| {
+                    ladder.acknowledged |= given.question.is_some();
+                    ladder.evaluating |= given.question.is_some();
+                    ladder.evidence += 1;
+                    ladder.rearrange(given.waits_for, given.held);
+                    if let Some(briefed) = given.brief {
+                        ladder.digest = Some(briefed.digest);
+                    }
+                });
+            }
+            DebateEvent::Escalated(escalated) => self.escalated(*escalated),
+            DebateEvent::OpinionGiven(given) => {
+                self.remember(given.heard);
+                self.on_ladder(|ladder| {
+                    ladder.opinion = Some(given.text);
+                    ladder.rearrange(given.waits_for, given.held);
+                });
+            }
+            DebateEvent::Assigned(assigned) => self.on_ladder(|ladder| {
+                ladder.expert = Some(assigned.briefed.expert);
+                ladder.digest = Some(assigned.briefed.digest);
+                ladder.waits_for = assigned.waits_for;
+            }),
+            DebateEvent::Reminded(reminded) => self.on_ladder(|ladder| ladder.waits_for = reminded.waits_for),
+            DebateEvent::RulingSetAside(aside) => self.remember(aside.heard),
+            DebateEvent::FellBack(fell) => self.on_ladder(|ladder| {
+                ladder.level = Level::Fallback;
+                ladder.waits_for = fell.waits_for;
+                ladder.held = None;
+                ladder.provisional = Some(fell.outcome);
+            }),
+            DebateEvent::AwaitsGate(_) => self.on_ladder(|ladder| {
+                ladder.level = Level::Gate;
+                ladder.waits_for.clear();
+            }),
+            DebateEvent::DeadlinesMoved(moved) => self.on_ladder(|ladder| {
+                ladder.waits_for = moved.waits_for;
+                ladder.held = match moved.control {
+                    DeadlineControl::Hold => Some((moved.held, at)),
+                    DeadlineControl::Resume => None,
+                    DeadlineControl::Extend => ladder.held.take().map(|(_, since)| (moved.held, since)),
+                };
+            }),
+            // These are no facts of the ladder.
+            DebateEvent::Opened(_)
+            | DebateEvent::Answered(_)
+            | DebateEvent::AnswerSetAside(_)
+            | DebateEvent::RoundClosed(_)
+            | DebateEvent::Resolved(_) => {}
+        }
+    }
+
+    fn escalated(&mut self, escalated: Escalated) {
+        if let Some(heard) = escalated.heard {
+            self.remember(heard);
+        }
+        let mut tally = None;
+        if let Some(discussion) = escalated.discussion {
+            if let Some(last) = discussion.last {
+                self.take(last);
+            }
+            self.rounds = discussion.rounds;
+            tally = discussion.tally;
+            self.due = None;
+        }
+        let mut ladder = self.ladder.take().unwrap_or_else(|| Box::new(Ladder::at(Level::Agents, Vec::new())));
+        ladder.level = escalated.to;
+        ladder.waits_for = escalated.waits_for;
+        ladder.held = None;
+        ladder.tally = ladder.tally.or(tally);
+        ladder.mediation = escalated.mediation.or(ladder.mediation);
+        self.ladder = Some(ladder);
+    }
+
+    fn on_ladder(&mut self, change: impl FnOnce(&mut Ladder)) {
+        if let Some(ladder) = &mut self.ladder {
+            change(ladder);
+        }
     }
 }

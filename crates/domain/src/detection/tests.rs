@@ -10,6 +10,7 @@ fn input(conflicts_max: u32) -> DetectionInput {
     DetectionInput {
         case_id: case_id(),
         policy: Policy { conflicts_max, ..policy() },
+        gate: None,
         findings: vec![said("ben", 80, "reject"), said("ann", 30, "sign")],
     }
 }
@@ -25,7 +26,7 @@ fn conflicts_are_found_once_and_a_debate_is_opened_for_each_of_the_first() {
         let opened: Vec<_> = DetectionMachine::effects(story.last())
             .into_iter()
             .map(|effect| match effect {
-                Effect::OpenDebate { conflict, policy } => (conflict, policy),
+                Effect::OpenDebate { conflict, policy, .. } => (conflict, policy),
                 other => panic!("{other:?}"),
             })
             .collect();

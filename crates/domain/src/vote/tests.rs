@@ -2,6 +2,8 @@ use concord_protocol::AgentId;
 use proptest::prelude::*;
 use serde_json::json;
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 fn positions(held: &[(&str, serde_json::Value, f64)]) -> Vec<Position> {
@@ -24,7 +26,7 @@ fn winner(
     held: &[(&str, serde_json::Value, f64)],
 ) -> (Option<String>, Option<String>) {
     let policy = Policy { vote_rule: rule, ..Policy::contract_review() };
-    let tally = tally(kind, &policy, &positions(held));
+    let tally = tally(kind, &policy, &positions(held), &BTreeMap::new());
     let position = tally.winner.map(|id| tally.options.iter().find(|o| o.position_id == id).unwrap().position.clone());
     (position, tally.tie_broken_by)
 }
@@ -84,8 +86,8 @@ proptest! {
         };
         let policy = Policy { vote_rule: rule, ..Policy::contract_review() };
         let kind = ConflictType::RiskScoreDisagreement;
-        let one = tally(kind, &policy, &list(&mut named.iter()));
-        let two = tally(kind, &policy, &list(&mut named.iter().rev()));
+        let one = tally(kind, &policy, &list(&mut named.iter()), &BTreeMap::new());
+        let two = tally(kind, &policy, &list(&mut named.iter().rev()), &BTreeMap::new());
         prop_assert_eq!(one, two);
     }
 }

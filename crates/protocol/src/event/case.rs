@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::facts;
-use crate::id::{AgentId, MessageId};
-use crate::payload::{Conflict, ConflictOutcome, Decision, Finding, SetAsideReason, Task, is_zero};
+use super::{Heard, facts};
+use crate::id::{AgentId, DebateId, MessageId};
+use crate::payload::{
+    Conflict, ConflictOutcome, DebateTerms, Decision, Finding, LogEntry, Review, SetAsideReason, Task, is_zero,
+};
 use crate::policy::Policy;
 use crate::subject::Aggregate;
 use crate::timestamp::Timestamp;
@@ -27,6 +29,14 @@ facts! {
         "One debate has ended; others are still awaited.";
     Decided(Box<Decided>) = "decided", effects: true, deadlines: true,
         "The case has its decision; everyone in it is told.";
+    Challenged(Box<Challenged>) = "challenged", effects: true, deadlines: false,
+        "An agent disputes another's finding; a debate is opened.";
+    GateReviewed(Box<GateReviewed>) = "gate_reviewed", effects: true, deadlines: false,
+        "A person has confirmed or overridden a provisional decision, or has it debated again; everyone is told.";
+    GatePassed(GatePassed) = "gate_passed", effects: true, deadlines: false,
+        "A person has let the case pass a gate; everyone is told.";
+    Cancelled(CaseCancelled) = "cancelled", effects: true, deadlines: true,
+        "An operator has cancelled the case; everyone is told.";
 }
 
 /// Contents of `opened`.
@@ -48,6 +58,9 @@ pub struct CaseOpened {
     pub findings_due: Timestamp,
     /// Until when the case must be decided.
     pub case_due: Timestamp,
+    /// Its gates, in the order in which they are passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
 }
 
 /// A finding as it was received.
@@ -108,6 +121,9 @@ pub struct ConflictsReceived {
 pub struct DebateSettled {
     /// How it ended.
     pub outcome: ConflictOutcome,
+    /// Its entry in the decision log; none in cases of before there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Box<LogEntry>>,
 }
 
 /// Contents of `decided`.
@@ -116,6 +132,73 @@ pub struct Decided {
     /// The debate whose end decided the case, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<ConflictOutcome>,
+    /// That debate's entry in the decision log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Box<LogEntry>>,
     /// The decision.
     pub decision: Decision,
+}
+
+/// A debate that the coordinator has opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DebateAsked {
+    /// The positions, in the form of a detected conflict.
+    pub conflict: Conflict,
+    /// The case's policy.
+    pub policy: Policy,
+    /// What concerns the ladder.
+    pub terms: DebateTerms,
+}
+
+/// Contents of `challenged`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Challenged {
+    /// The challenge's message.
+    pub heard: Heard,
+    /// The debate that it leads to.
+    pub asked: DebateAsked,
+}
+
+/// Contents of `gate_reviewed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateReviewed {
+    /// The review's message.
+    pub heard: Heard,
+    /// The provisional decision.
+    pub debate_id: DebateId,
+    /// What was decided.
+    pub review: Review,
+    /// The debate that takes it up again, for `redebate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Box<DebateAsked>>,
+}
+
+/// Contents of `gate_passed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GatePassed {
+    /// The message.
+    pub heard: Heard,
+    /// The gate.
+    pub gate: String,
+    /// The next gate; none after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Provisional decisions that nobody has reviewed, where the policy lets the case pass with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreviewed: Vec<DebateId>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rationale: String,
+}
+
+/// Contents of `cancelled`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseCancelled {
+    /// By whom.
+    pub by: AgentId,
+    /// Why.
+    pub why: String,
+    /// Its debates that have not ended, which end with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub debates: Vec<DebateId>,
 }

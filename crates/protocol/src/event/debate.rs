@@ -1,11 +1,19 @@
 //! Facts of a debate.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::facts;
+use super::ladder::{
+    Acknowledged, AwaitsGate, Clarified, DeadlinesMoved, DebateAssigned, Escalated, EvidenceGiven, FellBack, Heard,
+    OpinionGiven, Reminded, RulingSetAside,
+};
+use super::{Deadline, facts};
 use crate::id::{AgentId, CaseId, MessageId};
-use crate::payload::{Answer, Conflict, ConflictOutcome, Position, RoundRecord, SetAsideReason};
+use crate::payload::{
+    Answer, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, Precedent, RoundRecord, SetAsideReason,
+};
 use crate::policy::Policy;
 use crate::subject::Aggregate;
 use crate::timestamp::Timestamp;
@@ -22,7 +30,42 @@ facts! {
     RoundClosed(RoundClosed) = "round_closed", effects: true, deadlines: true,
         "A round has ended without agreement; each party is asked again.";
     Resolved(Box<DebateResolved>) = "resolved", effects: true, deadlines: true,
-        "The debate has ended, by discussion or by vote; everyone in the case is told.";
+        "The debate has ended, on whatever level; everyone in the case is told.";
+    Acknowledged(Acknowledged) = "acknowledged", effects: true, deadlines: true,
+        "Level 1: the challenged agent has seen the challenge; the challenger is told.";
+    Clarified(Clarified) = "clarified", effects: true, deadlines: false,
+        "Level 1: a question or answer between challenger and challenged; the other one is told.";
+    EvidenceGiven(Box<EvidenceGiven>) = "evidence_given", effects: true, deadlines: true,
+        "Levels 1 to 3: a party has given evidence or moved; the challenger is asked whether it settles the challenge.";
+    Escalated(Box<Escalated>) = "escalated", effects: true, deadlines: true,
+        "The debate has climbed to level 2 or 3; everyone in the case is told.";
+    OpinionGiven(OpinionGiven) = "opinion_given", effects: false, deadlines: true,
+        "Level 2: the mediator has said what it thinks.";
+    Assigned(Box<DebateAssigned>) = "assigned", effects: true, deadlines: false,
+        "Level 3: an expert has been given the debate, and is sent a brief.";
+    Reminded(Reminded) = "reminded", effects: true, deadlines: true,
+        "Level 3: half or nine tenths of the time have passed; the expert is told.";
+    RulingSetAside(Box<RulingSetAside>) = "ruling_set_aside", effects: true, deadlines: false,
+        "A ruling was recorded and does not count; its sender is told why.";
+    FellBack(Box<FellBack>) = "fell_back", effects: true, deadlines: true,
+        "Level 4: the cautious position stands, provisionally; everyone in the case is told.";
+    AwaitsGate(AwaitsGate) = "awaits_gate", effects: true, deadlines: true,
+        "Level 5: the provisional decision waits for its gate; everyone in the case is told.";
+    DeadlinesMoved(DeadlinesMoved) = "deadlines_moved", effects: false, deadlines: true,
+        "An operator has held, resumed or extended the deadlines of the debate.";
+}
+
+impl DebateEvent {
+    /// The answer of a discussion round that it brings, if it brings one.
+    pub fn answer(&self) -> Option<&ReceivedAnswer> {
+        match self {
+            Self::Answered(answered) => Some(&answered.received),
+            Self::RoundClosed(closed) => closed.last.as_ref(),
+            Self::Resolved(resolved) => resolved.last.as_ref(),
+            Self::Escalated(escalated) => escalated.discussion.as_ref()?.last.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Contents of `opened`.
@@ -39,6 +82,19 @@ pub struct DebateOpened {
     /// Until when answers of the first round count; none when no round is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
+    /// What concerns the ladder.
+    #[serde(default, skip_serializing_if = "DebateTerms::is_usual")]
+    pub terms: DebateTerms,
+    /// How far each party is to be believed, as its track record was when the debate was opened: everything that is
+    /// decided by track record in this debate is decided by this. Empty where the policy asks for no track record.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credibility: BTreeMap<AgentId, Credibility>,
+    /// Earlier debates like this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub precedents: Vec<Precedent>,
+    /// What a challenge waits for; rounds have `due`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<Deadline>,
 }
 
 /// An answer as it was received.
@@ -132,4 +188,7 @@ pub struct DebateResolved {
     pub topic: String,
     /// How it ended.
     pub outcome: ConflictOutcome,
+    /// The message that ended it, where that was no answer of a round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard: Option<Heard>,
 }

@@ -23,6 +23,9 @@ pub struct Detected {
     pub case_id: CaseId,
     /// The case's policy, for the debates.
     pub policy: Policy,
+    /// The first gate of the case, for provisional decisions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
     /// To be debated, in ranking order.
     pub debated: Vec<Conflict>,
     /// Beyond the policy's limit.

@@ -22,6 +22,9 @@ pub struct OpenCase {
     pub participants: Vec<AgentId>,
     /// What to deliberate on.
     pub task: Task,
+    /// Named human checkpoints, in the order in which they are passed. None for a case that ends with its decision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
 }
 
 /// The matter of a case.

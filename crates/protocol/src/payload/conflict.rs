@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::id::{AgentId, DebateId};
 use crate::payload::is_zero;
 
-/// The five kinds of conflict. The order is that of ranking between conflicts of equal weight.
+/// The kinds of conflict. The order is that of ranking between conflicts of equal weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictType {
@@ -21,11 +21,13 @@ pub enum ConflictType {
     ClausePresenceDisagreement,
     /// The same attribute of the same subject with different values.
     FactualDisagreement,
+    /// One agent disputes another's finding on purpose; it is not detected but asked for.
+    Challenge,
 }
 
 impl ConflictType {
-    /// All five, in ranking order.
-    pub const ALL: [Self; 5] = [
+    /// The five that are detected, in ranking order.
+    pub const DETECTED: [Self; 5] = [
         Self::RecommendationConflict,
         Self::RiskScoreDisagreement,
         Self::SeverityDisagreement,
@@ -41,6 +43,7 @@ impl ConflictType {
             Self::SeverityDisagreement => "severity_disagreement",
             Self::ClausePresenceDisagreement => "clause_presence_disagreement",
             Self::FactualDisagreement => "factual_disagreement",
+            Self::Challenge => "challenge",
         }
     }
 }

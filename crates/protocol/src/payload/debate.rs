@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::envelope::check_confidence;
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, DebateId, Token};
-use crate::payload::{Conflict, ConflictType, Position};
+use crate::payload::{Conflict, ConflictType, DebateTerms, Position};
 use crate::policy::Policy;
 use crate::timestamp::Timestamp;
 
@@ -20,6 +20,9 @@ pub struct OpenDebate {
     pub conflict: Conflict,
     /// The case's policy, frozen.
     pub policy: Policy,
+    /// What concerns the ladder.
+    #[serde(default, skip_serializing_if = "DebateTerms::is_usual")]
+    pub terms: DebateTerms,
 }
 
 /// Deepest nesting of an answer's value. It is stored in facts deeper inside than in the message, and what can be read
@@ -83,7 +86,7 @@ pub struct Question {
 }
 
 /// The payload of `agreement`, `disagreement` and `revision`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     /// The position now held, in words. May be left out when it is that of the peer agreed with, or unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]

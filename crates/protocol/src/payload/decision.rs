@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, DebateId, MessageId};
-use crate::payload::{Conflict, Position, Severity, is_zero};
+use crate::payload::{Conflict, Level, Mediation, Position, Provisional, RuledBy, Severity, is_zero};
 use crate::policy::VoteRule;
 use crate::timestamp::Timestamp;
 
@@ -21,6 +21,50 @@ pub enum Status {
     Vote,
     /// The voting rule of the policy chose nothing.
     Unresolved,
+    /// Level 1: the challenger accepted what the challenged agent said.
+    Accepted,
+    /// Level 2: the position with the better track record stands.
+    Mediation,
+    /// Level 3: a person ruled.
+    Ruling,
+    /// Level 4: the cautious position stands until a gate has reviewed it.
+    Provisional,
+    /// Level 4: the cautious position stands for good, for the case has no gate ahead.
+    Fallback,
+    /// Level 5: a gate confirmed the provisional decision.
+    Confirmed,
+    /// Level 5: a gate put another position in its place.
+    Overridden,
+    /// Level 5: a gate had it debated again, in a debate of its own.
+    Redebated,
+    /// An operator cancelled it.
+    Cancelled,
+}
+
+impl Status {
+    /// The status as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Discussion => "discussion",
+            Self::Vote => "vote",
+            Self::Unresolved => "unresolved",
+            Self::Accepted => "accepted",
+            Self::Mediation => "mediation",
+            Self::Ruling => "ruling",
+            Self::Provisional => "provisional",
+            Self::Fallback => "fallback",
+            Self::Confirmed => "confirmed",
+            Self::Overridden => "overridden",
+            Self::Redebated => "redebated",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// A position that was chosen.
@@ -119,6 +163,21 @@ pub struct ConflictOutcome {
     pub positions_omitted: u32,
     /// When it ended.
     pub resolved_at: Timestamp,
+    /// The level of the ladder on which it ended, where it was on the ladder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
+    /// What mediation came to, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mediation: Option<Box<Mediation>>,
+    /// The person who decided, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruled_by: Option<RuledBy>,
+    /// What goes with a provisional decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provisional: Option<Box<Provisional>>,
+    /// The debate that takes it up again, where a gate had it debated again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debated_again_as: Option<DebateId>,
 }
 
 /// Why something said was not used.
@@ -160,7 +219,7 @@ pub struct FindingReference {
 pub struct ClauseOutcome {
     /// Whether it is there.
     pub present: bool,
-    /// `undisputed`, `discussion`, `vote`, `unresolved` or `deferred`.
+    /// `undisputed`, `deferred`, or how the debate about it ended: its status.
     pub basis: String,
 }
 
@@ -204,6 +263,9 @@ pub struct Decision {
     /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub conflicts_omitted: u32,
+    /// Gates that the case has ahead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
     /// Why the case ended: `settled`, `no_conflict`, `no_finding` or `timeout`.
     pub reason: String,
     /// SHA-256 of the policy, as frozen at the opening.

@@ -258,6 +258,17 @@ pub enum SettlementReason {
     InsufficientData,
 }
 
+impl SettlementReason {
+    /// The reason as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GapExceedsThreshold => "gap_exceeds_threshold",
+            Self::GapTooSmall => "gap_too_small",
+            Self::InsufficientData => "insufficient_data",
+        }
+    }
+}
+
 /// What two credibilities say about a dispute between two sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settlement {

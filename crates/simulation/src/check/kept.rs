@@ -111,16 +111,11 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
     }
     for record in archive.debates.values().flatten() {
         let id = record.meta.id.clone();
-        let received = match &record.event {
-            DebateEvent::Answered(answered) => Some(&answered.received),
-            DebateEvent::RoundClosed(closed) => closed.last.as_ref(),
-            DebateEvent::Resolved(resolved) => resolved.last.as_ref(),
-            DebateEvent::AnswerSetAside(aside) => {
-                recorded.insert((id, aside.message_id.clone(), aside.digest.clone()));
-                continue;
-            }
-            DebateEvent::Opened(_) => None,
-        };
+        if let DebateEvent::AnswerSetAside(aside) = &record.event {
+            recorded.insert((id, aside.message_id.clone(), aside.digest.clone()));
+            continue;
+        }
+        let received = record.event.answer();
         recorded.extend(received.map(|r| (id, r.message_id.clone(), r.digest.clone())));
     }
     recorded

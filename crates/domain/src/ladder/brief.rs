@@ -1,0 +1,63 @@
+//! What an expert is shown, and how it differs from what they were shown before.
+
+use concord_protocol::AgentId;
+use concord_protocol::event::names::PERSON;
+use concord_protocol::event::{Briefed, DebateOpened};
+use concord_protocol::payload::{Brief, BriefedPosition, Level, Position};
+
+use super::Ladder;
+use crate::{digest, vote};
+
+/// The brief of a debate as it stands with these positions.
+pub(super) fn brief(opened: &DebateOpened, ladder: &Ladder, positions: &[Position]) -> Brief {
+    Brief {
+        debate_id: opened.conflict.conflict_id.clone(),
+        case_id: opened.case_id.clone(),
+        topic: opened.conflict.topic.clone(),
+        priority: opened.terms.priority,
+        challenge: opened.terms.challenge.clone(),
+        positions: briefed_positions(opened, positions),
+        mediation: ladder.mediation.clone(),
+        precedents: opened.precedents.clone(),
+        added_context: opened.terms.added_context.clone(),
+    }
+}
+
+/// The positions in the order of their options, each with its holders.
+pub(super) fn briefed_positions(opened: &DebateOpened, positions: &[Position]) -> Vec<BriefedPosition> {
+    let options = vote::options_of(opened.conflict.kind, &opened.policy, positions);
+    let mut numbered: Vec<(usize, &Position)> = options.into_iter().zip(positions).collect();
+    numbered.sort_by(|(a, p), (b, q)| a.cmp(b).then_with(|| p.agent_id.cmp(&q.agent_id)));
+    let mut briefed: Vec<BriefedPosition> = Vec::new();
+    for (option, position) in numbered {
+        let position_id = format!("p{}", option + 1);
+        match briefed.last_mut().filter(|last| last.position_id == position_id) {
+            Some(last) => last.held_by.push(position.clone()),
+            None => briefed.push(BriefedPosition {
+                position_id,
+                position: position.position.clone(),
+                value: position.value.clone(),
+                held_by: vec![position.clone()],
+            }),
+        }
+    }
+    briefed
+}
+
+/// The brief for this expert.
+pub(super) fn briefed(
+    opened: &DebateOpened,
+    ladder: &Ladder,
+    positions: &[Position],
+    expert: &AgentId,
+) -> Option<Briefed> {
+    let brief = brief(opened, ladder, positions);
+    let json = serde_json::to_vec(&brief).unwrap_or_default();
+    Some(Briefed { expert: expert.clone(), digest: digest(&json), brief, due: ladder.due(PERSON)? })
+}
+
+/// The brief after a change, where an expert has one already.
+pub(super) fn briefed_again(opened: &DebateOpened, ladder: &Ladder, after: &[Position]) -> Option<Briefed> {
+    let expert = ladder.expert.as_ref().filter(|_| ladder.level == Level::Person)?;
+    briefed(opened, ladder, after, expert)
+}
