@@ -12,6 +12,7 @@ pub mod audit;
 pub mod budget;
 pub mod case;
 pub mod caution;
+pub mod chain;
 pub mod compare;
 pub mod conflict;
 pub mod credibility;

@@ -27,6 +27,10 @@ use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};
 use crate::timestamp::Timestamp;
 
+/// Most predecessors that a fact names. The oldest of them names those before it, and so on to the first; see
+/// `docs/adr/0014`.
+pub const EARLIER_MAX: usize = 256;
+
 /// A point in time that an aggregate waits for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Deadline {
@@ -56,9 +60,11 @@ pub struct RecordMeta {
     /// Names of deadlines that were open before this fact and no longer are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Token>,
-    /// Stream sequences of all earlier facts of the aggregate, oldest first. The lock under which a fact is appended
-    /// proves the list complete, so an aggregate is loaded by sequence instead of by a search through the stream.
+    /// Stream sequences of the last 256 earlier facts of the aggregate, oldest first; of all of them where there are
+    /// fewer. The oldest fact named here names those before it. The lock under which a fact is appended proves the list
+    /// complete, so an aggregate is loaded by sequence instead of by a search through the stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = EARLIER_MAX))]
     pub earlier: Vec<u64>,
 }
 
