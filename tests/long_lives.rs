@@ -4,10 +4,13 @@
 use std::num::NonZeroUsize;
 
 use concord_domain::deadline::{DeadlineMachine, Fire};
+use concord_domain::record::{Observe, RecordMachine};
 use concord_domain::{Context, Machine, Versioned, replay};
 use concord_protocol::event::{Deadline, EARLIER_MAX, FiredBy};
+use concord_protocol::payload::Observation;
+use concord_protocol::payload::track_record::{self, Source};
 use concord_protocol::subject::Aggregate;
-use concord_protocol::{MessageId, Timestamp, Token};
+use concord_protocol::{AgentId, MessageId, Timestamp, Token};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Ledger, Outcome, Read, provision};
@@ -95,6 +98,25 @@ async fn a_deadline_that_is_moved_for_ever() {
         id: Token::fixed("c-1"),
         deadline: Deadline { name: Token::fixed("case"), due: start().plus_millis(step) },
         fired_by: FiredBy::Scheduler,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_track_record_of_years() {
+    lives_long::<RecordMachine>(|step| Observe {
+        observation: Observation {
+            at: start().plus_millis(step),
+            correct: step.is_multiple_of(2),
+            domain: "valuation".into(),
+            regime: None,
+            context: track_record::Context::default(),
+            source: Source::Outcome,
+            overridden: false,
+        },
+        debate_id: None,
+        case_id: None,
+        by: AgentId::fixed("back_office"),
     })
     .await;
 }

@@ -24,8 +24,10 @@ pub mod effect;
 #[cfg(test)]
 mod fixtures;
 pub mod machine;
+pub mod precedent;
 #[cfg(test)]
 mod properties;
+pub mod record;
 pub mod replay;
 pub mod vote;
 

@@ -8,6 +8,8 @@ mod case;
 mod deadline;
 mod debate;
 mod detection;
+mod precedent;
+mod record;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,8 @@ pub use debate::{
     AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, ReceivedAnswer, RoundClosed,
 };
 pub use detection::{Detected, DetectionEvent};
+pub use precedent::{PrecedentEvent, PrecedentRecorded};
+pub use record::{Observed, RecordEvent};
 
 use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};
@@ -264,6 +268,8 @@ pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
         Aggregate::Detection => leaves(DetectionEvent::FACTS),
         Aggregate::Debate => leaves(DebateEvent::FACTS),
         Aggregate::Deadline => leaves(DeadlineEvent::FACTS),
+        Aggregate::Record => leaves(RecordEvent::FACTS),
+        Aggregate::Precedent => leaves(PrecedentEvent::FACTS),
     }
 }
 
@@ -277,5 +283,7 @@ pub fn all_facts() -> Vec<(Aggregate, FactInfo)> {
     of::<DetectionEvent>(&mut out);
     of::<DebateEvent>(&mut out);
     of::<DeadlineEvent>(&mut out);
+    of::<RecordEvent>(&mut out);
+    of::<PrecedentEvent>(&mut out);
     out
 }

@@ -6,6 +6,7 @@ mod debate;
 mod decision;
 mod exchange;
 mod finding;
+mod precedent;
 pub mod track_record;
 
 pub use case::{OpenCase, Task, TaskAssignment};
@@ -18,6 +19,7 @@ pub use decision::{
 pub use exchange::{ErrorReport, Notification, NotificationSeverity, Request, Response, ResponseStatus};
 pub(crate) use finding::check_name;
 pub use finding::{COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity};
+pub use precedent::{LEVELS, Precedent};
 pub use track_record::{Credibility, Observation, TrackRecord};
 
 /// Whether there is nothing to count; such a field is left out.
