@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::connection::ConnectionArgs;
-use crate::{agents, bench, case, check, dead, deadlines, demo, doctor, panel, replay, up};
+use crate::{agents, bench, case, check, dead, deadlines, demo, doctor, panel, record, replay, up};
 
 /// Concord: agents and people settle their disagreements over NATS.
 #[derive(Debug, Parser)]
@@ -52,6 +52,9 @@ pub(crate) enum Verb {
     /// List, show and retry what could not be processed.
     #[command(subcommand)]
     Dead(dead::DeadVerb),
+    /// Show how often an agent was right, and how far it is therefore to be believed.
+    #[command(subcommand)]
+    Record(record::RecordVerb),
     /// Rebuild cases and count votes again from the stored facts, and report what differs.
     Replay(replay::ReplayArgs),
     /// Check the invariants over everything that is stored.

@@ -18,6 +18,7 @@ mod failure;
 mod output;
 mod panel;
 mod read;
+mod record;
 mod replay;
 mod up;
 
@@ -46,6 +47,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,
         Verb::Dead(verb) => dead::run(&connection, verb).await,
+        Verb::Record(verb) => record::run(&connection, verb).await,
         Verb::Replay(args) => replay::run(&connection, &args).await,
         Verb::Check(args) => check::run(&connection, &args).await,
         Verb::Bench(args) => bench::run(args).await,

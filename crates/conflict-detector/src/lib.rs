@@ -49,7 +49,7 @@ impl Handler for Closed {
         let (_, id) = feed::aggregate_of(&self.shell, delivery)?;
         let case_id = CaseId::new(id.as_str()).map_err(|error| Problem::Failed(error.into()))?;
         let meta = RecordMeta::decode(&delivery.payload)?;
-        // The case as it was when its findings closed: the closing fact names all before it.
+        // The case as it was when its findings closed: the closing fact leads to all before it.
         let facts = self.ledger.history(&delivery.payload, delivery.sequence, 0).await?;
         let mut case = Versioned::<CaseMachine>::default();
         facts.into_iter().for_each(|fact| case.apply(fact));

@@ -5,7 +5,9 @@
 //! and by the simulator after every seed. It keeps a state for each case and debate that goes on, and only ids for
 //! those that have ended.
 
-use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, Record, event_id};
+use concord_protocol::event::{
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, Record, RecordEvent, event_id,
+};
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
 use concord_protocol::{Envelope, Fault, MessageId, MessageType, Timestamp, Token};
 
@@ -30,6 +32,8 @@ use crate::case::CaseMachine;
 use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
+use crate::precedent::PrecedentMachine;
+use crate::record::RecordMachine;
 
 /// A fact as the stream of events holds it.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +150,14 @@ impl Auditor {
                 let Some(record) = self.read::<DeadlineEvent>(stored) else { return };
                 self.timing.elapsed(&mut self.ledgers, &record);
                 self.alive::<DeadlineMachine>(&record);
+            }
+            Aggregate::Record => {
+                let Some(record) = self.read::<RecordEvent>(stored) else { return };
+                self.alive::<RecordMachine>(&record);
+            }
+            Aggregate::Precedent => {
+                let Some(record) = self.read::<PrecedentEvent>(stored) else { return };
+                self.alive::<PrecedentMachine>(&record);
             }
         }
     }

@@ -68,7 +68,7 @@ pub fn unknown() -> Credibility {
 }
 
 /// The credibility that a record gives, for what is asked, by one version of the formula.
-pub fn score(version: Version, record: &[Observation], query: &Query) -> Credibility {
+pub fn score<'a>(version: Version, record: impl IntoIterator<Item = &'a Observation>, query: &Query) -> Credibility {
     let weighed = in_domain(record, query);
     let overall = Sample::of(weighed.iter().map(|w| (w.weight, w.observation.correct)));
     let mut product = Product::default();
@@ -100,9 +100,9 @@ pub fn score(version: Version, record: &[Observation], query: &Query) -> Credibi
 }
 
 /// The observations of the domain asked for, oldest first.
-fn in_domain<'a>(record: &'a [Observation], query: &Query) -> Vec<Weighed<'a>> {
+fn in_domain<'a>(record: impl IntoIterator<Item = &'a Observation>, query: &Query) -> Vec<Weighed<'a>> {
     let domain = normalise(&query.domain);
-    let mut observations: Vec<&Observation> = record.iter().filter(|o| normalise(&o.domain) == domain).collect();
+    let mut observations: Vec<&Observation> = record.into_iter().filter(|o| normalise(&o.domain) == domain).collect();
     observations.sort();
     let weigh = |observation: &'a Observation| {
         let age_days = age_days(observation.at, query.now);

@@ -13,6 +13,7 @@ pub mod budget;
 pub mod calendar;
 pub mod case;
 pub mod caution;
+pub mod chain;
 pub mod compare;
 pub mod conflict;
 pub mod credibility;
@@ -25,8 +26,10 @@ pub mod effect;
 mod fixtures;
 pub mod ladder;
 pub mod machine;
+pub mod precedent;
 #[cfg(test)]
 mod properties;
+pub mod record;
 pub mod replay;
 pub mod vote;
 

@@ -1,8 +1,9 @@
 //! What every state machine is, and the one way in which a decision becomes a record.
 
-use concord_protocol::event::{Deadline, Facts, Origin, Record, RecordMeta, event_id};
+use concord_protocol::event::{Deadline, EARLIER_MAX, Facts, Origin, Record, RecordMeta, event_id};
 use concord_protocol::{CaseId, Fault, MessageId, Timestamp, Token};
 
+use crate::chain;
 use crate::effect::Effect;
 
 /// What a decision may know besides state and input.
@@ -91,12 +92,12 @@ pub trait Machine: Sized + 'static {
     fn creates(input: &Self::Input) -> bool;
 }
 
-/// A state together with the stream sequences of the facts it was made from.
+/// A state together with the stream sequences of the last facts it was made from.
 #[derive(Debug)]
 pub struct Versioned<M: Machine> {
     /// The state.
     pub state: M::State,
-    /// Sequences of all facts applied, oldest first.
+    /// Sequences of the last facts applied, oldest first: as many as the next fact names.
     pub sequences: Vec<u64>,
 }
 
@@ -122,7 +123,7 @@ impl<M: Machine> Versioned<M> {
     /// Applies a stored fact. One that was applied before is left out, so a reload may overlap.
     pub fn apply(&mut self, record: Record<M::Event>) {
         if record.sequence > self.sequence() {
-            self.sequences.push(record.sequence);
+            chain::remember(&mut self.sequences, record.sequence, EARLIER_MAX);
             M::apply(&mut self.state, record);
         }
     }

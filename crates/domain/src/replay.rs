@@ -1,5 +1,7 @@
 //! Rebuilding: the same facts give the same state, and deciding again gives the same votes.
 
+use std::collections::BTreeSet;
+
 use concord_protocol::event::{DebateEvent, DebateOpened, Facts, Record};
 use concord_protocol::payload::{ConflictOutcome, Status};
 
@@ -37,8 +39,7 @@ fn difference<E: Facts>(record: &Record<E>, what: String) -> Difference {
 pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &Record<M::Event>) -> Vec<String> {
     let mut differences = Vec::new();
     if record.meta.earlier != rebuilt.sequences {
-        let (named, found) = (&record.meta.earlier, &rebuilt.sequences);
-        differences.push(format!("it names {named:?} as its predecessors; there are {found:?}"));
+        differences.push(predecessors(&record.meta.earlier, &rebuilt.sequences));
     }
     rebuilt.apply(record.clone());
     let deadlines = M::deadlines(&rebuilt.state);
@@ -46,6 +47,22 @@ pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &Record<M::Event>) -
         differences.push(format!("it says {:?} are open; it leaves {deadlines:?} open", record.meta.deadlines));
     }
     differences
+}
+
+/// How the predecessors that a fact names differ from those it has. Of long lists only what differs is of interest.
+fn predecessors(named: &[u64], found: &[u64]) -> String {
+    let missing = |from: &[u64], of: &[u64]| -> Vec<u64> {
+        let of: BTreeSet<u64> = of.iter().copied().collect();
+        from.iter().copied().filter(|sequence| !of.contains(sequence)).collect()
+    };
+    match (missing(named, found), missing(found, named)) {
+        (surplus, forgotten) if surplus.is_empty() && forgotten.is_empty() => {
+            "it names its predecessors in another order, or twice".to_owned()
+        }
+        (surplus, forgotten) => {
+            format!("among its predecessors it names {surplus:?}, which it should not, and not {forgotten:?}")
+        }
+    }
 }
 
 /// Decides the end of a resolved debate again, the count of its vote included, from the answers and positions that the

@@ -9,6 +9,8 @@ mod deadline;
 mod debate;
 mod detection;
 mod ladder;
+mod precedent;
+mod record;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,10 +30,16 @@ pub use ladder::{
     DiscussionEnded, Escalated, EscalationReason, EvidenceGiven, FellBack, Heard, MediatorAsked, OpinionGiven,
     QueueEntry, Reminded, RulingRefusal, RulingSetAside, names,
 };
+pub use precedent::{PrecedentEvent, PrecedentRecorded};
+pub use record::{Observed, RecordEvent};
 
 use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};
 use crate::timestamp::Timestamp;
+
+/// Most predecessors that a fact names. The oldest of them names those before it, and so on to the first; see
+/// `docs/adr/0014`.
+pub const EARLIER_MAX: usize = 256;
 
 /// A point in time that an aggregate waits for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -62,9 +70,11 @@ pub struct RecordMeta {
     /// Names of deadlines that were open before this fact and no longer are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Token>,
-    /// Stream sequences of all earlier facts of the aggregate, oldest first. The lock under which a fact is appended
-    /// proves the list complete, so an aggregate is loaded by sequence instead of by a search through the stream.
+    /// Stream sequences of the last 256 earlier facts of the aggregate, oldest first; of all of them where there are
+    /// fewer. The oldest fact named here names those before it. The lock under which a fact is appended proves the list
+    /// complete, so an aggregate is loaded by sequence instead of by a search through the stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = EARLIER_MAX))]
     pub earlier: Vec<u64>,
 }
 
@@ -264,6 +274,8 @@ pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
         Aggregate::Detection => leaves(DetectionEvent::FACTS),
         Aggregate::Debate => leaves(DebateEvent::FACTS),
         Aggregate::Deadline => leaves(DeadlineEvent::FACTS),
+        Aggregate::Record => leaves(RecordEvent::FACTS),
+        Aggregate::Precedent => leaves(PrecedentEvent::FACTS),
     }
 }
 
@@ -277,5 +289,7 @@ pub fn all_facts() -> Vec<(Aggregate, FactInfo)> {
     of::<DetectionEvent>(&mut out);
     of::<DebateEvent>(&mut out);
     of::<DeadlineEvent>(&mut out);
+    of::<RecordEvent>(&mut out);
+    of::<PrecedentEvent>(&mut out);
     out
 }

@@ -10,6 +10,7 @@ mod expert;
 mod finding;
 mod ladder;
 mod log;
+mod precedent;
 pub mod track_record;
 
 pub use calendar::{Calendar, OpeningHours, Weekday};
@@ -26,10 +27,11 @@ pub(crate) use finding::check_name;
 pub use finding::{COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity};
 pub use ladder::{
     Acknowledgement, Brief, BriefedPosition, Challenge, ChallengeTerms, Clarification, DebateTerms,
-    ESCALATION_TIMER_MAX, Evidence, LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX, Level, MediatedSide, Mediation, Precedent,
+    ESCALATION_TIMER_MAX, Evidence, LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX, Level, MediatedSide, Mediation,
     Provisional, Review, ReviewAction, RuledBy, Ruling,
 };
 pub use log::LogEntry;
+pub use precedent::{LEVELS, Precedent};
 pub use track_record::{
     Credibility, Observation, Settlement, SettlementReason, TrackRecord, Version as CredibilityVersion,
 };

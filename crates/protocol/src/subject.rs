@@ -101,6 +101,10 @@ named!(
         Debate = "debate",
         /// A point in time that somebody waits for; owned by the escalation timer.
         Deadline = "deadline",
+        /// What is known of how often an agent was right; owned by the debate facilitator.
+        Record = "record",
+        /// How debates of one kind about one subject turned out; owned by the debate facilitator.
+        Precedent = "precedent",
     }
 );
 

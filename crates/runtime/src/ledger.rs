@@ -56,11 +56,11 @@ pub enum Error {
 
 /// Where facts are kept.
 pub trait Ledger: Send + Sync + 'static {
-    /// The facts of an aggregate after those at the `known` sequences, in order.
+    /// The facts of an aggregate after the one at sequence `after`, in order; 0 for all.
     fn load<E: Facts>(
         &self,
         id: &Token,
-        known: &[u64],
+        after: u64,
         read: Read,
     ) -> impl Future<Output = Result<Vec<Record<E>>, Error>> + Send;
 
@@ -79,8 +79,8 @@ pub trait Outbox: Send + Sync + 'static {
 }
 
 impl<T: Ledger> Ledger for std::sync::Arc<T> {
-    async fn load<E: Facts>(&self, id: &Token, known: &[u64], read: Read) -> Result<Vec<Record<E>>, Error> {
-        (**self).load(id, known, read).await
+    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Vec<Record<E>>, Error> {
+        (**self).load(id, after, read).await
     }
 
     async fn append<E: Facts>(&self, record: &Record<E>, trace: Option<&Trace>) -> Result<Appended, Error> {

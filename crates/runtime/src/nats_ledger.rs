@@ -7,6 +7,7 @@ use async_nats::jetstream::stream::{
     DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, RawMessageError, Stream,
 };
 use bytes::Bytes;
+use concord_domain::chain::Chain;
 use concord_protocol::event::{Facts, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::{Envelope, Token, header};
@@ -54,16 +55,20 @@ impl NatsLedger {
         found(self.events.direct_get_last_for_subject(subject).await)
     }
 
-    /// The facts that a stored fact names as its predecessors, after `after`, and the fact itself.
+    /// The facts of an aggregate after `after` up to a stored one, found by the predecessors that facts name: a request
+    /// a fact, as many at once as one fact names.
     ///
     /// A fact never changes, so a copy of the stream that has it will do, whoever said that it exists.
     pub async fn history<E: Facts>(&self, last: &[u8], sequence: u64, after: u64) -> Result<Vec<Record<E>>, Error> {
         let unreadable = |source| Error::Unreadable { sequence, source };
-        let last = Record::<E>::decode(last, sequence).map_err(unreadable)?;
-        let missing = last.meta.earlier.iter().copied().filter(|earlier| *earlier > after);
-        let mut records = try_join_all(missing.map(|sequence| self.at(sequence))).await?;
-        records.push(last);
-        Ok(records)
+        let mut chain = Chain::new(Record::<E>::decode(last, sequence).map_err(unreadable)?, after);
+        loop {
+            let missing = chain.missing();
+            if missing.is_empty() {
+                return Ok(chain.into_records());
+            }
+            chain.found(try_join_all(missing.into_iter().map(|sequence| self.at(sequence))).await?);
+        }
     }
 
     async fn at<E: Facts>(&self, sequence: u64) -> Result<Record<E>, Error> {
@@ -147,14 +152,13 @@ pub(crate) fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
 }
 
 impl Ledger for NatsLedger {
-    async fn load<E: Facts>(&self, id: &Token, known: &[u64], read: Read) -> Result<Vec<Record<E>>, Error> {
+    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Vec<Record<E>>, Error> {
         let Some(last) = self.last(E::AGGREGATE, id, read).await? else { return Ok(Vec::new()) };
         let sequence = last.sequence;
-        let after = known.last().copied().unwrap_or(0);
         if sequence <= after {
             return Ok(Vec::new());
         }
-        // The last fact names all before it, so they are fetched by sequence, all at once.
+        // The last fact names those before it, so they are fetched by sequence instead of by a search.
         self.history(&last.payload, sequence, after).await
     }
 

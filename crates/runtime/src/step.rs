@@ -107,7 +107,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
     ) -> Result<Outcome, Error> {
         let slot = self.slot(id);
         let mut known = slot.lock().await;
-        if known.sequences.is_empty() && !M::creates(input) {
+        if known.sequence() == 0 && !M::creates(input) {
             self.refresh(&mut known, id, Read::Any, None).await?;
         }
         for _ in 0..ATTEMPTS_MAX {
@@ -142,7 +142,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         read: Read,
         own: Option<&Record<M::Event>>,
     ) -> Result<Refreshed, Error> {
-        let loaded = self.ledger.load::<M::Event>(id, &known.sequences, read).await;
+        let loaded = self.ledger.load::<M::Event>(id, known.sequence(), read).await;
         let records: Vec<Record<M::Event>> = loaded.map_err(|source| failed::<M>(id, source))?;
         if records.is_empty() {
             return Ok(Refreshed::Unchanged);

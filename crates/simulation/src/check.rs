@@ -9,6 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use concord_domain::audit::{Auditor, Content, Dead, Ending, StoredEvent, StoredMessage};
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
+use concord_domain::precedent::PrecedentMachine;
+use concord_domain::record::RecordMachine;
 use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
 use concord_protocol::event::{CaseEvent, DeadlineEvent, Record};
 use concord_protocol::stream::StreamKind;
@@ -146,6 +148,8 @@ impl Archive {
         self.cases.values().for_each(|records| differences.extend(rebuild::<CaseMachine>(records).1));
         self.detections.values().for_each(|records| differences.extend(rebuild::<DetectionMachine>(records).1));
         self.deadlines.values().for_each(|records| differences.extend(rebuild::<DeadlineMachine>(records).1));
+        self.records.values().for_each(|records| differences.extend(rebuild::<RecordMachine>(records).1));
+        self.precedents.values().for_each(|records| differences.extend(rebuild::<PrecedentMachine>(records).1));
         for records in self.debates.values() {
             differences.extend(rebuild::<DebateMachine>(records).1);
             differences.extend(recount(records));

@@ -45,7 +45,7 @@ impl SimLedger {
             Aggregate::Case => messages_of::<CaseMachine>(&bytes, next),
             Aggregate::Debate => messages_of::<DebateMachine>(&bytes, next),
             Aggregate::Detection => messages_of::<DetectionMachine>(&bytes, next),
-            Aggregate::Deadline => Vec::new(),
+            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent => Vec::new(),
         };
         self.publish(&messages, None).await
     }
@@ -57,12 +57,11 @@ fn messages_of<M: Machine>(bytes: &[u8], sequence: u64) -> Vec<Envelope> {
 }
 
 impl Ledger for SimLedger {
-    async fn load<E: Facts>(&self, id: &Token, known: &[u64], read: Read) -> Result<Vec<Record<E>>, Error> {
+    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Vec<Record<E>>, Error> {
         if self.forgets::<E>() {
             return Ok(Vec::new());
         }
         let lock = self.0.subjects().aggregate(E::AGGREGATE, id);
-        let after = known.last().copied().unwrap_or(0);
         let request = Request::Facts { lock, after, leader: read == Read::Leader };
         let Reply::Facts(facts) = self.0.ask("give the facts", request).await? else { return Ok(Vec::new()) };
         let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {

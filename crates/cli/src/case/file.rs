@@ -56,8 +56,11 @@ pub(crate) struct RoundFile {
 }
 
 /// The facts of one aggregate and the state they come to.
-async fn aggregate<M: Machine>(ledger: &NatsLedger, id: &Token) -> Result<(M::State, Vec<Record<M::Event>>), Failure> {
-    let records = ledger.load::<M::Event>(id, &[], Read::Leader).await?;
+pub(crate) async fn aggregate<M: Machine>(
+    ledger: &NatsLedger,
+    id: &Token,
+) -> Result<(M::State, Vec<Record<M::Event>>), Failure> {
+    let records = ledger.load::<M::Event>(id, 0, Read::Leader).await?;
     let mut rebuilt = Versioned::<M>::default();
     for record in &records {
         rebuilt.apply(record.clone());

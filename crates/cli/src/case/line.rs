@@ -112,7 +112,16 @@ fn happened(aggregate: Aggregate, data: &Value) -> String {
     let lists = ["debated", "deferred", "missing"];
     let counts = lists.iter().filter_map(|name| Some((name, data.get(name)?.as_array()?.len())));
     let mut parts: Vec<String> = counts.map(|(name, number)| format!("{name}={number}")).collect();
-    for pointer in ["/received/agent_id", "/last/agent_id", "/name", "/topic", "/conflict/topic", "/outcome/status"] {
+    for pointer in [
+        "/received/agent_id",
+        "/last/agent_id",
+        "/name",
+        "/topic",
+        "/conflict/topic",
+        "/outcome/status",
+        "/observation/domain",
+        "/precedent/topic",
+    ] {
         let text = text_at(data, pointer);
         if !text.is_empty() {
             parts.push(text.to_owned());

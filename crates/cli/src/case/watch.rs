@@ -57,6 +57,9 @@ impl Watched {
                 }
                 self.debates.contains(id)
             }
+            Aggregate::Record => data("/data/case_id") == Some(self.case.as_str()),
+            Aggregate::Precedent => data("/data/precedent/debate_id")
+                .is_some_and(|of| self.debates.iter().any(|debate| debate.as_str() == of)),
             Aggregate::Deadline => data("/data/id")
                 .is_some_and(|of| of == self.case.as_str() || self.debates.iter().any(|debate| debate.as_str() == of)),
         }

@@ -25,8 +25,8 @@ Examples:
   concord replay c-42
   concord replay --all --json
 
-From the facts alone it rebuilds every case, detection, debate and deadline, looks for conflicts again, decides again,
-and counts every vote again. The exit code is 1 when anything differs from what is stored.")]
+From the facts alone it rebuilds every case, detection, debate, deadline, track record and precedent, looks for conflicts
+again, decides again, and counts every vote again. The exit code is 1 when anything differs from what is stored.")]
 pub(crate) struct ReplayArgs {
     /// The case.
     #[arg(required_unless_present = "all", value_parser = |text: &str| CaseId::new(text).map_err(|e| e.to_string()))]

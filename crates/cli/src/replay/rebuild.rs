@@ -8,6 +8,8 @@ use concord_domain::deadline::DeadlineMachine;
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
+use concord_domain::precedent::PrecedentMachine;
+use concord_domain::record::RecordMachine;
 use concord_domain::replay::{Difference, recount_one, step};
 use concord_protocol::Token;
 use concord_protocol::event::{DebateEvent, DetectionEvent, Facts, Record};
@@ -23,6 +25,8 @@ pub(super) struct Rebuilt {
     detections: Of<DetectionMachine>,
     debates: Of<DebateMachine>,
     deadlines: Of<DeadlineMachine>,
+    records: Of<RecordMachine>,
+    precedents: Of<PrecedentMachine>,
     detected_again: u64,
     decided_again: u64,
     ended_again: u64,
@@ -73,7 +77,12 @@ impl<M: Machine> Of<M> {
         Row { aggregate: M::Event::AGGREGATE.as_str(), aggregates, facts: self.facts }
     }
 
-    /// One more fact: the state before and after it, its record, and where that differs from what the facts lead to.
+    /// The state so far.
+    fn state(&self, id: &Token) -> M::State {
+        self.aggregates.get(id).map(|rebuilt| rebuilt.state.clone()).unwrap_or_default()
+    }
+
+    /// One more fact: the state after it, its record, and where that differs from what the facts lead to.
     fn take(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Taken<'_, M>, String> {
         self.facts += 1;
         let record =
@@ -82,14 +91,12 @@ impl<M: Machine> Of<M> {
             return Err(format!("it is stored under {id} and says of itself that it is of {}", record.meta.id));
         }
         let rebuilt = self.aggregates.entry(id.clone()).or_default();
-        let before = rebuilt.state.clone();
         let differences = step(rebuilt, &record);
-        Ok(Taken { before, after: &rebuilt.state, record, differences })
+        Ok(Taken { after: &rebuilt.state, record, differences })
     }
 }
 
 struct Taken<'a, M: Machine> {
-    before: M::State,
     after: &'a M::State,
     record: Record<M::Event>,
     differences: Vec<String>,
@@ -103,6 +110,8 @@ impl Rebuilt {
             Aggregate::Detection => self.detection(id, sequence, bytes),
             Aggregate::Debate => self.debate(id, sequence, bytes),
             Aggregate::Deadline => self.deadlines.take(id, sequence, bytes).map(|taken| taken.differences),
+            Aggregate::Record => self.records.take(id, sequence, bytes).map(|taken| taken.differences),
+            Aggregate::Precedent => self.precedents.take(id, sequence, bytes).map(|taken| taken.differences),
         };
         let place = format!("{aggregate}/{id}");
         let differences = differences.unwrap_or_else(|unreadable| vec![unreadable]);
@@ -117,9 +126,10 @@ impl Rebuilt {
     }
 
     fn case(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
+        let before = self.cases.state(id);
         let taken = self.cases.take(id, sequence, bytes)?;
         let mut differences = taken.differences;
-        match again::decide(&taken.before, &taken.record) {
+        match again::decide(&before, &taken.record) {
             Ok(decided) => self.decided_again += u64::from(decided),
             Err(difference) => differences.push(difference),
         }
@@ -130,8 +140,7 @@ impl Rebuilt {
         let taken = self.detections.take(id, sequence, bytes)?;
         let mut differences = taken.differences;
         let DetectionEvent::Completed(detected) = &taken.record.event;
-        let case = self.cases.aggregates.get(&detected.case_id.token());
-        match again::detect(&case.map(|case| case.state.clone()).unwrap_or_default(), detected) {
+        match again::detect(&self.cases.state(&detected.case_id.token()), detected) {
             Ok(()) => self.detected_again += 1,
             Err(difference) => differences.push(difference),
         }
@@ -152,7 +161,14 @@ impl Rebuilt {
     /// What was found.
     pub(super) fn report(self) -> Report {
         Report {
-            rebuilt: vec![self.cases.row(), self.detections.row(), self.debates.row(), self.deadlines.row()],
+            rebuilt: vec![
+                self.cases.row(),
+                self.detections.row(),
+                self.debates.row(),
+                self.deadlines.row(),
+                self.records.row(),
+                self.precedents.row(),
+            ],
             detected_again: self.detected_again,
             decided_again: self.decided_again,
             ended_again: self.ended_again,

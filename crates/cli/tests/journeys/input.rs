@@ -10,6 +10,9 @@ async fn a_wrong_command_line_is_code_2() {
         &["case", "open", "no-such-file.json"][..],
         &["case", "show", "a.b"],
         &["case", "show"],
+        &["record", "show", "a.b"],
+        &["record", "show", "ann", "--version", "brief"],
+        &["record", "show", "ann", "--domain", " "],
         &["replay"],
         &["replay", "c-1", "--all"],
         &["dead", "retry"],
@@ -51,7 +54,7 @@ async fn no_broker_is_code_69_for_every_verb() {
         let error = run(&arguments).await.refused(69);
         assert!(error.contains(nowhere) && error.contains("concord up") && error.lines().count() == 1, "{error}");
     }
-    for verb in ["dead list", "dead show 1", "dead retry --all", "replay --all", "check"] {
+    for verb in ["dead list", "dead show 1", "dead retry --all", "record show ann", "replay --all", "check"] {
         let arguments: Vec<&str> = verb.split(' ').chain(["--server", nowhere]).collect();
         run(&arguments).await.refused(69);
     }
@@ -61,7 +64,7 @@ async fn no_broker_is_code_69_for_every_verb() {
 async fn a_broker_without_an_installation_is_said_to_be_one() {
     let broker = TestBroker::start().await;
     let url = broker.url();
-    for verb in ["case list", "case show c-1", "agents", "check", "replay --all", "dead list"] {
+    for verb in ["case list", "case show c-1", "record show ann", "agents", "check", "replay --all", "dead list"] {
         let arguments: Vec<&str> = verb.split(' ').chain(["--server", &url]).collect();
         let error = run(&arguments).await.refused(1);
         assert_eq!(error.lines().count(), 1, "{error}");
@@ -87,6 +90,7 @@ async fn every_verb_explains_itself_with_an_example() {
         "dead list",
         "dead show",
         "dead retry",
+        "record show",
         "replay",
         "check",
     ] {

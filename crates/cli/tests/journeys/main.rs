@@ -8,4 +8,5 @@ mod command;
 mod dead;
 mod doctor;
 mod input;
+mod record;
 mod up;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use concord_protocol::Token;
-use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::event::{
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, Record, RecordEvent,
+};
 use concord_protocol::payload::Level;
 
 use super::report::{Invariant, Ledgers};
@@ -14,6 +16,8 @@ use crate::debate::{DebateMachine, DebateState};
 use crate::detection::DetectionMachine;
 use crate::ladder::Ladder;
 use crate::machine::{Machine, Versioned};
+use crate::precedent::PrecedentMachine;
+use crate::record::RecordMachine;
 use crate::replay;
 
 /// How the facts of one kind of aggregate follow each other.
@@ -180,6 +184,46 @@ impl Life for DeadlineMachine {
     }
 }
 
+impl Life for RecordMachine {
+    const ENDS: bool = false;
+
+    fn begins(_: &RecordEvent) -> bool {
+        true
+    }
+
+    fn ends(_: &RecordEvent) -> bool {
+        false
+    }
+
+    fn may_follow_end(_: &RecordEvent) -> bool {
+        true
+    }
+
+    fn lives(all: &mut Lives) -> &mut LivesOf<Self> {
+        &mut all.records
+    }
+}
+
+impl Life for PrecedentMachine {
+    const ENDS: bool = false;
+
+    fn begins(_: &PrecedentEvent) -> bool {
+        true
+    }
+
+    fn ends(_: &PrecedentEvent) -> bool {
+        false
+    }
+
+    fn may_follow_end(_: &PrecedentEvent) -> bool {
+        true
+    }
+
+    fn lives(all: &mut Lives) -> &mut LivesOf<Self> {
+        &mut all.precedents
+    }
+}
+
 /// One aggregate.
 #[derive(Debug)]
 struct One<M: Machine> {
@@ -276,6 +320,8 @@ pub(super) struct Lives {
     debates: LivesOf<DebateMachine>,
     detections: LivesOf<DetectionMachine>,
     deadlines: LivesOf<DeadlineMachine>,
+    records: LivesOf<RecordMachine>,
+    precedents: LivesOf<PrecedentMachine>,
 }
 
 impl Lives {

@@ -6,6 +6,7 @@ use super::*;
 use crate::fixtures::{after, message, token};
 
 mod hall;
+mod long;
 
 use hall::{Hall, Until};
 

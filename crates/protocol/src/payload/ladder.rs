@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, DebateId, MessageId, Token};
-use crate::payload::{DebatePriority, Position, Resolution, check_name};
+use crate::payload::{DebatePriority, Position, Precedent, Resolution, check_name};
 use crate::timestamp::Timestamp;
 
 /// The five levels of the specification. A debate never goes back to a lower one.
@@ -360,23 +360,6 @@ pub struct Brief {
     /// What was added when the debate was opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_context: Option<String>,
-}
-
-/// How an earlier debate turned out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Precedent {
-    /// The earlier debate.
-    pub debate_id: DebateId,
-    /// What it was about.
-    pub topic: String,
-    /// What was decided.
-    pub position: String,
-    /// At which level.
-    pub level: Level,
-    /// How: the outcome's status.
-    pub status: crate::payload::Status,
-    /// When.
-    pub at: Timestamp,
 }
 
 /// One side of a mediation.

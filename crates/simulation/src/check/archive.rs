@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::event::{
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, Record, RecordEvent,
+};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{Envelope, MessageId, Token};
@@ -22,6 +24,8 @@ pub(crate) struct Archive {
     pub(crate) detections: Lives<DetectionEvent>,
     pub(crate) debates: Lives<DebateEvent>,
     pub(crate) deadlines: Lives<DeadlineEvent>,
+    pub(crate) records: Lives<RecordEvent>,
+    pub(crate) precedents: Lives<PrecedentEvent>,
     /// Facts by `event_id`: what kind of aggregate, where, and the bytes.
     pub(crate) facts: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
     /// When each fact was stored, by sequence.
@@ -58,6 +62,8 @@ impl Archive {
             Aggregate::Detection => keep(&mut self.detections, stored),
             Aggregate::Debate => keep(&mut self.debates, stored),
             Aggregate::Deadline => keep(&mut self.deadlines, stored),
+            Aggregate::Record => keep(&mut self.records, stored),
+            Aggregate::Precedent => keep(&mut self.precedents, stored),
         };
         self.stored_at.insert(stored.sequence, stored.at);
         if let Some(id) = id {

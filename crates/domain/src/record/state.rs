@@ -1,0 +1,67 @@
+//! What is known of a track record.
+
+use std::collections::VecDeque;
+
+use concord_protocol::payload::Observation;
+use concord_protocol::payload::track_record::Source;
+use concord_protocol::{DebateId, MessageId};
+
+/// Most observations of one agent; beyond that the oldest are forgotten.
+pub const OBSERVATIONS_MAX: usize = 5_000;
+
+/// What an observation is known by, beside its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The debate it belongs to.
+    Debate(DebateId),
+    /// The message or fact that brought it, where it belongs to no debate.
+    Cause(MessageId),
+}
+
+impl Origin {
+    pub(super) fn of(debate: Option<&DebateId>, cause: &MessageId) -> Self {
+        debate.map_or_else(|| Self::Cause(cause.clone()), |debate| Self::Debate(debate.clone()))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Kept {
+    origin: Origin,
+    observation: Observation,
+}
+
+/// What is known of a track record.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecordState {
+    /// By the time they are of, the oldest first; those of one instant in the order of their arrival.
+    kept: VecDeque<Kept>,
+    forgotten: u64,
+}
+
+impl RecordState {
+    /// The observations, the oldest first.
+    pub fn observations(&self) -> impl ExactSizeIterator<Item = &Observation> + Clone {
+        self.kept.iter().map(|kept| &kept.observation)
+    }
+
+    /// How many older observations there were that are forgotten.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Whether there is an observation of this origin from this source.
+    pub(super) fn has(&self, origin: &Origin, source: Source) -> bool {
+        // The newest first: what is repeated is mostly what has just arrived.
+        self.kept.iter().rev().any(|kept| kept.observation.source == source && kept.origin == *origin)
+    }
+
+    /// Adds an observation and forgets the oldest beyond `most`.
+    pub(super) fn keep(&mut self, origin: Origin, observation: Observation, most: usize) {
+        let place = self.kept.partition_point(|kept| kept.observation.at <= observation.at);
+        self.kept.insert(place, Kept { origin, observation });
+        while self.kept.len() > most {
+            self.kept.pop_front();
+            self.forgotten += 1;
+        }
+    }
+}
