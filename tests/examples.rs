@@ -8,7 +8,7 @@ use std::path::Path;
 
 use concord_protocol::dead::DeadLetter;
 use concord_protocol::envelope::from_json;
-use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, QueueEvent, Record};
 use concord_protocol::payload::{
     Answer, ErrorReport, Finding, Notification, OpenCase, OpenDebate, Question, Request, Response, TaskAssignment,
 };
@@ -132,6 +132,7 @@ fn read(document: &str, contents: &Value) -> Result<Value, Option<String>> {
         fact if fact.starts_with("event.detection.") => record::<DetectionEvent>(&bytes),
         fact if fact.starts_with("event.debate.") => record::<DebateEvent>(&bytes),
         fact if fact.starts_with("event.deadline.") => record::<DeadlineEvent>(&bytes),
+        fact if fact.starts_with("event.queue.") => record::<QueueEvent>(&bytes),
         message => envelope(message, contents, &bytes).map_err(at),
     }
 }

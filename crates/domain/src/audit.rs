@@ -5,10 +5,13 @@
 //! and by the simulator after every seed. It keeps a state for each case and debate that goes on, and only ids for
 //! those that have ended.
 
-use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, Record, event_id};
+use concord_protocol::event::{
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, QueueEvent, Record, event_id,
+};
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
 use concord_protocol::{Envelope, Fault, MessageId, MessageType, Timestamp, Token};
 
+mod capacity;
 mod dead;
 mod effects;
 mod findings;
@@ -30,6 +33,7 @@ use crate::case::CaseMachine;
 use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
+use crate::queue::QueueMachine;
 
 /// A fact as the stream of events holds it.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +150,11 @@ impl Auditor {
                 let Some(record) = self.read::<DeadlineEvent>(stored) else { return };
                 self.timing.elapsed(&mut self.ledgers, &record);
                 self.alive::<DeadlineMachine>(&record);
+            }
+            Aggregate::Queue => {
+                let Some(record) = self.read::<QueueEvent>(stored) else { return };
+                capacity::event(&mut self.ledgers, self.lives.queue(stored.id), &record);
+                self.alive::<QueueMachine>(&record);
             }
         }
     }

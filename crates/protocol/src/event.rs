@@ -8,6 +8,7 @@ mod case;
 mod deadline;
 mod debate;
 mod detection;
+mod queue;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,9 @@ pub use debate::{
     AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, ReceivedAnswer, RoundClosed,
 };
 pub use detection::{Detected, DetectionEvent};
+pub use queue::{
+    Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason, Released,
+};
 
 use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};
@@ -258,6 +262,7 @@ pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
         Aggregate::Detection => leaves(DetectionEvent::FACTS),
         Aggregate::Debate => leaves(DebateEvent::FACTS),
         Aggregate::Deadline => leaves(DeadlineEvent::FACTS),
+        Aggregate::Queue => leaves(QueueEvent::FACTS),
     }
 }
 
@@ -271,5 +276,6 @@ pub fn all_facts() -> Vec<(Aggregate, FactInfo)> {
     of::<DetectionEvent>(&mut out);
     of::<DebateEvent>(&mut out);
     of::<DeadlineEvent>(&mut out);
+    of::<QueueEvent>(&mut out);
     out
 }

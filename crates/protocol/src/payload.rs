@@ -1,13 +1,16 @@
 //! What is said, by message type. A payload is read by [`crate::Envelope::payload`].
 
+mod calendar;
 mod case;
 mod conflict;
 mod debate;
 mod decision;
 mod exchange;
+mod expert;
 mod finding;
 pub mod track_record;
 
+pub use calendar::{Calendar, OpeningHours, Weekday};
 pub use case::{OpenCase, Task, TaskAssignment};
 pub use conflict::{Conflict, ConflictType, Position};
 pub use debate::{Answer, ConflictView, DebateLimits, OpenDebate, Question};
@@ -16,6 +19,7 @@ pub use decision::{
     SetAsideReason, Status, Tally, VoteOption, Voter,
 };
 pub use exchange::{ErrorReport, Notification, NotificationSeverity, Request, Response, ResponseStatus};
+pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};
 pub(crate) use finding::check_name;
 pub use finding::{COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity};
 pub use track_record::{Credibility, Observation, TrackRecord};
@@ -24,6 +28,12 @@ pub use track_record::{Credibility, Observation, TrackRecord};
 #[allow(clippy::trivially_copy_pass_by_ref)] // The serialiser gives a reference.
 pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// As much of a wrong text as an answer should repeat.
+pub(crate) fn beginning(text: &str) -> String {
+    const CHARACTERS: usize = 64;
+    text.chars().take(CHARACTERS).collect()
 }
 
 /// How many bytes a text has as JSON, without its quotation marks.

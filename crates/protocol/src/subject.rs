@@ -101,6 +101,8 @@ named!(
         Debate = "debate",
         /// A point in time that somebody waits for; owned by the escalation timer.
         Deadline = "deadline",
+        /// Who can rule, and which debates wait for a person; one in an installation, owned by the debate facilitator.
+        Queue = "queue",
     }
 );
 

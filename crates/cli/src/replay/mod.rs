@@ -25,7 +25,7 @@ Examples:
   concord replay c-42
   concord replay --all --json
 
-From the facts alone it rebuilds every case, detection, debate and deadline, looks for conflicts again, decides again,
+From the facts alone it rebuilds every case, detection, debate, deadline and the queue of people, looks for conflicts again, decides again,
 and counts every vote again. The exit code is 1 when anything differs from what is stored.")]
 pub(crate) struct ReplayArgs {
     /// The case.
@@ -114,11 +114,12 @@ fn text(report: &Report) -> String {
     }
     let mut text = table.to_string();
     let again = format!(
-        "{} looked for again, {} decided again, {} ended again, {} counted again",
+        "{} looked for again, {} decided again, {} ended again, {} counted again, {} of the queue decided again",
         count(report.detected_again, "detection"),
         count(report.decided_again, "case step"),
         count(report.ended_again, "debate"),
-        count(report.votes_again, "vote")
+        count(report.votes_again, "vote"),
+        count(report.queued_again, "step")
     );
     text.push_str(&format!("{}\n", styled(FAINT, again)));
     for difference in &report.differences {

@@ -8,6 +8,7 @@ use concord_domain::deadline::DeadlineMachine;
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
+use concord_domain::queue::{self, QueueMachine};
 use concord_domain::replay::{Difference, recount_one, step};
 use concord_protocol::Token;
 use concord_protocol::event::{DebateEvent, DetectionEvent, Facts, Record};
@@ -23,10 +24,12 @@ pub(super) struct Rebuilt {
     detections: Of<DetectionMachine>,
     debates: Of<DebateMachine>,
     deadlines: Of<DeadlineMachine>,
+    queues: Of<QueueMachine>,
     detected_again: u64,
     decided_again: u64,
     ended_again: u64,
     votes_again: u64,
+    queued_again: u64,
     differences: Vec<Difference>,
 }
 
@@ -55,6 +58,8 @@ pub(super) struct Report {
     pub(super) ended_again: u64,
     /// Votes that were counted again.
     pub(super) votes_again: u64,
+    /// Facts of the queue that were decided again.
+    pub(super) queued_again: u64,
     /// What differs from what is stored.
     pub(super) differences: Vec<Difference>,
 }
@@ -75,18 +80,25 @@ impl<M: Machine> Of<M> {
 
     /// One more fact: the state before and after it, its record, and where that differs from what the facts lead to.
     fn take(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Taken<'_, M>, String> {
+        let (rebuilt, record) = self.read(id, sequence, bytes)?;
+        let before = rebuilt.state.clone();
+        let differences = step(rebuilt, &record);
+        Ok(Taken { before, after: &rebuilt.state, record, differences })
+    }
+
+    /// One more fact, before it is applied: its aggregate and its record.
+    fn read(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Unapplied<'_, M>, String> {
         self.facts += 1;
         let record =
             Record::<M::Event>::decode(bytes, sequence).map_err(|error| format!("it cannot be read: {error}"))?;
         if record.meta.id != *id {
             return Err(format!("it is stored under {id} and says of itself that it is of {}", record.meta.id));
         }
-        let rebuilt = self.aggregates.entry(id.clone()).or_default();
-        let before = rebuilt.state.clone();
-        let differences = step(rebuilt, &record);
-        Ok(Taken { before, after: &rebuilt.state, record, differences })
+        Ok((self.aggregates.entry(id.clone()).or_default(), record))
     }
 }
+
+type Unapplied<'a, M> = (&'a mut Versioned<M>, Record<<M as Machine>::Event>);
 
 struct Taken<'a, M: Machine> {
     before: M::State,
@@ -103,6 +115,7 @@ impl Rebuilt {
             Aggregate::Detection => self.detection(id, sequence, bytes),
             Aggregate::Debate => self.debate(id, sequence, bytes),
             Aggregate::Deadline => self.deadlines.take(id, sequence, bytes).map(|taken| taken.differences),
+            Aggregate::Queue => self.queue(id, sequence, bytes),
         };
         let place = format!("{aggregate}/{id}");
         let differences = differences.unwrap_or_else(|unreadable| vec![unreadable]);
@@ -149,14 +162,29 @@ impl Rebuilt {
         Ok(differences)
     }
 
+    /// The one queue is large and has many facts, so no copy of it is made for each.
+    fn queue(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
+        let (rebuilt, record) = self.queues.read(id, sequence, bytes)?;
+        let decided = queue::decided_again(&rebuilt.state, &record);
+        let mut differences = step(rebuilt, &record);
+        match decided {
+            Ok(decided) => self.queued_again += u64::from(decided),
+            Err(difference) => differences.push(difference),
+        }
+        Ok(differences)
+    }
+
     /// What was found.
     pub(super) fn report(self) -> Report {
+        let (cases, detections) = (self.cases.row(), self.detections.row());
+        let (debates, deadlines, queues) = (self.debates.row(), self.deadlines.row(), self.queues.row());
         Report {
-            rebuilt: vec![self.cases.row(), self.detections.row(), self.debates.row(), self.deadlines.row()],
+            rebuilt: vec![cases, detections, debates, deadlines, queues],
             detected_again: self.detected_again,
             decided_again: self.decided_again,
             ended_again: self.ended_again,
             votes_again: self.votes_again,
+            queued_again: self.queued_again,
             differences: self.differences,
         }
     }

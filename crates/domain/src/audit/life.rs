@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use concord_protocol::Token;
-use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, QueueEvent, Record};
 
 use super::report::{Invariant, Ledgers};
 use super::{Ending, place};
@@ -12,6 +12,7 @@ use crate::deadline::DeadlineMachine;
 use crate::debate::{DebateMachine, DebateState};
 use crate::detection::DetectionMachine;
 use crate::machine::{Machine, Versioned};
+use crate::queue::{QueueMachine, QueueState};
 use crate::replay;
 
 /// How the facts of one kind of aggregate follow each other.
@@ -148,6 +149,26 @@ impl Life for DeadlineMachine {
     }
 }
 
+impl Life for QueueMachine {
+    const ENDS: bool = false;
+
+    fn begins(_: &QueueEvent) -> bool {
+        true
+    }
+
+    fn ends(_: &QueueEvent) -> bool {
+        false
+    }
+
+    fn may_follow_end(_: &QueueEvent) -> bool {
+        true
+    }
+
+    fn lives(all: &mut Lives) -> &mut LivesOf<Self> {
+        &mut all.queues
+    }
+}
+
 /// One aggregate.
 #[derive(Debug)]
 struct One<M: Machine> {
@@ -244,12 +265,18 @@ pub(super) struct Lives {
     debates: LivesOf<DebateMachine>,
     detections: LivesOf<DetectionMachine>,
     deadlines: LivesOf<DeadlineMachine>,
+    queues: LivesOf<QueueMachine>,
 }
 
 impl Lives {
     /// The state of a case that has not ended.
     pub(super) fn case(&self, id: &Token) -> Option<&CaseState> {
         self.cases.state(id)
+    }
+
+    /// The state of the queue.
+    pub(super) fn queue(&self, id: &Token) -> Option<&QueueState> {
+        self.queues.state(id)
     }
 
     /// Whether there is a case of this id, ended or not.

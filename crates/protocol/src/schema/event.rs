@@ -4,7 +4,7 @@ use schemars::Schema;
 use serde_json::{Value, json};
 
 use super::{Make, document, generator, properties};
-use crate::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts, RecordMeta};
+use crate::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts, QueueEvent, RecordMeta};
 use crate::subject::Aggregate;
 
 /// The name of a fact's document, and of its message in the AsyncAPI document.
@@ -18,6 +18,7 @@ pub(super) fn documents() -> Vec<(String, Value)> {
     add::<DetectionEvent>(DetectionEvent::SCHEMAS, &mut documents);
     add::<DebateEvent>(DebateEvent::SCHEMAS, &mut documents);
     add::<DeadlineEvent>(DeadlineEvent::SCHEMAS, &mut documents);
+    add::<QueueEvent>(QueueEvent::SCHEMAS, &mut documents);
     documents
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Record};
+use concord_protocol::event::{CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, QueueEvent, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{Envelope, MessageId, Token};
@@ -58,6 +58,8 @@ impl Archive {
             Aggregate::Detection => keep(&mut self.detections, stored),
             Aggregate::Debate => keep(&mut self.debates, stored),
             Aggregate::Deadline => keep(&mut self.deadlines, stored),
+            // Only the auditor looks into the queue.
+            Aggregate::Queue => keep(&mut Lives::<QueueEvent>::new(), stored),
         };
         self.stored_at.insert(stored.sequence, stored.at);
         if let Some(id) = id {
