@@ -9,7 +9,7 @@ use std::path::Path;
 use concord_protocol::dead::DeadLetter;
 use concord_protocol::envelope::from_json;
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, Record, RecordEvent,
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record, RecordEvent,
 };
 use concord_protocol::payload::{
     Answer, ErrorReport, Finding, Notification, OpenCase, OpenDebate, Question, Request, Response, TaskAssignment,
@@ -136,6 +136,7 @@ fn read(document: &str, contents: &Value) -> Result<Value, Option<String>> {
         fact if fact.starts_with("event.deadline.") => record::<DeadlineEvent>(&bytes),
         fact if fact.starts_with("event.record.") => record::<RecordEvent>(&bytes),
         fact if fact.starts_with("event.precedent.") => record::<PrecedentEvent>(&bytes),
+        fact if fact.starts_with("event.queue.") => record::<QueueEvent>(&bytes),
         message => envelope(message, contents, &bytes).map_err(at),
     }
 }

@@ -6,11 +6,13 @@
 //! those that have ended.
 
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, Record, RecordEvent, event_id,
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, QueueEvent, Record,
+    RecordEvent, event_id,
 };
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
 use concord_protocol::{Envelope, Fault, MessageId, MessageType, Timestamp, Token};
 
+mod capacity;
 mod dead;
 mod effects;
 mod findings;
@@ -33,6 +35,7 @@ use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
 use crate::precedent::PrecedentMachine;
+use crate::queue::QueueMachine;
 use crate::record::RecordMachine;
 
 /// A fact as the stream of events holds it.
@@ -158,6 +161,11 @@ impl Auditor {
             Aggregate::Precedent => {
                 let Some(record) = self.read::<PrecedentEvent>(stored) else { return };
                 self.alive::<PrecedentMachine>(&record);
+            }
+            Aggregate::Queue => {
+                let Some(record) = self.read::<QueueEvent>(stored) else { return };
+                capacity::event(&mut self.ledgers, self.lives.queue(stored.id), &record);
+                self.alive::<QueueMachine>(&record);
             }
         }
     }

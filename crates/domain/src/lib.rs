@@ -29,6 +29,7 @@ pub mod machine;
 pub mod precedent;
 #[cfg(test)]
 mod properties;
+pub mod queue;
 pub mod record;
 pub mod replay;
 pub mod vote;

@@ -10,6 +10,7 @@ mod debate;
 mod detection;
 mod ladder;
 mod precedent;
+mod queue;
 mod record;
 
 use schemars::JsonSchema;
@@ -31,6 +32,9 @@ pub use ladder::{
     QueueEntry, Reminded, RulingRefusal, RulingSetAside, names,
 };
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
+pub use queue::{
+    Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason, Released,
+};
 pub use record::{Observed, RecordEvent};
 
 use crate::id::{MessageId, Token};
@@ -276,6 +280,7 @@ pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
         Aggregate::Deadline => leaves(DeadlineEvent::FACTS),
         Aggregate::Record => leaves(RecordEvent::FACTS),
         Aggregate::Precedent => leaves(PrecedentEvent::FACTS),
+        Aggregate::Queue => leaves(QueueEvent::FACTS),
     }
 }
 
@@ -291,5 +296,6 @@ pub fn all_facts() -> Vec<(Aggregate, FactInfo)> {
     of::<DeadlineEvent>(&mut out);
     of::<RecordEvent>(&mut out);
     of::<PrecedentEvent>(&mut out);
+    of::<QueueEvent>(&mut out);
     out
 }

@@ -220,7 +220,7 @@ pub fn owner(aggregate: Aggregate) -> Service {
     match aggregate {
         Aggregate::Case => Service::Coordinator,
         Aggregate::Detection => Service::ConflictDetector,
-        Aggregate::Debate | Aggregate::Record | Aggregate::Precedent => Service::DebateFacilitator,
+        Aggregate::Debate | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Service::DebateFacilitator,
         Aggregate::Deadline => Service::EscalationTimer,
     }
 }

@@ -105,6 +105,8 @@ named!(
         Record = "record",
         /// How debates of one kind about one subject turned out; owned by the debate facilitator.
         Precedent = "precedent",
+        /// Who can rule, and which debates wait for a person; one in an installation, owned by the debate facilitator.
+        Queue = "queue",
     }
 );
 

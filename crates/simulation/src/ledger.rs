@@ -45,7 +45,7 @@ impl SimLedger {
             Aggregate::Case => messages_of::<CaseMachine>(&bytes, next),
             Aggregate::Debate => messages_of::<DebateMachine>(&bytes, next),
             Aggregate::Detection => messages_of::<DetectionMachine>(&bytes, next),
-            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent => Vec::new(),
+            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Vec::new(),
         };
         self.publish(&messages, None).await
     }

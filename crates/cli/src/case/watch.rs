@@ -46,6 +46,10 @@ struct Watched {
 }
 
 impl Watched {
+    fn has_debate(&self, id: &str) -> bool {
+        self.debates.iter().any(|debate| debate.as_str() == id)
+    }
+
     /// Whether a fact is about the case; learns of debates as they open.
     fn concerns(&mut self, aggregate: Aggregate, id: &Token, line: &Line) -> bool {
         let data = |pointer: &str| line.body.pointer(pointer).and_then(serde_json::Value::as_str);
@@ -58,10 +62,12 @@ impl Watched {
                 self.debates.contains(id)
             }
             Aggregate::Record => data("/data/case_id") == Some(self.case.as_str()),
-            Aggregate::Precedent => data("/data/precedent/debate_id")
-                .is_some_and(|of| self.debates.iter().any(|debate| debate.as_str() == of)),
-            Aggregate::Deadline => data("/data/id")
-                .is_some_and(|of| of == self.case.as_str() || self.debates.iter().any(|debate| debate.as_str() == of)),
+            Aggregate::Precedent => data("/data/precedent/debate_id").is_some_and(|of| self.has_debate(of)),
+            Aggregate::Deadline => data("/data/id").is_some_and(|of| of == self.case.as_str() || self.has_debate(of)),
+            Aggregate::Queue => {
+                data("/data/case_id") == Some(self.case.as_str())
+                    || data("/data/debate_id").is_some_and(|of| self.has_debate(of))
+            }
         }
     }
 }

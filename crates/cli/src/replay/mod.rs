@@ -25,8 +25,9 @@ Examples:
   concord replay c-42
   concord replay --all --json
 
-From the facts alone it rebuilds every case, detection, debate, deadline, track record and precedent, looks for conflicts
-again, decides again, and counts every vote again. The exit code is 1 when anything differs from what is stored.")]
+From the facts alone it rebuilds every case, detection, debate, deadline, track record, precedent and the queue of people,
+looks for conflicts again, decides again, and counts every vote again. The exit code is 1 when anything differs from what is
+stored.")]
 pub(crate) struct ReplayArgs {
     /// The case.
     #[arg(required_unless_present = "all", value_parser = |text: &str| CaseId::new(text).map_err(|e| e.to_string()))]
@@ -114,11 +115,12 @@ fn text(report: &Report) -> String {
     }
     let mut text = table.to_string();
     let again = format!(
-        "{} looked for again, {} decided again, {} ended again, {} counted again",
+        "{} looked for again, {} decided again, {} ended again, {} counted again, {} of the queue decided again",
         count(report.detected_again, "detection"),
         count(report.decided_again, "case step"),
         count(report.ended_again, "debate"),
-        count(report.votes_again, "vote")
+        count(report.votes_again, "vote"),
+        count(report.queued_again, "step")
     );
     text.push_str(&format!("{}\n", styled(FAINT, again)));
     for difference in &report.differences {

@@ -9,6 +9,7 @@ use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::precedent::PrecedentMachine;
+use concord_domain::queue::{self, QueueMachine};
 use concord_domain::record::RecordMachine;
 use concord_domain::replay::{Difference, recount_one, step};
 use concord_protocol::Token;
@@ -27,10 +28,12 @@ pub(super) struct Rebuilt {
     deadlines: Of<DeadlineMachine>,
     records: Of<RecordMachine>,
     precedents: Of<PrecedentMachine>,
+    queues: Of<QueueMachine>,
     detected_again: u64,
     decided_again: u64,
     ended_again: u64,
     votes_again: u64,
+    queued_again: u64,
     differences: Vec<Difference>,
 }
 
@@ -59,6 +62,8 @@ pub(super) struct Report {
     pub(super) ended_again: u64,
     /// Votes that were counted again.
     pub(super) votes_again: u64,
+    /// Facts of the queue that were decided again.
+    pub(super) queued_again: u64,
     /// What differs from what is stored.
     pub(super) differences: Vec<Difference>,
 }
@@ -84,17 +89,24 @@ impl<M: Machine> Of<M> {
 
     /// One more fact: the state after it, its record, and where that differs from what the facts lead to.
     fn take(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Taken<'_, M>, String> {
+        let (rebuilt, record) = self.read(id, sequence, bytes)?;
+        let differences = step(rebuilt, &record);
+        Ok(Taken { after: &rebuilt.state, record, differences })
+    }
+
+    /// One more fact, before it is applied: its aggregate and its record.
+    fn read(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Unapplied<'_, M>, String> {
         self.facts += 1;
         let record =
             Record::<M::Event>::decode(bytes, sequence).map_err(|error| format!("it cannot be read: {error}"))?;
         if record.meta.id != *id {
             return Err(format!("it is stored under {id} and says of itself that it is of {}", record.meta.id));
         }
-        let rebuilt = self.aggregates.entry(id.clone()).or_default();
-        let differences = step(rebuilt, &record);
-        Ok(Taken { after: &rebuilt.state, record, differences })
+        Ok((self.aggregates.entry(id.clone()).or_default(), record))
     }
 }
+
+type Unapplied<'a, M> = (&'a mut Versioned<M>, Record<<M as Machine>::Event>);
 
 struct Taken<'a, M: Machine> {
     after: &'a M::State,
@@ -112,6 +124,7 @@ impl Rebuilt {
             Aggregate::Deadline => self.deadlines.take(id, sequence, bytes).map(|taken| taken.differences),
             Aggregate::Record => self.records.take(id, sequence, bytes).map(|taken| taken.differences),
             Aggregate::Precedent => self.precedents.take(id, sequence, bytes).map(|taken| taken.differences),
+            Aggregate::Queue => self.queue(id, sequence, bytes),
         };
         let place = format!("{aggregate}/{id}");
         let differences = differences.unwrap_or_else(|unreadable| vec![unreadable]);
@@ -158,6 +171,18 @@ impl Rebuilt {
         Ok(differences)
     }
 
+    /// The one queue is large and has many facts, so no copy of it is made for each.
+    fn queue(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
+        let (rebuilt, record) = self.queues.read(id, sequence, bytes)?;
+        let decided = queue::decided_again(&rebuilt.state, &record);
+        let mut differences = step(rebuilt, &record);
+        match decided {
+            Ok(decided) => self.queued_again += u64::from(decided),
+            Err(difference) => differences.push(difference),
+        }
+        Ok(differences)
+    }
+
     /// What was found.
     pub(super) fn report(self) -> Report {
         Report {
@@ -168,11 +193,13 @@ impl Rebuilt {
                 self.deadlines.row(),
                 self.records.row(),
                 self.precedents.row(),
+                self.queues.row(),
             ],
             detected_again: self.detected_again,
             decided_again: self.decided_again,
             ended_again: self.ended_again,
             votes_again: self.votes_again,
+            queued_again: self.queued_again,
             differences: self.differences,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use concord_protocol::Token;
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, Record, RecordEvent,
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record, RecordEvent,
 };
 use concord_protocol::payload::Level;
 
@@ -17,6 +17,7 @@ use crate::detection::DetectionMachine;
 use crate::ladder::Ladder;
 use crate::machine::{Machine, Versioned};
 use crate::precedent::PrecedentMachine;
+use crate::queue::{QueueMachine, QueueState};
 use crate::record::RecordMachine;
 use crate::replay;
 
@@ -224,6 +225,26 @@ impl Life for PrecedentMachine {
     }
 }
 
+impl Life for QueueMachine {
+    const ENDS: bool = false;
+
+    fn begins(_: &QueueEvent) -> bool {
+        true
+    }
+
+    fn ends(_: &QueueEvent) -> bool {
+        false
+    }
+
+    fn may_follow_end(_: &QueueEvent) -> bool {
+        true
+    }
+
+    fn lives(all: &mut Lives) -> &mut LivesOf<Self> {
+        &mut all.queues
+    }
+}
+
 /// One aggregate.
 #[derive(Debug)]
 struct One<M: Machine> {
@@ -322,12 +343,18 @@ pub(super) struct Lives {
     deadlines: LivesOf<DeadlineMachine>,
     records: LivesOf<RecordMachine>,
     precedents: LivesOf<PrecedentMachine>,
+    queues: LivesOf<QueueMachine>,
 }
 
 impl Lives {
     /// The state of a case that has not ended.
     pub(super) fn case(&self, id: &Token) -> Option<&CaseState> {
         self.cases.state(id)
+    }
+
+    /// The state of the queue.
+    pub(super) fn queue(&self, id: &Token) -> Option<&QueueState> {
+        self.queues.state(id)
     }
 
     /// Whether there is a case of this id, ended or not.

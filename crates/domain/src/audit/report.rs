@@ -15,6 +15,8 @@ pub enum Invariant {
     EffectsOfFacts,
     /// 5: every deadline fires, never early, and is acted on at most once.
     Deadlines,
+    /// 6: nobody is given more debates than their capacity.
+    Capacity,
     /// 7: the same facts give the same state and the same vote.
     Replay,
     /// 8: every message is used, or kept among the dead.
@@ -23,12 +25,13 @@ pub enum Invariant {
 
 impl Invariant {
     /// All that are checked here, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NothingStuck,
         Self::FindingsKept,
         Self::EndsOnce,
         Self::EffectsOfFacts,
         Self::Deadlines,
+        Self::Capacity,
         Self::Replay,
         Self::MessagesKept,
     ];
@@ -41,6 +44,7 @@ impl Invariant {
             Self::EndsOnce => 3,
             Self::EffectsOfFacts => 4,
             Self::Deadlines => 5,
+            Self::Capacity => 6,
             Self::Replay => 7,
             Self::MessagesKept => 8,
         }
@@ -54,6 +58,7 @@ impl Invariant {
             Self::EndsOnce => "ends_once",
             Self::EffectsOfFacts => "effects_of_facts",
             Self::Deadlines => "deadlines",
+            Self::Capacity => "capacity",
             Self::Replay => "replay",
             Self::MessagesKept => "messages_kept",
         }
@@ -66,6 +71,7 @@ impl Invariant {
             Self::FindingsKept => "findings",
             Self::EffectsOfFacts => "effects and messages of services",
             Self::Deadlines => "deadlines",
+            Self::Capacity => "assignments to experts",
             Self::Replay => "facts",
             Self::MessagesKept => "messages to services",
         }
@@ -73,7 +79,7 @@ impl Invariant {
 
     /// True when it can only be judged in full while nothing is in flight.
     fn needs_quiescence(self) -> bool {
-        !matches!(self, Self::EndsOnce | Self::Replay)
+        !matches!(self, Self::EndsOnce | Self::Capacity | Self::Replay)
     }
 }
 

@@ -1,4 +1,5 @@
 use concord_protocol::payload::Weekday;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 use proptest::prelude::*;
 
 use super::*;
@@ -151,6 +152,9 @@ fn work_is_bounded_and_what_makes_no_sense_counts_for_nothing() {
     assert!((years - 50.0).abs() < 0.01, "{years}");
     assert_eq!(due(at("9999-12-31T20:00:00Z"), HOUR, Some(&office())), at("9999-12-31T23:59:59.999Z"));
     assert!(due(at("0001-01-01T00:00:00Z"), HOUR, Some(&office())) < at("0001-01-03T00:00:00Z"));
+    let (first, last) = (at("0001-01-01T00:00:00Z"), at("9999-12-31T00:00:00Z"));
+    let fifty = open_millis(first, first.plus_millis(YEARS_MAX * YEAR_MS), Some(&office()));
+    assert_eq!(open_millis(first, last, Some(&office())), fifty);
     let nowhere = Calendar { time_zone: "Europe/Berlim".into(), ..office() };
     assert_eq!(due(start, HOUR, Some(&nowhere)), start.plus_millis(HOUR));
     assert_eq!(fraction(start, start.plus_millis(HOUR), 0.5, Some(&nowhere)), start.plus_millis(HOUR / 2));
@@ -163,7 +167,7 @@ fn any_calendar() -> impl Strategy<Value = Calendar> {
         ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Asia/Beirut"];
     let days = proptest::collection::btree_set(proptest::sample::select(&Weekday::ALL), 1..8);
     let holidays = proptest::collection::btree_set(1u32..29, 0..20);
-    (proptest::sample::select(&ZONES), 0u32..1_439, 1u32..1_440, days, holidays).prop_map(
+    (proptest::sample::select(&ZONES), 0u32..=1_380, 60u32..=1_440, days, holidays).prop_map(
         |(zone, opens, length, days, holidays)| {
             let closes = (opens + length).min(1_440);
             let time = |minutes: u32| format!("{:02}:{:02}", minutes / 60, minutes % 60);
@@ -178,14 +182,13 @@ fn any_calendar() -> impl Strategy<Value = Calendar> {
     )
 }
 
-/// An instant in 2026 or 2027, to the second.
+/// An instant in 2026, to the second.
 fn instant() -> impl Strategy<Value = Timestamp> {
-    (0u64..730 * 86_400).prop_map(|seconds| at("2026-01-01T00:00:00Z").plus_millis(seconds * 1_000))
+    (0u64..365 * 86_400).prop_map(|seconds| at("2026-01-01T00:00:00Z").plus_millis(seconds * 1_000))
 }
 
 /// Whether clocks show an open time, without regard to what they show twice or not at all.
-fn is_open(calendar: &Calendar, instant: Timestamp) -> bool {
-    let zone = jiff::tz::TimeZoneDatabase::bundled().get(&calendar.time_zone).unwrap();
+fn is_open(calendar: &Calendar, zone: &TimeZone, instant: Timestamp) -> bool {
     let shown = zone.to_datetime(jiff::Timestamp::from_millisecond(instant.unix_millis()).unwrap());
     let (date, time) = (shown.date(), format!("{:02}:{:02}", shown.hour(), shown.minute()));
     let is_day = calendar.days.contains(&Weekday::of(date)) && !calendar.holidays.contains(&date.to_string());
@@ -193,11 +196,11 @@ fn is_open(calendar: &Calendar, instant: Timestamp) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn open_time_until_it_is_due_is_the_duration(
-        calendar in any_calendar(), start in instant(), millis in 0u64..20 * DAY,
+        calendar in any_calendar(), start in instant(), millis in 0u64..3 * DAY,
     ) {
         let calendar = Some(&calendar);
         let end = due(start, millis, calendar);
@@ -211,7 +214,7 @@ proptest! {
 
     #[test]
     fn later_or_longer_is_not_due_earlier(
-        calendar in any_calendar(), a in instant(), b in instant(), millis in 0u64..20 * DAY, more in 0u64..DAY,
+        calendar in any_calendar(), a in instant(), b in instant(), millis in 0u64..3 * DAY, more in 0u64..DAY,
     ) {
         let (first, second, calendar) = (a.min(b), a.max(b), Some(&calendar));
         prop_assert!(due(first, millis, calendar) <= due(second, millis, calendar));
@@ -229,7 +232,7 @@ proptest! {
 
     #[test]
     fn shares_are_in_order_and_between(
-        calendar in any_calendar(), start in instant(), millis in 0u64..20 * DAY, a in 0.0..=1.0f64, b in 0.0..=1.0f64,
+        calendar in any_calendar(), start in instant(), millis in 0u64..3 * DAY, a in 0.0..=1.0f64, b in 0.0..=1.0f64,
     ) {
         let calendar = Some(&calendar);
         let end = due(start, millis, calendar);
@@ -246,7 +249,8 @@ proptest! {
         };
         let start = Timestamp::from_unix_millis(start.unix_millis().div_euclid(MINUTE as i64) * MINUTE as i64);
         let minutes = 3 * 1_440;
-        let shown = (0..minutes).filter(|n| is_open(&calendar, start.plus_millis(n * MINUTE))).count() as u64;
+        let zone = TimeZoneDatabase::bundled().get(&calendar.time_zone).unwrap();
+        let shown = (0..minutes).filter(|n| is_open(&calendar, &zone, start.plus_millis(n * MINUTE))).count() as u64;
         let end = start.plus_millis(minutes * MINUTE);
         prop_assert_eq!(open_millis(start, end, Some(&calendar)), shown * MINUTE);
     }

@@ -7,9 +7,10 @@ pub const HALF_LIFE_DAYS: f64 = 730.0;
 
 const DAY_MS: f64 = 86_400_000.0;
 
-/// How many days before `now` something was. Clocks differ a little, so what is later than `now` has the age 0.
+/// How many whole days before `now` something was: 15 observations of today are 15 data points, however many seconds old.
+/// Clocks differ a little, so what is later than `now` has the age 0.
 pub fn age_days(at: Timestamp, now: Timestamp) -> f64 {
-    now.millis_since(at) as f64 / DAY_MS
+    (now.millis_since(at) as f64 / DAY_MS).floor()
 }
 
 /// The weight of an observation of this age: 0.5^(age / 730 days).

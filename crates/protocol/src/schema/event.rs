@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Make, document, generator, properties};
 use crate::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts, PrecedentEvent, RecordEvent, RecordMeta,
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts, PrecedentEvent, QueueEvent, RecordEvent,
+    RecordMeta,
 };
 use crate::subject::Aggregate;
 
@@ -22,6 +23,7 @@ pub(super) fn documents() -> Vec<(String, Value)> {
     add::<DeadlineEvent>(DeadlineEvent::SCHEMAS, &mut documents);
     add::<RecordEvent>(RecordEvent::SCHEMAS, &mut documents);
     add::<PrecedentEvent>(PrecedentEvent::SCHEMAS, &mut documents);
+    add::<QueueEvent>(QueueEvent::SCHEMAS, &mut documents);
     documents
 }
 

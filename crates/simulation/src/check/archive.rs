@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, Record, RecordEvent,
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record, RecordEvent,
 };
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
@@ -64,6 +64,8 @@ impl Archive {
             Aggregate::Deadline => keep(&mut self.deadlines, stored),
             Aggregate::Record => keep(&mut self.records, stored),
             Aggregate::Precedent => keep(&mut self.precedents, stored),
+            // Only the auditor looks into the queue.
+            Aggregate::Queue => keep(&mut Lives::<QueueEvent>::new(), stored),
         };
         self.stored_at.insert(stored.sequence, stored.at);
         if let Some(id) = id {
