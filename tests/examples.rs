@@ -12,7 +12,8 @@ use concord_protocol::event::{
     CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record, RecordEvent,
 };
 use concord_protocol::payload::{
-    Answer, ErrorReport, Finding, Notification, OpenCase, OpenDebate, Question, Request, Response, TaskAssignment,
+    Acknowledgement, Answer, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification, OpenCase,
+    OpenDebate, Question, Request, Response, Review, Ruling, TaskAssignment,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
@@ -191,6 +192,28 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
         MessageType::Notification => typed::<Notification>(envelope),
         MessageType::Error => typed::<ErrorReport>(envelope),
         MessageType::TaskAssignment => typed::<TaskAssignment>(envelope),
+        MessageType::Acknowledgement => typed::<Acknowledgement>(envelope),
+        MessageType::Clarification => typed::<Clarification>(envelope),
+        MessageType::Challenge => {
+            let payload: Challenge = envelope.payload()?;
+            payload.check()?;
+            Ok(written(payload))
+        }
+        MessageType::Evidence => {
+            let payload: Evidence = envelope.payload()?;
+            payload.check()?;
+            Ok(written(payload))
+        }
+        MessageType::Ruling => {
+            let payload: Ruling = envelope.payload()?;
+            payload.check()?;
+            Ok(written(payload))
+        }
+        MessageType::Review => {
+            let payload: Review = envelope.payload()?;
+            payload.check()?;
+            Ok(written(payload))
+        }
         _ => typed::<Map<String, Value>>(envelope),
     }
 }

@@ -8,9 +8,11 @@ use concord_protocol::subject::Service;
 use concord_runtime::Aggregates;
 use concord_runtime::feed::{EffectFeed, FactFeed, MessageFeed};
 use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::operate;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::settings::NoSettings;
 
+mod cancel_case;
 mod open_case;
 pub mod route;
 
@@ -31,6 +33,7 @@ impl Run for Coordinator {
         shell.consume(ConsumerKind::Facts(Self::SERVICE), FactFeed::new(&shell, &cases, route::from_fact));
         shell.consume(ConsumerKind::Effects(Self::SERVICE), EffectFeed::<CaseMachine>::new(&shell, ledger));
         shell.answer("open_case", open_case::verb(&shell, &cases));
+        shell.answer("cancel_case", operate::verb(&shell, &cases, cancel_case::read));
         Ok(())
     }
 }

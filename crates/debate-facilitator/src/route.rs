@@ -3,12 +3,15 @@
 use concord_domain::debate::{DebateInput, GivenAnswer, Opening};
 use concord_domain::effect;
 use concord_domain::ladder::{Said, Word};
-use concord_protocol::event::{self, DeadlineEvent, Record};
 use concord_protocol::payload::{Acknowledgement, Answer, Clarification, Evidence, Request, Ruling};
-use concord_protocol::subject::{Aggregate, Service};
+use concord_protocol::subject::Service;
 use concord_protocol::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
 use concord_runtime::Routed;
 use concord_runtime::route::{digest_of, unknown_type};
+
+mod follows;
+
+pub use follows::{FollowUp, follows};
 
 /// A message addressed to the debate facilitator.
 pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
@@ -117,16 +120,4 @@ fn request(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let open = effect::read_open_debate(&request)?;
     let id: Token = open.conflict.conflict_id.token();
     Ok(Routed::Step { id, input: DebateInput::Open(Box::new(Opening::of(open))) })
-}
-
-/// A fact of another service.
-pub fn from_fact(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Routed<DebateInput>, event::Error> {
-    if aggregate != Aggregate::Deadline {
-        return Ok(Routed::Ignored("other_fact"));
-    }
-    let DeadlineEvent::Elapsed(elapsed) = Record::<DeadlineEvent>::decode(bytes, sequence)?.event;
-    if elapsed.aggregate != Aggregate::Debate {
-        return Ok(Routed::Ignored("other_deadline"));
-    }
-    Ok(Routed::Step { id: elapsed.id.clone(), input: DebateInput::Elapsed(elapsed) })
 }

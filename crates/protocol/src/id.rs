@@ -202,6 +202,11 @@ impl MessageId {
         Self(format_smolstr!("api-{case}"))
     }
 
+    /// The id of an operator's request through the API, from anything that is new each time.
+    pub fn of_operator_request(unique: &str) -> Self {
+        Self(format_smolstr!("operator-{}", Token::derived(unique)))
+    }
+
     /// The id of the effect at `place` of the fact at `sequence` of an aggregate: at most 64 + 20 + 20 characters and
     /// two hyphens, so it always fits.
     pub fn of_effect(aggregate_id: &Token, sequence: u64, place: usize) -> Self {

@@ -225,7 +225,7 @@ pub fn owner(aggregate: Aggregate) -> Service {
     }
 }
 
-/// Which facts of others a service acts on.
+/// Which facts a service acts on; mostly those of others.
 pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
     matches!(
         (service, aggregate, fact),
@@ -233,6 +233,10 @@ pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
             | (Service::Coordinator, Aggregate::Debate, "resolved" | "fell_back")
             | (Service::Coordinator | Service::DebateFacilitator, Aggregate::Deadline, "elapsed")
             | (Service::ConflictDetector, Aggregate::Case, "findings_closed")
+            // What follows from facts of debates, of the queue of people and of gates for debates and the queue.
+            | (Service::DebateFacilitator, Aggregate::Debate, "escalated" | "fell_back" | "resolved")
+            | (Service::DebateFacilitator, Aggregate::Queue, _)
+            | (Service::DebateFacilitator, Aggregate::Case, "gate_reviewed" | "cancelled")
     )
 }
 
@@ -329,6 +333,6 @@ mod tests {
     fn every_fact_named_in_reads_exists() {
         let facts = all_facts();
         let read = facts.iter().filter(|(a, f)| Service::ALL.iter().any(|s| reads(*s, *a, f.name))).count();
-        assert_eq!(read, 5);
+        assert_eq!(read, 16);
     }
 }

@@ -19,21 +19,40 @@ use crate::{effects, route::Routed, telemetry};
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
 type FactRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, event::Error>;
 
+/// Adds to an input what must be read elsewhere before it can be decided on.
+pub trait Prepare<I>: Send + Sync + 'static {
+    /// The input as it is to be decided on.
+    fn prepare(&self, input: I) -> impl Future<Output = Result<I, Problem>> + Send;
+}
+
+/// Nothing needs to be read.
+impl<I: Send> Prepare<I> for () {
+    async fn prepare(&self, input: I) -> Result<I, Problem> {
+        Ok(input)
+    }
+}
+
 /// Messages become steps.
-pub struct MessageFeed<M: Machine, L> {
+pub struct MessageFeed<M: Machine, L, P = ()> {
     shell: Shell,
     aggregates: Arc<Aggregates<M, L>>,
     route: MessageRoute<M::Input>,
+    prepare: P,
 }
 
 impl<M: Machine, L: Ledger> MessageFeed<M, L> {
     /// Steps on `aggregates` for what `route` makes an input of.
     pub fn new(shell: &Shell, aggregates: &Arc<Aggregates<M, L>>, route: MessageRoute<M::Input>) -> Self {
-        Self { shell: shell.clone(), aggregates: Arc::clone(aggregates), route }
+        Self { shell: shell.clone(), aggregates: Arc::clone(aggregates), route, prepare: () }
+    }
+
+    /// The same, with inputs to which `prepare` has added something.
+    pub fn prepared_by<P: Prepare<M::Input>>(self, prepare: P) -> MessageFeed<M, L, P> {
+        MessageFeed { shell: self.shell, aggregates: self.aggregates, route: self.route, prepare }
     }
 }
 
-impl<M: Machine, L: Ledger> Handler for MessageFeed<M, L> {
+impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let subject = subject_of(&self.shell, delivery)?;
         let envelope = Envelope::decode(&delivery.payload, &subject)?;
@@ -43,6 +62,7 @@ impl<M: Machine, L: Ledger> Handler for MessageFeed<M, L> {
                 Ok(Done::Acknowledge)
             }
             Routed::Step { id, input } => {
+                let input = self.prepare.prepare(input).await?;
                 let case = envelope.case_id.or_else(|| case_named::<M>(&id));
                 let contexts = contexts(delivery, case.as_ref());
                 let context = Shell::message_context(envelope.message_id);

@@ -17,6 +17,7 @@ pub mod health;
 pub mod ledger;
 pub mod metrics;
 pub mod nats_ledger;
+pub mod operate;
 pub mod provision;
 mod pull;
 mod quarantine;

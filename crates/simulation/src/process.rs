@@ -3,10 +3,12 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use concord_debate_facilitator::route::FollowUp;
 use concord_domain::case::CaseMachine;
 use concord_domain::deadline::DeadlineMachine;
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
+use concord_domain::queue::{self, QueueMachine};
 use concord_domain::{Context, Machine};
 use concord_protocol::event::{Record, RecordMeta};
 use concord_protocol::stream::{ConsumerKind, StreamKind};
@@ -75,6 +77,7 @@ pub(crate) struct Process {
     cases: Aggregates<CaseMachine, SimLedger>,
     detections: Aggregates<DetectionMachine, SimLedger>,
     debates: Aggregates<DebateMachine, SimLedger>,
+    queue: Aggregates<QueueMachine, SimLedger>,
     pub(crate) deadlines: Aggregates<DeadlineMachine, SimLedger>,
 }
 
@@ -87,6 +90,7 @@ impl Process {
             cases: Aggregates::new(ledger.clone(), cached_max),
             detections: Aggregates::new(ledger.clone(), cached_max),
             debates: Aggregates::new(ledger.clone(), cached_max),
+            queue: Aggregates::new(ledger.clone(), cached_max),
             deadlines: Aggregates::new(ledger.clone(), cached_max),
             connection,
             ledger,
@@ -156,8 +160,22 @@ impl Process {
                 step(&self.cases, &context, routed).await
             }
             _ => {
-                let routed = concord_debate_facilitator::route::from_fact(aggregate, bytes, sequence)?;
-                step(&self.debates, &context, routed).await
+                for follow_up in concord_debate_facilitator::route::follows(aggregate, bytes, sequence)? {
+                    let done = match follow_up {
+                        FollowUp::Debate(id, input) => step(&self.debates, &context, Routed::Step { id, input }).await,
+                        FollowUp::Queue(input) => {
+                            step(&self.queue, &context, Routed::Step { id: queue::id(), input }).await
+                        }
+                        // Track records and precedents are not simulated.
+                        FollowUp::Verdict(_) => Ok(()),
+                    };
+                    // What follows from a fact may be out of date; the service passes over it too.
+                    match done {
+                        Err(Problem::Refused(_)) | Ok(()) => {}
+                        failed => return failed,
+                    }
+                }
+                Ok(())
             }
         }
     }

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use super::{Make, document, generator, make, properties};
 use crate::envelope::{Envelope, MessageType};
 use crate::payload::{
-    Answer, ErrorReport, Finding, Notification, OpenCase, OpenDebate, Question, Request, Response, TaskAssignment,
+    Acknowledgement, Answer, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification, OpenCase,
+    OpenDebate, Question, Request, Response, Review, Ruling, TaskAssignment,
 };
 use crate::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, Make); 10] = [
+const PAYLOADS: [(MessageType, Make); 16] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
@@ -22,6 +23,12 @@ const PAYLOADS: [(MessageType, Make); 10] = [
     (MessageType::Notification, make::<Notification>),
     (MessageType::Error, make::<ErrorReport>),
     (MessageType::TaskAssignment, make::<TaskAssignment>),
+    (MessageType::Challenge, make::<Challenge>),
+    (MessageType::Acknowledgement, make::<Acknowledgement>),
+    (MessageType::Clarification, make::<Clarification>),
+    (MessageType::Evidence, make::<Evidence>),
+    (MessageType::Ruling, make::<Ruling>),
+    (MessageType::Review, make::<Review>),
 ];
 
 /// The actions of requests to services whose parameters have a type.

@@ -3,6 +3,7 @@
 //! This is stronger than replay. A fact that was decided on something else than the facts before it, because the lock
 //! failed or a cache was wrong, replays well and is found here.
 
+use concord_debate_facilitator::route::FollowUp;
 use concord_domain::case::{CaseMachine, CaseState};
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
@@ -27,7 +28,11 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             said(archive, record, |envelope| concord_debate_facilitator::route::from_message(envelope).ok())
         }
         Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
-            concord_debate_facilitator::route::from_fact(aggregate, bytes, sequence).ok()
+            let follow_ups = concord_debate_facilitator::route::follows(aggregate, bytes, sequence).ok()?;
+            follow_ups.into_iter().find_map(|follow_up| match follow_up {
+                FollowUp::Debate(id, input) if id == record.meta.id => Some(Routed::Step { id, input }),
+                _ => None,
+            })
         }),
     });
     decided_again::<DetectionMachine>(&archive.detections, violations, |record| {

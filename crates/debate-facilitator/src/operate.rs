@@ -1,0 +1,101 @@
+//! What operators ask by request and reply: who can rule, who has which debate, and when its deadlines run.
+
+use concord_domain::debate::DebateInput;
+use concord_domain::ladder::Order;
+use concord_domain::queue::{self, QueueInput};
+use concord_protocol::event::{DeadlineControl, ExpertRegistered};
+use concord_protocol::payload::Expert;
+use concord_protocol::{AgentId, DebateId, Fault, Token};
+use concord_runtime::operate;
+use concord_runtime::service::Shell;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::stores::Stores;
+
+/// `register_expert`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Register {
+    expert: Expert,
+    by: AgentId,
+}
+
+/// `expert_leaves`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Leaves {
+    agent_id: AgentId,
+    by: AgentId,
+    #[serde(default)]
+    why: String,
+}
+
+/// `reassign_debate`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reassign {
+    debate_id: DebateId,
+    to: AgentId,
+    by: AgentId,
+    why: String,
+}
+
+/// `control_debate`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Control {
+    debate_id: DebateId,
+    control: DeadlineControl,
+    #[serde(default)]
+    later_ms: u64,
+    by: AgentId,
+    why: String,
+}
+
+/// `cancel_debate`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cancel {
+    debate_id: DebateId,
+    by: AgentId,
+    why: String,
+}
+
+/// Adds the verbs to the service's API.
+pub(crate) fn answer_operators(shell: &Shell, stores: &Stores) {
+    shell.answer("register_expert", operate::verb(shell, &stores.queue, register));
+    shell.answer("expert_leaves", operate::verb(shell, &stores.queue, leaves));
+    shell.answer("reassign_debate", operate::verb(shell, &stores.queue, reassign));
+    shell.answer("control_debate", operate::verb(shell, &stores.debates, control));
+    shell.answer("cancel_debate", operate::verb(shell, &stores.debates, cancel));
+}
+
+fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
+    concord_protocol::envelope::from_json(request, "")
+}
+
+fn register(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
+    let Register { expert, by } = read(request)?;
+    Ok((queue::id(), QueueInput::Register(Box::new(ExpertRegistered { expert, by }))))
+}
+
+fn leaves(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
+    let Leaves { agent_id, by, why } = read(request)?;
+    Ok((queue::id(), QueueInput::Leave { agent_id, by, why }))
+}
+
+fn reassign(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
+    let Reassign { debate_id, to, by, why } = read(request)?;
+    Ok((queue::id(), QueueInput::Reassign { debate_id, to, by, why }))
+}
+
+fn control(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
+    let Control { debate_id, control, later_ms, by, why } = read(request)?;
+    Ok((debate_id.token(), DebateInput::Order(Box::new(Order::Deadlines { control, later_ms, by, why }))))
+}
+
+fn cancel(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
+    let Cancel { debate_id, by, why } = read(request)?;
+    Ok((debate_id.token(), DebateInput::Order(Box::new(Order::Cancel { by, why }))))
+}

@@ -1,0 +1,128 @@
+//! What follows from facts: a debate that needs a person enters the queue, what the queue decides reaches the debate, a
+//! gate's review reaches the debate that it is about, and what a person decided enters the track records.
+
+use concord_domain::debate::DebateInput;
+use concord_domain::ladder::Order;
+use concord_domain::queue::{Enqueue, QueueInput};
+use concord_protocol::event::{
+    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, GateReviewed, QueueEvent, Record,
+    RecordMeta, ReleaseReason,
+};
+use concord_protocol::payload::{Level, Status};
+use concord_protocol::subject::Aggregate;
+use concord_protocol::{DebateId, Token};
+
+/// One thing to do because of a fact.
+#[derive(Debug, Clone)]
+pub enum FollowUp {
+    /// A step on this debate.
+    Debate(Token, DebateInput),
+    /// A step on the queue of people.
+    Queue(QueueInput),
+    /// The end of a debate enters track records and precedents.
+    Verdict(Box<DebateResolved>),
+}
+
+impl FollowUp {
+    fn order(debate: &DebateId, order: Order) -> Self {
+        Self::Debate(debate.token(), DebateInput::Order(Box::new(order)))
+    }
+}
+
+/// Everything to do because of a fact, in this order.
+pub fn follows(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Vec<FollowUp>, event::Error> {
+    Ok(match aggregate {
+        Aggregate::Deadline => {
+            let DeadlineEvent::Elapsed(elapsed) = Record::<DeadlineEvent>::decode(bytes, sequence)?.event;
+            let of_debate = Some(elapsed).filter(|elapsed| elapsed.aggregate == Aggregate::Debate);
+            of_debate.map(|one| FollowUp::Debate(one.id.clone(), DebateInput::Elapsed(one))).into_iter().collect()
+        }
+        Aggregate::Debate => of_debate(Record::decode(bytes, sequence)?),
+        Aggregate::Queue => of_queue(Record::<QueueEvent>::decode(bytes, sequence)?.event),
+        Aggregate::Case => of_case(Record::<CaseEvent>::decode(bytes, sequence)?.event),
+        Aggregate::Detection | Aggregate::Record | Aggregate::Precedent => Vec::new(),
+    })
+}
+
+fn of_debate(record: Record<DebateEvent>) -> Vec<FollowUp> {
+    let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) else { return Vec::new() };
+    let released = |reason| FollowUp::Queue(QueueInput::Release { debate_id: debate_id.clone(), reason });
+    match record.event {
+        DebateEvent::Escalated(escalated) => {
+            let enqueue = enqueue(debate_id, &escalated, &record.meta);
+            enqueue.map(|enqueue| FollowUp::Queue(QueueInput::Enqueue(Box::new(enqueue)))).into_iter().collect()
+        }
+        DebateEvent::FellBack(_) => vec![released(ReleaseReason::TimedOut)],
+        DebateEvent::Resolved(resolved) => {
+            // Without a level it never was on the ladder.
+            let Some(level) = resolved.outcome.level else { return Vec::new() };
+            let release = (level >= Level::Person).then(|| released(reason_of(resolved.outcome.status)));
+            release.into_iter().chain([FollowUp::Verdict(resolved)]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn enqueue(debate_id: DebateId, escalated: &Escalated, meta: &RecordMeta) -> Option<Enqueue> {
+    let entry = escalated.queue.as_ref()?;
+    Some(Enqueue {
+        entry: Enqueued {
+            debate_id,
+            case_id: escalated.case_id.clone(),
+            priority: entry.priority,
+            domain: entry.domain.clone(),
+            excluded: entry.excluded.clone(),
+            entered_at: meta.at,
+            due: entry.due,
+        },
+        overflow: entry.overflow,
+        queue_max: entry.queue_max,
+    })
+}
+
+fn reason_of(status: Status) -> ReleaseReason {
+    match status {
+        Status::Ruling => ReleaseReason::Ruled,
+        Status::Cancelled => ReleaseReason::Cancelled,
+        _ => ReleaseReason::Resolved,
+    }
+}
+
+/// What the queue decided reaches the debate first; then the queue goes on.
+fn of_queue(event: QueueEvent) -> Vec<FollowUp> {
+    let told = match event {
+        QueueEvent::Assigned(assigned) => {
+            Some(FollowUp::order(&assigned.debate_id, Order::Assigned { expert: assigned.expert }))
+        }
+        QueueEvent::Reassigned(reassigned) => {
+            Some(FollowUp::order(&reassigned.debate_id, Order::Assigned { expert: reassigned.to }))
+        }
+        QueueEvent::Overflowed(overflowed) => {
+            Some(FollowUp::order(&overflowed.debate_id, Order::Overflowed { handling: overflowed.handling }))
+        }
+        QueueEvent::ExpertRegistered(_)
+        | QueueEvent::ExpertLeft(_)
+        | QueueEvent::Enqueued(_)
+        | QueueEvent::Released(_) => None,
+    };
+    told.into_iter().chain([FollowUp::Queue(QueueInput::Advance)]).collect()
+}
+
+fn of_case(event: CaseEvent) -> Vec<FollowUp> {
+    match event {
+        CaseEvent::GateReviewed(reviewed) => {
+            let debate_id = reviewed.debate_id.clone();
+            vec![FollowUp::order(&debate_id, review(*reviewed))]
+        }
+        CaseEvent::Cancelled(cancelled) => {
+            let order = || Order::Cancel { by: cancelled.by.clone(), why: cancelled.why.clone() };
+            cancelled.debates.iter().map(|debate| FollowUp::order(debate, order())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn review(reviewed: GateReviewed) -> Order {
+    let again = reviewed.again.map(|asked| asked.conflict.conflict_id);
+    Order::Reviewed { by: reviewed.heard.agent_id, review: Box::new(reviewed.review), again }
+}
