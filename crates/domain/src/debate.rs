@@ -151,6 +151,7 @@ impl Machine for DebateMachine {
             | DebateEvent::AnswerSetAside(_)
             | DebateEvent::Clarified(_)
             | DebateEvent::Assigned(_)
+            | DebateEvent::Unassigned(_)
             | DebateEvent::RulingSetAside(_) => Self::deadlines(state),
         }
     }
@@ -175,6 +176,7 @@ impl Machine for DebateMachine {
             DebateEvent::Escalated(escalated) => Some(escalated.case_id.clone()),
             DebateEvent::OpinionGiven(given) => Some(given.case_id.clone()),
             DebateEvent::Assigned(assigned) => Some(assigned.case_id.clone()),
+            DebateEvent::Unassigned(unassigned) => Some(unassigned.case_id.clone()),
             DebateEvent::Reminded(reminded) => Some(reminded.case_id.clone()),
             DebateEvent::RulingSetAside(aside) => Some(aside.case_id.clone()),
             DebateEvent::FellBack(fell) => Some(fell.case_id.clone()),

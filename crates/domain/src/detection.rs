@@ -67,8 +67,8 @@ impl Machine for DetectionMachine {
         let DetectionEvent::Completed(detected) = &record.event;
         let open = detected.debated.iter().map(|conflict| Effect::OpenDebate {
             conflict: conflict.clone(),
-            policy: detected.policy.clone(),
-            terms: terms(detected),
+            policy: Box::new(detected.policy.clone()),
+            terms: Box::new(terms(detected)),
             from: Service::ConflictDetector,
         });
         open.collect()

@@ -52,9 +52,9 @@ pub enum Effect {
         /// What to settle.
         conflict: Conflict,
         /// By which rules.
-        policy: Policy,
+        policy: Box<Policy>,
         /// What concerns the ladder.
-        terms: DebateTerms,
+        terms: Box<DebateTerms>,
         /// Who asks: the conflict detector, or the coordinator for a challenge.
         from: Service,
     },
@@ -228,7 +228,8 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
         Effect::OpenDebate { conflict, policy, terms, from } => {
             let to = Service::DebateFacilitator.agent_id();
             let correlation_id = Some(conflict.conflict_id.to_string());
-            let parameters = case.map(|case| OpenDebate { case_id: case.clone(), conflict, policy, terms });
+            let parameters =
+                case.map(|case| OpenDebate { case_id: case.clone(), conflict, policy: *policy, terms: *terms });
             let payload = json!({ "action": OPEN_DEBATE, "parameters": parameters });
             Draft { correlation_id, ..Draft::new(from, to, MessageType::Request, &payload) }
         }

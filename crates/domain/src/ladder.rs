@@ -9,7 +9,7 @@
 //! |             | evidence_given (asks the challenger)| or escalated to 2             | asked yet               |             | escalated to 2                         |
 //! | 2 mediation | evidence_given; of the mediator:    | set aside as late             | refused                 | ignored     | compare: resolved, or escalated to 3;  |
 //! |             | opinion_given                       |                               |                         |             | mediation: escalated to 3              |
-//! | 3 person    | evidence_given, and the brief of    | set aside as late             | of the expert, on the   | assigned;   | person-half, person-nearly: reminded;  |
+//! | 3 person    | evidence_given, and the brief of    | set aside as late             | of the expert, on the   | (un)assigned| person-half, person-nearly: reminded;  |
 //! |             | the expert changes                  |                               | brief as it is: resolved| or fell_back| person: fell_back                      |
 //! | 4 fallback  | set aside as late                   | set aside as late             | ruling_set_aside        | ignored     | provisional: awaits_gate, or resolved  |
 //! |             |                                     |                               |                         |             | where there is no gate                 |
@@ -38,7 +38,7 @@ pub(crate) use effects::effects;
 pub(crate) use fallback::reviewed;
 pub(crate) use heard::{answer, opening_deadlines, said};
 pub(crate) use mediate::mediate;
-pub(crate) use person::{assigned, overflowed};
+pub(crate) use person::{assigned, overflowed, unassigned};
 pub(crate) use times::{Climb, climb, elapsed};
 
 /// What is known of a debate's way on the ladder.
@@ -156,6 +156,11 @@ pub enum Order {
     /// The queue has given it to this expert.
     Assigned {
         /// Who.
+        expert: AgentId,
+    },
+    /// The expert has left; it waits in the queue again.
+    Unassigned {
+        /// Who had it.
         expert: AgentId,
     },
     /// The queue has no place for it.

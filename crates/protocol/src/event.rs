@@ -29,7 +29,7 @@ pub use detection::{Detected, DetectionEvent};
 pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved, DebateAssigned,
     DiscussionEnded, Escalated, EscalationReason, EvidenceGiven, FellBack, Heard, MediatorAsked, OpinionGiven,
-    QueueEntry, Reminded, RulingRefusal, RulingSetAside, names,
+    QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
 };
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{

@@ -90,22 +90,24 @@ fn reason_of(status: Status) -> ReleaseReason {
 
 /// What the queue decided reaches the debate first; then the queue goes on.
 fn of_queue(event: QueueEvent) -> Vec<FollowUp> {
-    let told = match event {
+    let mut told = match event {
         QueueEvent::Assigned(assigned) => {
-            Some(FollowUp::order(&assigned.debate_id, Order::Assigned { expert: assigned.expert }))
+            vec![FollowUp::order(&assigned.debate_id, Order::Assigned { expert: assigned.expert })]
         }
         QueueEvent::Reassigned(reassigned) => {
-            Some(FollowUp::order(&reassigned.debate_id, Order::Assigned { expert: reassigned.to }))
+            vec![FollowUp::order(&reassigned.debate_id, Order::Assigned { expert: reassigned.to })]
         }
         QueueEvent::Overflowed(overflowed) => {
-            Some(FollowUp::order(&overflowed.debate_id, Order::Overflowed { handling: overflowed.handling }))
+            vec![FollowUp::order(&overflowed.debate_id, Order::Overflowed { handling: overflowed.handling })]
         }
-        QueueEvent::ExpertRegistered(_)
-        | QueueEvent::ExpertLeft(_)
-        | QueueEvent::Enqueued(_)
-        | QueueEvent::Released(_) => None,
+        QueueEvent::ExpertLeft(left) => {
+            let order = || Order::Unassigned { expert: left.agent_id.clone() };
+            left.returned.iter().map(|debate| FollowUp::order(debate, order())).collect()
+        }
+        QueueEvent::ExpertRegistered(_) | QueueEvent::Enqueued(_) | QueueEvent::Released(_) => Vec::new(),
     };
-    told.into_iter().chain([FollowUp::Queue(QueueInput::Advance)]).collect()
+    told.push(FollowUp::Queue(QueueInput::Advance));
+    told
 }
 
 fn of_case(event: CaseEvent) -> Vec<FollowUp> {

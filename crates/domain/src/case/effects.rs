@@ -59,8 +59,8 @@ pub(super) fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {
 fn open_debate(asked: &DebateAsked) -> Effect {
     Effect::OpenDebate {
         conflict: asked.conflict.clone(),
-        policy: asked.policy.clone(),
-        terms: asked.terms.clone(),
+        policy: Box::new(asked.policy.clone()),
+        terms: Box::new(asked.terms.clone()),
         from: Service::Coordinator,
     }
 }

@@ -45,6 +45,7 @@ fn order(state: &DebateState, opened: &DebateOpened, context: &Context, order: &
     };
     match order {
         Order::Assigned { expert } => ladder::assigned(state, opened, on, expert),
+        Order::Unassigned { expert } => ladder::unassigned(state, opened, on, expert),
         Order::Overflowed { handling } => ladder::overflowed(state, opened, on, context, *handling),
         Order::Reviewed { by, review, again } => {
             ladder::reviewed(state, opened, on, context, by, review, again.as_ref())

@@ -161,6 +161,10 @@ impl DebateState {
                 ladder.digest = Some(assigned.briefed.digest);
                 ladder.waits_for = assigned.waits_for;
             }),
+            DebateEvent::Unassigned(_) => self.on_ladder(|ladder| {
+                ladder.expert = None;
+                ladder.digest = None;
+            }),
             DebateEvent::Reminded(reminded) => self.on_ladder(|ladder| ladder.waits_for = reminded.waits_for),
             DebateEvent::RulingSetAside(aside) => self.remember(aside.heard),
             DebateEvent::FellBack(fell) => self.on_ladder(|ladder| {

@@ -26,7 +26,7 @@ fn conflicts_are_found_once_and_a_debate_is_opened_for_each_of_the_first() {
         let opened: Vec<_> = DetectionMachine::effects(story.last())
             .into_iter()
             .map(|effect| match effect {
-                Effect::OpenDebate { conflict, policy, .. } => (conflict, policy),
+                Effect::OpenDebate { conflict, policy, .. } => (conflict, *policy),
                 other => panic!("{other:?}"),
             })
             .collect();

@@ -31,6 +31,10 @@ pub(crate) fn effects(debate_id: &DebateId, event: &DebateEvent) -> Vec<Effect> 
         }
         DebateEvent::Escalated(escalated) => self::escalated(debate_id, escalated),
         DebateEvent::Assigned(assigned) => vec![Effect::AskExpert { briefed: Box::new(assigned.briefed.clone()) }],
+        DebateEvent::Unassigned(unassigned) => {
+            let data = json!({ "debate_id": debate_id, "topic": unassigned.topic });
+            vec![Effect::tell(unassigned.expert.clone(), "debate_unassigned", data)]
+        }
         DebateEvent::Reminded(reminded) => {
             let (topic, percent, due) = (&reminded.topic, reminded.percent, reminded.due);
             let data = json!({ "debate_id": debate_id, "topic": topic, "percent": percent, "due": due });

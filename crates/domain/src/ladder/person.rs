@@ -1,7 +1,7 @@
 //! Level 3: a person is given the debate, and rules.
 
 use concord_protocol::AgentId;
-use concord_protocol::event::{DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside};
+use concord_protocol::event::{DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside, Unassigned};
 use concord_protocol::payload::{Level, Overflow, Resolution, RuledBy, Ruling, Status};
 use concord_protocol::{ErrorCode, Fault};
 
@@ -33,6 +33,24 @@ pub(crate) fn assigned(
         // Its time is held: the expert is given it when it runs again, by the brief of that fact.
         None => Decision::Ignore(Ignored::AlreadyDone),
     }
+}
+
+/// The expert who has the debate has left.
+pub(crate) fn unassigned(
+    state: &DebateState,
+    opened: &DebateOpened,
+    ladder: &Ladder,
+    expert: &AgentId,
+) -> DebateDecision {
+    let waits = ladder.level == Level::Person && state.outcome.is_none();
+    if !waits || ladder.expert.as_ref() != Some(expert) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    Decision::Append(DebateEvent::Unassigned(Unassigned {
+        case_id: opened.case_id.clone(),
+        topic: opened.conflict.topic.clone(),
+        expert: expert.clone(),
+    }))
 }
 
 /// The queue has no place for the debate.

@@ -293,7 +293,12 @@ fn an_expert_who_disappears_stops_nothing_and_another_can_be_given_the_debate() 
     assert_eq!(story.hears(&happened("q-2", 20), &assigned_to("eve")), "ignored: already_done");
     assert_eq!(story.hears(&happened("q-3", 21), &assigned_to("fay")), "assigned");
     assert_eq!(story.hears(&said("r-1", 22), &rules("eve", "r-1", &digest, "p1")), "refused: /from_agent");
-    assert_eq!(story.hears(&said("r-2", 23), &rules("fay", "r-2", &digest, "p1")), "resolved");
+    let leaves = |expert: &str| order(Order::Unassigned { expert: agent(expert) });
+    assert_eq!(story.hears(&happened("q-4", 23), &leaves("eve")), "ignored: already_done");
+    assert_eq!(story.hears(&happened("q-5", 23), &leaves("fay")), "unassigned");
+    assert_eq!(story.hears(&said("r-2", 24), &rules("fay", "r-2", &digest, "p1")), "refused: /from_agent");
+    assert_eq!(story.hears(&happened("q-6", 25), &assigned_to("fay")), "assigned");
+    assert_eq!(story.hears(&said("r-3", 26), &rules("fay", "r-3", &digest, "p1")), "resolved");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ladder::{
     Acknowledged, AwaitsGate, Clarified, DeadlinesMoved, DebateAssigned, Escalated, EvidenceGiven, FellBack, Heard,
-    OpinionGiven, Reminded, RulingSetAside,
+    OpinionGiven, Reminded, RulingSetAside, Unassigned,
 };
 use super::{Deadline, facts};
 use crate::id::{AgentId, CaseId, MessageId};
@@ -43,6 +43,8 @@ facts! {
         "Level 2: the mediator has said what it thinks.";
     Assigned(Box<DebateAssigned>) = "assigned", effects: true, deadlines: false,
         "Level 3: an expert has been given the debate, and is sent a brief.";
+    Unassigned(Unassigned) = "unassigned", effects: true, deadlines: false,
+        "Level 3: the expert who had the debate has left; it waits in the queue again, and the expert is told.";
     Reminded(Reminded) = "reminded", effects: true, deadlines: true,
         "Level 3: half or nine tenths of the time have passed; the expert is told.";
     RulingSetAside(Box<RulingSetAside>) = "ruling_set_aside", effects: true, deadlines: false,

@@ -233,6 +233,17 @@ pub struct DebateAssigned {
     pub waits_for: Vec<Deadline>,
 }
 
+/// Contents of `unassigned`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Unassigned {
+    /// The case.
+    pub case_id: CaseId,
+    /// For a reader: what is disputed.
+    pub topic: String,
+    /// Who had it.
+    pub expert: AgentId,
+}
+
 /// Contents of `reminded`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reminded {
