@@ -5,6 +5,7 @@ mod answers;
 mod findings;
 mod form;
 mod identity;
+mod ladder;
 mod opening;
 mod poison;
 mod stage;

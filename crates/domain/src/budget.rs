@@ -27,7 +27,7 @@ pub(crate) const DEBATED_BYTES_MAX: usize = 480 * 1024;
 /// Most bytes of the deferred conflicts, there and in a decision.
 pub(crate) const DEFERRED_BYTES_MAX: usize = 112 * 1024;
 /// Most bytes of the debated conflicts in a decision.
-const DECIDED_CONFLICTS_BYTES_MAX: usize = 224 * 1024;
+const DECIDED_CONFLICTS_BYTES_MAX: usize = 160 * 1024;
 /// Most bytes of all outcomes in a decision; each debate that a policy allows has an equal share.
 const OUTCOMES_BYTES_MAX: usize = 224 * 1024;
 /// Most bytes of one outcome in the facts of a case.
@@ -123,20 +123,42 @@ fn without_positions(conflict: &Conflict) -> Conflict {
     Conflict { positions: Vec::new(), positions_omitted: omitted, ..conflict.clone() }
 }
 
+/// The outcomes as a decision repeats them: in full where there is room for all; else each with less evidence; else without
+/// positions, tally and rounds.
+pub(crate) fn decided_outcomes(outcomes: &[ConflictOutcome]) -> Vec<ConflictOutcome> {
+    let make = |place: usize, room| outcomes.get(place).map(|outcome| outcome_with_room(outcome, room));
+    fitting(outcomes.len(), OUTCOMES_BYTES_MAX, make)
+        .unwrap_or_else(|| outcomes.iter().map(outcome_without_positions).collect())
+}
+
+fn outcome_with_room(outcome: &ConflictOutcome, room: Room) -> ConflictOutcome {
+    ConflictOutcome { positions: with_room(&outcome.positions, room), ..outcome.clone() }
+}
+
+/// What was chosen and how, and nothing that it rests on.
+fn outcome_without_positions(outcome: &ConflictOutcome) -> ConflictOutcome {
+    let mut bare = ConflictOutcome {
+        positions: Vec::new(),
+        tally: None,
+        rounds: Vec::new(),
+        mediation: None,
+        positions_omitted: outcome.positions_omitted + count(outcome.positions.len()),
+        ..outcome.clone()
+    };
+    if let Some(provisional) = &mut bare.provisional {
+        provisional.alternatives.clear();
+    }
+    bare
+}
+
 /// An outcome as a case takes it that may have so many debates: in full where there is room; else with less evidence;
 /// else without positions, tally and rounds. The whole stands in the debate's own facts.
 pub(crate) fn case_outcome(outcome: &ConflictOutcome, debates_max: u32) -> ConflictOutcome {
     let share = OUTCOMES_BYTES_MAX / usize::try_from(debates_max.max(1)).unwrap_or(usize::MAX);
     let bytes_max = share.min(OUTCOME_BYTES_MAX);
-    let make = |_, room| Some(ConflictOutcome { positions: with_room(&outcome.positions, room), ..outcome.clone() });
+    let make = |_, room| Some(outcome_with_room(outcome, room));
     let made = fitting(1, bytes_max, make).and_then(|made| made.into_iter().next());
-    made.unwrap_or_else(|| ConflictOutcome {
-        positions: Vec::new(),
-        tally: None,
-        rounds: Vec::new(),
-        positions_omitted: outcome.positions_omitted + count(outcome.positions.len()),
-        ..outcome.clone()
-    })
+    made.unwrap_or_else(|| outcome_without_positions(outcome))
 }
 
 /// A number of things as facts count them.

@@ -2,6 +2,7 @@
 
 mod calendar;
 mod case;
+mod challenge;
 mod conflict;
 mod debate;
 mod decision;
@@ -15,6 +16,10 @@ pub mod track_record;
 
 pub use calendar::{Calendar, OpeningHours, Weekday};
 pub use case::{OpenCase, Task, TaskAssignment};
+pub use challenge::{
+    Acknowledgement, Challenge, ChallengeTerms, Clarification, ESCALATION_TIMER_MAX, Evidence, LADDER_ITEMS_MAX,
+    LADDER_TEXT_BYTES_MAX,
+};
 pub use conflict::{Conflict, ConflictType, Position};
 pub use debate::{Answer, ConflictView, DebateLimits, OpenDebate, Question};
 pub use decision::{
@@ -26,9 +31,8 @@ pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, 
 pub(crate) use finding::check_name;
 pub use finding::{COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity};
 pub use ladder::{
-    Acknowledgement, Brief, BriefedPosition, Challenge, ChallengeTerms, Clarification, DebateTerms,
-    ESCALATION_TIMER_MAX, Evidence, LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX, Level, MediatedSide, Mediation,
-    Provisional, Review, ReviewAction, RuledBy, Ruling,
+    Brief, BriefedPosition, DebateTerms, Level, MediatedSide, Mediation, Provisional, Review, ReviewAction, RuledBy,
+    Ruling,
 };
 pub use log::LogEntry;
 pub use precedent::{LEVELS, Precedent};

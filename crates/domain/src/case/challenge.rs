@@ -71,7 +71,7 @@ fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> R
         ));
     }
     let limit = opened.policy.ladder.challenges_max;
-    if state.asked.len() >= limit as usize {
+    if state.asked.values().filter(|asked| asked.terms.refers_to.is_none()).count() >= limit as usize {
         return Err(Fault::new(
             ErrorCode::CapacityExceeded,
             "",

@@ -264,7 +264,7 @@ fn resolved(
     if !is_new {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let outcome = &budget::case_outcome(outcome, debates_max(opened));
+    let outcome = &budget::case_outcome(outcome, opened.policy.conflicts_max);
     let entry = log::entry(state, case_id, context.now, outcome);
     if state.phase == Phase::Deliberating && all_settled(state, &state.debated, Some(&outcome.conflict_id)) {
         let mut after = state.clone();
@@ -273,11 +273,6 @@ fn resolved(
         return Decision::Append(decided(&after, opened, last, outcome::end_reason(&after)));
     }
     Decision::Append(CaseEvent::DebateSettled(DebateSettled { outcome: outcome.clone(), entry: Some(entry) }))
-}
-
-/// How many debates a case may have: as many outcomes need room in its decision.
-fn debates_max(opened: &CaseOpened) -> u32 {
-    opened.policy.conflicts_max + opened.policy.ladder.challenges_max
 }
 
 /// The state from which a case is decided whose time is up. Where nobody has looked for conflicts they are looked for

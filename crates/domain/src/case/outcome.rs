@@ -33,13 +33,15 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
         message_id: received.message_id.clone(),
         confidence: received.confidence,
     });
+    let outcomes: Vec<ConflictOutcome> =
+        state.debated.iter().filter_map(|c| state.outcomes.get(&c.conflict_id)).cloned().collect();
     Decision {
         outcome: outcome(state, &opened.policy),
         findings: findings.collect(),
         missing: state.missing.clone(),
         set_aside: state.set_aside.iter().map(|(note, _)| note.clone()).collect(),
         conflicts: budget::decided_conflicts(&state.debated),
-        outcomes: state.debated.iter().filter_map(|c| state.outcomes.get(&c.conflict_id)).cloned().collect(),
+        outcomes: budget::decided_outcomes(&outcomes),
         deferred: state.deferred.clone(),
         conflicts_omitted: state.conflicts_omitted,
         gates: opened.gates.get(state.gates_passed..).unwrap_or_default().to_vec(),

@@ -16,6 +16,9 @@ use crate::caution;
 use crate::debate::{DebateState, Resolving};
 use crate::machine::{Context, Decision, Ignored};
 
+/// Alternatives that a provisional decision repeats; all positions stand beside them in its outcome.
+const ALTERNATIVES_MAX: usize = 8;
+
 /// The debate falls back to the cautious position.
 pub(super) fn fell_back(
     state: &DebateState,
@@ -31,7 +34,8 @@ pub(super) fn fell_back(
     let until = context.now.plus_millis(if deferred { 0 } else { window });
     let positions = brief::briefed_positions(opened, &state.positions);
     let (chosen, rule) = cautious(opened, &positions);
-    let alternatives = positions.iter().filter(|one| Some(*one) != chosen).map(as_resolution).collect();
+    let others = positions.iter().filter(|one| Some(*one) != chosen);
+    let alternatives = others.take(ALTERNATIVES_MAX).map(as_resolution).collect();
     let provisional = Provisional {
         rationale: format!("{why}: {rule}"),
         alternatives,

@@ -13,6 +13,9 @@ use crate::debate::{DebateState, Resolving};
 use crate::machine::Context;
 use crate::vote;
 
+/// Sides that are reported, the most credible first.
+const SIDES_MAX: usize = 16;
+
 /// A side: its option, and the most credible of its holders.
 struct Side<'a> {
     position_id: String,
@@ -52,7 +55,7 @@ pub(crate) fn mediate(
         reasoning: reasoning(first, gap, threshold, reason),
         evidence_considered: u32::try_from(evidence).unwrap_or(u32::MAX),
         opinion: opinion.map(str::to_owned),
-        sides: sides.iter().map(Side::reported).collect(),
+        sides: sides.iter().take(SIDES_MAX).map(Side::reported).collect(),
     };
     let resolution = winner.map(|winner| Resolution {
         position: winner.speaker.position.clone(),

@@ -131,7 +131,7 @@ impl Default for LadderPolicy {
             caution: BTreeMap::new(),
             outcome_sources: Vec::new(),
             pass_unreviewed: false,
-            challenges_max: 32,
+            challenges_max: 8,
             redebates_max: 2,
         }
     }
@@ -167,7 +167,7 @@ impl LadderPolicy {
         let whole = [
             ("time_scale", u64::from(self.time_scale), 1, 1_000_000),
             ("queue_max", self.queue_max.into(), 0, 100_000),
-            ("challenges_max", self.challenges_max.into(), 0, 64),
+            ("challenges_max", self.challenges_max.into(), 0, 16),
             ("redebates_max", self.redebates_max.into(), 0, 8),
         ];
         for (field, value, low, high) in whole {

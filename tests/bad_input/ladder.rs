@@ -1,0 +1,136 @@
+//! The ladder: challenges, rulings and reviews that cannot be used are answered, and change nothing.
+
+use concord_testkit::{Message, unique};
+use serde_json::{Value, json};
+
+use crate::stage::{Refusal, Stage, finding, invalid, opening, unauthorized};
+
+/// A case at a gate, with the findings of `finance` and `strategy`.
+async fn at_gate(stage: &Stage) -> (String, String, String) {
+    let (case, finance, strategy) = (unique("case"), unique("finance"), unique("strategy"));
+    let mut parameters = opening(&case, &[&finance, &strategy], json!({}));
+    parameters["gates"] = json!(["valuation"]);
+    stage.installation().open_case(&parameters).await;
+    for agent in [&finance, &strategy] {
+        stage.send(&Message::finding(&case, agent, finding(40), 0.8)).await;
+    }
+    stage.decision(&case).await;
+    (case, finance, strategy)
+}
+
+fn challenge(challenger: &str, challenged: &str, more: &Value) -> Value {
+    let mut challenge = json!({
+        "challenge_id": unique("CH"), "challenger": challenger, "challenged": challenged,
+        "disputed_finding": "Management effectiveness", "challenge_basis": "ROI declining despite claims",
+    });
+    for (field, value) in more.as_object().into_iter().flatten() {
+        challenge[field] = value.clone();
+    }
+    challenge
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn challenges_that_make_no_sense() {
+    let stage = Stage::start().await;
+    let (case, finance, strategy) = at_gate(&stage).await;
+    let long = "x".repeat(5_000);
+    for (more, refusal) in [
+        (json!({ "challenged": strategy }), invalid("/payload/challenged")),
+        (json!({ "challenged": unique("nobody") }), invalid("/payload/challenged")),
+        (json!({ "finding_id": "m-none" }), invalid("/payload/finding_id")),
+        (json!({ "escalation_timer": -1 }), invalid("/payload/escalation_timer")),
+        (json!({ "escalation_timer": 0 }), invalid("/payload/escalation_timer")),
+        (json!({ "escalation_timer": 99_999_999_999_i64 }), invalid("/payload/escalation_timer")),
+        (json!({ "escalation_timer": "soon" }), invalid("/payload/escalation_timer")),
+        (json!({ "priority": "world-ending" }), invalid("/payload/priority")),
+        (json!({ "disputed_finding": " " }), invalid("/payload/disputed_finding")),
+        (json!({ "challenger": finance, "challenged": strategy }), unauthorized("/payload/challenger")),
+        (
+            json!({ "challenge_basis": long }),
+            Refusal { code: "CAPACITY_EXCEEDED", pointer: "/payload/challenge_basis", reason: "capacity" },
+        ),
+    ] {
+        let said = challenge(&strategy, &finance, &more);
+        let sent = stage.send(&Message::new(&case, &strategy, "coordinator", "challenge", said)).await;
+        stage.refused(&strategy, &sent, &refusal).await;
+    }
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_a_debate_that_does_not_exist() {
+    let stage = Stage::start().await;
+    let zoe = unique("zoe");
+    let debate = "d-none";
+    let ruling = json!({ "debate_id": debate, "digest": "0", "position_id": "p1", "rationale": "So it is." });
+    for (kind, payload) in [
+        ("ruling", ruling),
+        ("evidence", json!({ "evidence": ["page 4"] })),
+        ("acknowledgement", json!({})),
+        ("clarification", json!({ "text": "Which year?" })),
+    ] {
+        let message = Message::new("_", &zoe, "debate-facilitator", kind, payload).with("/correlation_id", debate);
+        let sent = stage.send(&message).await;
+        stage.refused(&zoe, &sent, &invalid("/reply_to")).await;
+    }
+    for (payload, pointer) in [
+        (json!({ "debate_id": debate, "digest": "0", "rationale": "x" }), "/payload/position_id"),
+        (json!({ "debate_id": debate, "digest": "0", "position_id": "p1", "rationale": "" }), "/payload/rationale"),
+        (json!({ "debate_id": "d.1", "digest": "0", "position_id": "p1", "rationale": "x" }), "/payload/debate_id"),
+    ] {
+        let sent = stage.send(&Message::new("_", &zoe, "debate-facilitator", "ruling", payload)).await;
+        stage.refused(&zoe, &sent, &invalid(pointer)).await;
+    }
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
+    let stage = Stage::start().await;
+    let (case, finance, _) = at_gate(&stage).await;
+    let gail = unique("gail");
+    for (by, review, refusal) in [
+        (&gail, json!({ "gate": "release", "action": "pass" }), invalid("/payload/gate")),
+        (&finance, json!({ "gate": "valuation", "action": "pass" }), unauthorized("/from_agent")),
+        (&gail, json!({ "gate": "valuation", "action": "wave" }), invalid("/payload/action")),
+        (&gail, json!({ "gate": "valuation", "action": "confirm" }), invalid("/payload/debate_id")),
+        (
+            &gail,
+            json!({ "gate": "valuation", "action": "confirm", "debate_id": "d-none" }),
+            invalid("/payload/debate_id"),
+        ),
+        (
+            &gail,
+            json!({ "gate": "valuation", "action": "override", "debate_id": "d-none", "rationale": "x" }),
+            invalid("/payload/position"),
+        ),
+    ] {
+        let sent = stage.send(&Message::new(&case, by, "coordinator", "review", review)).await;
+        stage.refused(by, &sent, &refusal).await;
+    }
+    stage.goes_on().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_of_the_ladder_that_cannot_be_kept() {
+    let stage = Stage::start().await;
+    let hours = |days: Value, opens: &str, closes: &str, zone: &str| json!({ "calendar": { "time_zone": zone, "days": days, "opens": opens, "closes": closes } });
+    for (ladder, pointer) in [
+        (json!({ "times": { "person_ms": 0 } }), "/ladder/times/person_ms"),
+        (json!({ "times": { "person_ms": -5 } }), "/ladder/times/person_ms"),
+        (json!({ "times": { "opinion_ms": 7_200_000 } }), "/ladder/times/opinion_ms"),
+        (json!({ "time_scale": 0 }), "/ladder/time_scale"),
+        (json!({ "vote_margin_min": 1.5 }), "/ladder/vote_margin_min"),
+        (json!({ "no_such_rule": 1 }), "/ladder/no_such_rule"),
+        (hours(json!([]), "09:00", "17:00", "Europe/Berlin"), "/ladder/calendar/days"),
+        (hours(json!(["monday"]), "17:00", "09:00", "Europe/Berlin"), "/ladder/calendar/closes"),
+        (hours(json!(["monday"]), "09:00", "17:00", "Europe/Nowhere"), "/ladder/calendar/time_zone"),
+    ] {
+        let (olga, case) = (unique("olga"), unique("case"));
+        let parameters = opening(&case, &["ann"], json!({ "ladder": ladder }));
+        let request = json!({ "action": "open_case", "parameters": parameters });
+        let sent = stage.send(&Message::new("_", &olga, "coordinator", "request", request)).await;
+        stage.refused(&olga, &sent, &invalid(&format!("/payload/parameters/policy{pointer}"))).await;
+    }
+    stage.goes_on().await;
+}
