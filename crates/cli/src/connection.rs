@@ -93,12 +93,27 @@ pub(crate) async fn ask<T: DeserializeOwned>(
         .map_err(|error| Failure::failed(format!("the answer of the {service} cannot be read: {error}")))
 }
 
-fn refused(text: &str) -> Failure {
-    let Ok(report) = serde_json::from_str::<ErrorReport>(text) else { return Failure::failed(text) };
+/// Asks a service to do something; whatever it refuses is exit code 1.
+pub(crate) async fn order<T: DeserializeOwned>(
+    broker: &Broker,
+    service: Service,
+    verb: &'static str,
+    request: &impl Serialize,
+) -> Result<T, Failure> {
+    ask(broker, service, verb, request).await.map_err(Failure::of_service)
+}
+
+/// A refusal in one line: the code, the place, what is wrong, and what to do.
+pub(crate) fn refusal(report: &ErrorReport) -> String {
     let place = report.details.get("pointer").and_then(|pointer| pointer.as_str()).filter(|place| !place.is_empty());
     let place = place.map_or(String::new(), |place| format!(" at {place}"));
     let advice = report.recovery_suggestions.join(" ");
-    let message = format!("{}{place}: {} {advice}", report.error_code, report.error_message);
+    format!("{}{place}: {} {advice}", report.error_code, report.error_message).trim_end().to_owned()
+}
+
+fn refused(text: &str) -> Failure {
+    let Ok(report) = serde_json::from_str::<ErrorReport>(text) else { return Failure::failed(text) };
+    let message = refusal(&report);
     match report.error_code {
         concord_protocol::ErrorCode::InvalidRequest | concord_protocol::ErrorCode::CapacityExceeded => {
             Failure::data(message)

@@ -12,11 +12,14 @@ mod check;
 mod connection;
 mod dead;
 mod deadlines;
+mod debate;
 mod demo;
 mod doctor;
+mod expert;
 mod failure;
 mod output;
 mod panel;
+mod queue;
 mod read;
 mod record;
 mod replay;
@@ -43,6 +46,9 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
     match verb {
         Verb::Up(args) => up::run(&connection, args).await,
         Verb::Case(verb) => case::run(&connection, verb).await,
+        Verb::Debate(verb) => debate::run(&connection, verb).await,
+        Verb::Expert(verb) => expert::run(&connection, verb).await,
+        Verb::Queue(args) => queue::run(&connection, args).await,
         Verb::Agents(args) => agents::run(&connection, &args).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,

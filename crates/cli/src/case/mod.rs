@@ -42,10 +42,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u
 }
 
 /// Reads a case id from the command line.
-fn case_id(text: &str) -> Result<CaseId, String> {
+pub(crate) fn case_id(text: &str) -> Result<CaseId, String> {
     CaseId::new(text).map_err(|error| error.to_string())
 }
 
-fn unknown(case: &CaseId) -> Failure {
+pub(crate) fn unknown(case: &CaseId) -> Failure {
     Failure::failed(format!("there is no case {case}; `concord case list` shows those there are"))
 }
