@@ -5,7 +5,8 @@ use concord_protocol::{AgentId, DebateId};
 
 use crate::connection::ConnectionArgs;
 use crate::{
-    agents, bench, case, check, dead, deadlines, debate, demo, doctor, expert, panel, queue, record, replay, up,
+    agents, bench, case, challenge, check, dead, deadlines, debate, demo, doctor, expert, panel, queue, record, replay,
+    rule, up,
 };
 
 /// Concord: agents and people settle their disagreements over NATS.
@@ -48,6 +49,11 @@ pub(crate) fn debate_id(text: &str) -> Result<DebateId, String> {
     DebateId::new(text).map_err(|error| error.to_string())
 }
 
+/// Reads JSON from the command line.
+pub(crate) fn json_value(text: &str) -> Result<serde_json::Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error}); write a text as '\"text\"'"))
+}
+
 /// Reads words that must say something from the command line.
 pub(crate) fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("say it in words".to_owned()) } else { Ok(text.to_owned()) }
@@ -69,6 +75,10 @@ pub(crate) enum Verb {
     Expert(expert::ExpertVerb),
     /// Show which debates wait for a person, and who has which.
     Queue(queue::QueueArgs),
+    /// Rule on a debate, as the expert who has it.
+    Rule(rule::RuleArgs),
+    /// Dispute a finding of another agent.
+    Challenge(challenge::ChallengeArgs),
     /// List the agents that the agent adapter hosts.
     Agents(agents::AgentsArgs),
     /// List the deadlines that the broker holds.

@@ -11,8 +11,8 @@ use concord_protocol::subject::{Service, Subject};
 use concord_runtime::Broker;
 use concord_runtime::consume::Chain;
 use concord_runtime::settings::{self, Settings, Sources};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
@@ -93,13 +93,23 @@ pub(crate) async fn ask<T: DeserializeOwned>(
         .map_err(|error| Failure::failed(format!("the answer of the {service} cannot be read: {error}")))
 }
 
+/// What has come of an order.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Done {
+    /// The fact that it has led to; none where nothing had to be done.
+    pub(crate) fact: Option<String>,
+    /// Where the fact is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
+}
+
 /// Asks a service to do something; whatever it refuses is exit code 1.
-pub(crate) async fn order<T: DeserializeOwned>(
+pub(crate) async fn order(
     broker: &Broker,
     service: Service,
     verb: &'static str,
     request: &impl Serialize,
-) -> Result<T, Failure> {
+) -> Result<Done, Failure> {
     ask(broker, service, verb, request).await.map_err(Failure::of_service)
 }
 

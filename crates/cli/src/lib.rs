@@ -8,6 +8,7 @@ mod agents;
 mod args;
 mod bench;
 mod case;
+mod challenge;
 mod check;
 mod connection;
 mod dead;
@@ -23,6 +24,8 @@ mod queue;
 mod read;
 mod record;
 mod replay;
+mod rule;
+mod say;
 mod up;
 
 use args::{Arguments, Verb};
@@ -49,6 +52,8 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Debate(verb) => debate::run(&connection, verb).await,
         Verb::Expert(verb) => expert::run(&connection, verb).await,
         Verb::Queue(args) => queue::run(&connection, args).await,
+        Verb::Rule(args) => rule::run(&connection, args).await,
+        Verb::Challenge(args) => challenge::run(&connection, &args).await,
         Verb::Agents(args) => agents::run(&connection, &args).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,

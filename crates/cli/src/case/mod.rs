@@ -6,10 +6,11 @@ use concord_protocol::CaseId;
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 
+mod cancel;
 pub(crate) mod file;
 mod line;
 mod list;
-mod open;
+pub(crate) mod open;
 mod show;
 mod transcript;
 mod view;
@@ -28,6 +29,8 @@ pub(crate) enum CaseVerb {
     Watch(watch::WatchArgs),
     /// Print everything that was said in a case.
     Transcript(transcript::TranscriptArgs),
+    /// End a case and its debates without a decision.
+    Cancel(cancel::CancelArgs),
 }
 
 /// Runs the verb.
@@ -38,6 +41,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u
         CaseVerb::Show(args) => show::run(connection, &args).await,
         CaseVerb::Watch(args) => watch::run(connection, &args).await,
         CaseVerb::Transcript(args) => transcript::run(connection, &args).await,
+        CaseVerb::Cancel(args) => cancel::run(connection, &args).await,
     }
 }
 

@@ -4,7 +4,7 @@ use clap::{ArgGroup, Args};
 use concord_protocol::event::DeadlineControl;
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, DebateId};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::load;
 use crate::args::{JsonArg, agent_id, debate_id, words};
@@ -98,16 +98,19 @@ async fn control(
     let OrderArgs { debate, by, why, json } = args;
     load(&broker, debate).await?;
     let request = json!({ "debate_id": debate, "control": control, "later_ms": later_ms, "by": by, "why": why });
-    let _: Value = order(&broker, Service::DebateFacilitator, "control_debate", &request).await?;
+    let done = order(&broker, Service::DebateFacilitator, "control_debate", &request).await?;
     let (state, _) = load(&broker, debate).await?;
     let waits_for = state.ladder.map(|ladder| ladder.waits_for).unwrap_or_default();
     if json.json {
-        let answer = json!({ "debate_id": debate, "control": control, "later_ms": later_ms, "waits_for": waits_for });
+        let answer = json!({
+            "debate_id": debate, "control": control, "later_ms": later_ms, "waits_for": waits_for, "done": done,
+        });
         output::json(&answer)?;
         return Ok(0);
     }
     let debate = styled(NAMED, debate);
     let said = match control {
+        _ if done.fact.is_none() => format!("nothing had to be done: the deadlines of {debate} are as they were"),
         DeadlineControl::Hold => format!("the deadlines of {debate} are held; resume them with concord debate resume"),
         DeadlineControl::Resume => format!("the deadlines of {debate} run again"),
         DeadlineControl::Extend => format!("the deadlines of {debate} are {} later", span(later_ms)),
@@ -125,10 +128,13 @@ pub(super) async fn cancel(connection: &ConnectionArgs, args: &CancelArgs) -> Re
     let OrderArgs { debate, by, why, json } = &args.order;
     load(&broker, debate).await?;
     let request = json!({ "debate_id": debate, "by": by, "why": why });
-    let _: Value = order(&broker, Service::DebateFacilitator, "cancel_debate", &request).await?;
+    let done = order(&broker, Service::DebateFacilitator, "cancel_debate", &request).await?;
     match json.json {
-        true => output::json(&json!({ "cancelled": debate, "by": by, "why": why }))?,
-        false => output::print(&format!("debate {} is cancelled\n", styled(NAMED, debate)))?,
+        true => output::json(&json!({ "cancelled": debate, "by": by, "why": why, "done": done }))?,
+        false => {
+            let said = if done.fact.is_some() { "is cancelled" } else { "had ended already" };
+            output::print(&format!("debate {} {said}\n", styled(NAMED, debate)))?;
+        }
     }
     Ok(0)
 }

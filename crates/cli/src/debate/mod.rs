@@ -14,6 +14,8 @@ use crate::failure::Failure;
 mod control;
 mod show;
 
+pub(crate) use show::resolution_text;
+
 /// What to do with debates.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DebateVerb {

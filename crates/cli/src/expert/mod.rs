@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use concord_protocol::AgentId;
 use concord_protocol::payload::{Contact, Expert};
 use concord_protocol::subject::Service;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::{JsonArg, agent_id, words};
 use crate::connection::{ConnectionArgs, order};
@@ -114,9 +114,9 @@ async fn register(connection: &ConnectionArgs, args: RegisterArgs) -> Result<u8,
     let by = args.by.as_ref().unwrap_or(&expert.agent_id);
     let broker = connection.connect().await?;
     let request = json!({ "expert": expert, "by": by });
-    let _: Value = order(&broker, Service::DebateFacilitator, "register_expert", &request).await?;
+    let done = order(&broker, Service::DebateFacilitator, "register_expert", &request).await?;
     if args.json.json {
-        output::json(&json!({ "registered": expert, "by": by }))?;
+        output::json(&json!({ "registered": expert, "by": by, "done": done }))?;
         return Ok(0);
     }
     let domains = match expert.domains.as_slice() {
@@ -132,9 +132,9 @@ async fn leave(connection: &ConnectionArgs, args: LeaveArgs) -> Result<u8, Failu
     let by = args.by.as_ref().unwrap_or(&args.agent);
     let broker = connection.connect().await?;
     let request = json!({ "agent_id": args.agent, "by": by, "why": args.why });
-    let _: Value = order(&broker, Service::DebateFacilitator, "expert_leaves", &request).await?;
+    let done = order(&broker, Service::DebateFacilitator, "expert_leaves", &request).await?;
     match args.json.json {
-        true => output::json(&json!({ "left": args.agent, "by": by, "why": args.why }))?,
+        true => output::json(&json!({ "left": args.agent, "by": by, "why": args.why, "done": done }))?,
         false => output::print(&format!("{} is given no more debates\n", styled(NAMED, &args.agent)))?,
     }
     Ok(0)

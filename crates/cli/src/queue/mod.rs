@@ -5,7 +5,7 @@ use concord_domain::queue::{QueueMachine, QueueState};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, DebateId};
 use concord_runtime::nats_ledger::NatsLedger;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::{JsonArg, agent_id, debate_id, words};
 use crate::case::file;
@@ -82,9 +82,9 @@ async fn reassign(connection: &ConnectionArgs, args: &ReassignArgs) -> Result<u8
     let broker = connection.connect().await?;
     let ReassignArgs { debate, to, why, by, .. } = args;
     let request = json!({ "debate_id": debate, "to": to, "by": by, "why": why });
-    let _: Value = order(&broker, Service::DebateFacilitator, "reassign_debate", &request).await?;
+    let done = order(&broker, Service::DebateFacilitator, "reassign_debate", &request).await?;
     match args.json.json {
-        true => output::json(&json!({ "reassigned": debate, "to": to, "by": by, "why": why }))?,
+        true => output::json(&json!({ "reassigned": debate, "to": to, "by": by, "why": why, "done": done }))?,
         false => output::print(&format!("{} has debate {debate} now\n", styled(NAMED, to)))?,
     }
     Ok(0)
