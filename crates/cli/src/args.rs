@@ -5,8 +5,8 @@ use concord_protocol::{AgentId, DebateId};
 
 use crate::connection::ConnectionArgs;
 use crate::{
-    agents, bench, case, challenge, check, dead, deadlines, debate, demo, doctor, expert, panel, queue, record, replay,
-    rule, up,
+    agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, expert, gate, panel,
+    queue, record, replay, rule, up,
 };
 
 /// Concord: agents and people settle their disagreements over NATS.
@@ -79,6 +79,12 @@ pub(crate) enum Verb {
     Rule(rule::RuleArgs),
     /// Dispute a finding of another agent.
     Challenge(challenge::ChallengeArgs),
+    /// Review what stands provisionally, and let a case pass its gates.
+    #[command(subcommand)]
+    Gate(gate::GateVerb),
+    /// List, show and export the decision log.
+    #[command(subcommand)]
+    Decisions(decisions::DecisionsVerb),
     /// List the agents that the agent adapter hosts.
     Agents(agents::AgentsArgs),
     /// List the deadlines that the broker holds.

@@ -14,10 +14,12 @@ mod connection;
 mod dead;
 mod deadlines;
 mod debate;
+mod decisions;
 mod demo;
 mod doctor;
 mod expert;
 mod failure;
+mod gate;
 mod output;
 mod panel;
 mod queue;
@@ -54,6 +56,8 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Queue(args) => queue::run(&connection, args).await,
         Verb::Rule(args) => rule::run(&connection, args).await,
         Verb::Challenge(args) => challenge::run(&connection, &args).await,
+        Verb::Gate(verb) => gate::run(&connection, verb).await,
+        Verb::Decisions(verb) => decisions::run(&connection, verb).await,
         Verb::Agents(args) => agents::run(&connection, &args).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,
