@@ -40,7 +40,7 @@ pub(crate) struct RuleArgs {
     #[arg(long, value_name = "WORDS", group = "chosen")]
     own: Option<String>,
     /// The same as a value, in JSON.
-    #[arg(long, value_name = "JSON", requires = "own", value_parser = json_value)]
+    #[arg(long, value_name = "JSON", conflicts_with = "position", value_parser = json_value)]
     value: Option<Value>,
     /// Why.
     #[arg(long, value_parser = words)]

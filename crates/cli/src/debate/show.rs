@@ -203,6 +203,7 @@ fn said(event: &DebateEvent) -> String {
         }
         DebateEvent::OpinionGiven(given) => format!("{}: {}", given.heard.agent_id, given.text),
         DebateEvent::Assigned(assigned) => format!("to {}", assigned.briefed.expert),
+        DebateEvent::Unassigned(unassigned) => format!("{} has left", unassigned.expert),
         DebateEvent::Reminded(reminded) => format!("at {} % of the time", reminded.percent),
         DebateEvent::RulingSetAside(aside) => {
             format!("of {}: {} {}", aside.heard.agent_id, word(aside.reason), aside.explanation)

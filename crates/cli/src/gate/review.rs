@@ -57,16 +57,16 @@ pub(crate) struct ReviewArgs {
     #[arg(long, group = "action")]
     pass: bool,
     /// For --override: the position in words.
-    #[arg(long, value_name = "WORDS", requires = "overridden", value_parser = words)]
+    #[arg(long, value_name = "WORDS", conflicts_with_all = ["confirm", "redebate", "pass"], value_parser = words)]
     position: Option<String>,
     /// For --override: the position as a value, in JSON.
-    #[arg(long, value_name = "JSON", requires = "overridden", value_parser = json_value)]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["confirm", "redebate", "pass"], value_parser = json_value)]
     value: Option<Value>,
     /// Why; needed for --override.
     #[arg(long, value_parser = words)]
     rationale: Option<String>,
     /// For --redebate: what the parties did not know before.
-    #[arg(long, value_name = "WORDS", requires = "redebate", value_parser = words)]
+    #[arg(long, value_name = "WORDS", conflicts_with_all = ["confirm", "overridden", "pass"], value_parser = words)]
     context: Option<String>,
     #[command(flatten)]
     wait: WaitArgs,

@@ -15,11 +15,14 @@ const TEXT: usize = 4_096;
 
 /// The brief that the expert of a debate was given last. Its time is the one that counts now: it may have been moved.
 pub(crate) fn latest(state: &DebateState, records: &[Record<DebateEvent>]) -> Option<Briefed> {
-    let mut briefed = records.iter().rev().find_map(|record| match &record.event {
-        DebateEvent::Assigned(assigned) => Some(assigned.briefed.clone()),
-        DebateEvent::EvidenceGiven(given) => given.brief.clone(),
+    let last = records.iter().rev().find_map(|record| match &record.event {
+        DebateEvent::Assigned(assigned) => Some(Some(assigned.briefed.clone())),
+        DebateEvent::EvidenceGiven(given) => given.brief.clone().map(Some),
+        // Whoever had it has left, and the brief is nobody's.
+        DebateEvent::Unassigned(_) => Some(None),
         _ => None,
-    })?;
+    });
+    let mut briefed = last.flatten()?;
     if let Some(ladder) = &state.ladder {
         let mut pending = ladder.held.iter().flat_map(|(held, _)| held).chain(&ladder.waits_for);
         if let Some(person) = pending.find(|one| one.name.as_str() == names::PERSON) {
