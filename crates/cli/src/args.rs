@@ -1,9 +1,13 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
+use concord_protocol::{AgentId, DebateId};
 
 use crate::connection::ConnectionArgs;
-use crate::{agents, bench, case, check, dead, deadlines, demo, doctor, panel, record, replay, up};
+use crate::{
+    agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, expert, gate, panel,
+    queue, record, replay, rule, up,
+};
 
 /// Concord: agents and people settle their disagreements over NATS.
 #[derive(Debug, Parser)]
@@ -35,6 +39,26 @@ pub(crate) struct JsonArg {
     pub(crate) json: bool,
 }
 
+/// Reads the id of an agent or a person from the command line.
+pub(crate) fn agent_id(text: &str) -> Result<AgentId, String> {
+    AgentId::new(text).map_err(|error| error.to_string())
+}
+
+/// Reads the id of a debate from the command line.
+pub(crate) fn debate_id(text: &str) -> Result<DebateId, String> {
+    DebateId::new(text).map_err(|error| error.to_string())
+}
+
+/// Reads JSON from the command line.
+pub(crate) fn json_value(text: &str) -> Result<serde_json::Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error}); write a text as '\"text\"'"))
+}
+
+/// Reads words that must say something from the command line.
+pub(crate) fn words(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("say it in words".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
@@ -43,6 +67,24 @@ pub(crate) enum Verb {
     /// Open, list, show and follow cases.
     #[command(subcommand)]
     Case(case::CaseVerb),
+    /// Show debates, and hold, resume, extend or cancel them.
+    #[command(subcommand)]
+    Debate(debate::DebateVerb),
+    /// Register people who rule, and list them.
+    #[command(subcommand)]
+    Expert(expert::ExpertVerb),
+    /// Show which debates wait for a person, and who has which.
+    Queue(queue::QueueArgs),
+    /// Rule on a debate, as the expert who has it.
+    Rule(rule::RuleArgs),
+    /// Dispute a finding of another agent.
+    Challenge(challenge::ChallengeArgs),
+    /// Review what stands provisionally, and let a case pass its gates.
+    #[command(subcommand)]
+    Gate(gate::GateVerb),
+    /// List, show and export the decision log.
+    #[command(subcommand)]
+    Decisions(decisions::DecisionsVerb),
     /// List the agents that the agent adapter hosts.
     Agents(agents::AgentsArgs),
     /// List the deadlines that the broker holds.

@@ -11,8 +11,8 @@ use concord_protocol::subject::{Service, Subject};
 use concord_runtime::Broker;
 use concord_runtime::consume::Chain;
 use concord_runtime::settings::{self, Settings, Sources};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
@@ -93,12 +93,37 @@ pub(crate) async fn ask<T: DeserializeOwned>(
         .map_err(|error| Failure::failed(format!("the answer of the {service} cannot be read: {error}")))
 }
 
-fn refused(text: &str) -> Failure {
-    let Ok(report) = serde_json::from_str::<ErrorReport>(text) else { return Failure::failed(text) };
+/// What has come of an order.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Done {
+    /// The fact that it has led to; none where nothing had to be done.
+    pub(crate) fact: Option<String>,
+    /// Where the fact is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
+}
+
+/// Asks a service to do something; whatever it refuses is exit code 1.
+pub(crate) async fn order(
+    broker: &Broker,
+    service: Service,
+    verb: &'static str,
+    request: &impl Serialize,
+) -> Result<Done, Failure> {
+    ask(broker, service, verb, request).await.map_err(Failure::of_service)
+}
+
+/// A refusal in one line: the code, the place, what is wrong, and what to do.
+pub(crate) fn refusal(report: &ErrorReport) -> String {
     let place = report.details.get("pointer").and_then(|pointer| pointer.as_str()).filter(|place| !place.is_empty());
     let place = place.map_or(String::new(), |place| format!(" at {place}"));
     let advice = report.recovery_suggestions.join(" ");
-    let message = format!("{}{place}: {} {advice}", report.error_code, report.error_message);
+    format!("{}{place}: {} {advice}", report.error_code, report.error_message).trim_end().to_owned()
+}
+
+fn refused(text: &str) -> Failure {
+    let Ok(report) = serde_json::from_str::<ErrorReport>(text) else { return Failure::failed(text) };
+    let message = refusal(&report);
     match report.error_code {
         concord_protocol::ErrorCode::InvalidRequest | concord_protocol::ErrorCode::CapacityExceeded => {
             Failure::data(message)

@@ -45,6 +45,12 @@ impl Failure {
         Self::new(Self::DATA, message)
     }
 
+    /// What a service does not do is no fault of a file: 1 in place of 65.
+    #[must_use]
+    pub(crate) fn of_service(self) -> Self {
+        if self.code == Self::DATA { Self { code: 1, ..self } } else { self }
+    }
+
     /// No broker: 69.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(69, message)

@@ -8,18 +8,26 @@ mod agents;
 mod args;
 mod bench;
 mod case;
+mod challenge;
 mod check;
 mod connection;
 mod dead;
 mod deadlines;
+mod debate;
+mod decisions;
 mod demo;
 mod doctor;
+mod expert;
 mod failure;
+mod gate;
 mod output;
 mod panel;
+mod queue;
 mod read;
 mod record;
 mod replay;
+mod rule;
+mod say;
 mod up;
 
 use args::{Arguments, Verb};
@@ -43,6 +51,13 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
     match verb {
         Verb::Up(args) => up::run(&connection, args).await,
         Verb::Case(verb) => case::run(&connection, verb).await,
+        Verb::Debate(verb) => debate::run(&connection, verb).await,
+        Verb::Expert(verb) => expert::run(&connection, verb).await,
+        Verb::Queue(args) => queue::run(&connection, args).await,
+        Verb::Rule(args) => rule::run(&connection, args).await,
+        Verb::Challenge(args) => challenge::run(&connection, &args).await,
+        Verb::Gate(verb) => gate::run(&connection, verb).await,
+        Verb::Decisions(verb) => decisions::run(&connection, verb).await,
         Verb::Agents(args) => agents::run(&connection, &args).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,

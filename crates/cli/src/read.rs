@@ -71,7 +71,12 @@ impl Scope {
 
     /// What matches a filter.
     pub(crate) fn of(stream: StreamKind, filter: String) -> Self {
-        Self { filters: vec![filter], ..Self::all(stream) }
+        Self::any_of(stream, vec![filter])
+    }
+
+    /// What matches any of these filters.
+    pub(crate) fn any_of(stream: StreamKind, filters: Vec<String>) -> Self {
+        Self { filters, ..Self::all(stream) }
     }
 
     /// Without bodies.

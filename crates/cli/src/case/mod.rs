@@ -6,10 +6,11 @@ use concord_protocol::CaseId;
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 
+mod cancel;
 pub(crate) mod file;
 mod line;
 mod list;
-mod open;
+pub(crate) mod open;
 mod show;
 mod transcript;
 mod view;
@@ -28,6 +29,8 @@ pub(crate) enum CaseVerb {
     Watch(watch::WatchArgs),
     /// Print everything that was said in a case.
     Transcript(transcript::TranscriptArgs),
+    /// End a case and its debates without a decision.
+    Cancel(cancel::CancelArgs),
 }
 
 /// Runs the verb.
@@ -38,14 +41,15 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u
         CaseVerb::Show(args) => show::run(connection, &args).await,
         CaseVerb::Watch(args) => watch::run(connection, &args).await,
         CaseVerb::Transcript(args) => transcript::run(connection, &args).await,
+        CaseVerb::Cancel(args) => cancel::run(connection, &args).await,
     }
 }
 
 /// Reads a case id from the command line.
-fn case_id(text: &str) -> Result<CaseId, String> {
+pub(crate) fn case_id(text: &str) -> Result<CaseId, String> {
     CaseId::new(text).map_err(|error| error.to_string())
 }
 
-fn unknown(case: &CaseId) -> Failure {
+pub(crate) fn unknown(case: &CaseId) -> Failure {
     Failure::failed(format!("there is no case {case}; `concord case list` shows those there are"))
 }

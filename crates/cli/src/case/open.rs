@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<u8, Failure> {
     let name = name(&args.file);
-    let bytes = read_input(&args.file)?;
+    let bytes = read_input(&args.file, "concord case open")?;
     let parsed = parse(&bytes).map_err(|fault| malformed(&name, &fault));
     let (request, policy) = parsed?;
     let broker = connection.connect().await?;
@@ -77,12 +77,13 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<
     show::show(&broker, &opened.case_id, args.json).await
 }
 
-fn name(path: &Path) -> String {
+/// A file in words.
+pub(crate) fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// The contents of a file, or of standard input.
-fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read_input(path: &Path, verb: &str) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = match path == Path::new("-") {
         true => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
@@ -90,7 +91,7 @@ fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     read.map_err(|error| Failure::usage(format!("{} cannot be read: {error}", name(path))))?;
     if bytes.trim_ascii().is_empty() {
-        return Err(Failure::data(format!("{} is empty; see `concord case open --help` for an example", name(path))));
+        return Err(Failure::data(format!("{} is empty; see `{verb} --help` for an example", name(path))));
     }
     Ok(bytes)
 }

@@ -13,6 +13,23 @@ async fn a_wrong_command_line_is_code_2() {
         &["record", "show", "a.b"],
         &["record", "show", "ann", "--version", "brief"],
         &["record", "show", "ann", "--domain", " "],
+        &["expert", "register", "e.va"],
+        &["expert", "register", "eva", "--capacity", "0"],
+        &["expert", "leave", "eva"],
+        &["queue", "next"],
+        &["queue", "next", "--expert", "e.va"],
+        &["queue", "reassign", "d-1", "--to", "eva", "--why", " "],
+        &["rule", "d.1", "--position", "p1", "--rationale", "so", "--expert", "eva"],
+        &["rule", "d-1", "--rationale", "so", "--expert", "eva"],
+        &["challenge", "c-1", "no-such-file.json"],
+        &["debate", "show", "d.1"],
+        &["debate", "extend", "d-1", "--by", "eva", "--why", "so"],
+        &["debate", "extend", "d-1", "--by", "eva", "--why", "so", "--hours", "-1"],
+        &["gate", "list"],
+        &["gate", "review", "c-1", "--gate", "g", "--by", "eva"],
+        &["decisions", "show", "c"],
+        &["decisions", "export", "--format", "xml"],
+        &["case", "cancel", "c-1", "--by", "eva"],
         &["replay"],
         &["replay", "c-1", "--all"],
         &["dead", "retry"],
@@ -54,6 +71,12 @@ async fn no_broker_is_code_69_for_every_verb() {
         let error = run(&arguments).await.refused(69);
         assert!(error.contains(nowhere) && error.contains("concord up") && error.lines().count() == 1, "{error}");
     }
+    let people =
+        ["queue", "queue next --expert eva", "expert list", "debate show d-1", "gate list c-1", "decisions list"];
+    for verb in people {
+        let arguments: Vec<&str> = verb.split(' ').chain(["--server", nowhere]).collect();
+        run(&arguments).await.refused(69);
+    }
     for verb in ["dead list", "dead show 1", "dead retry --all", "record show ann", "replay --all", "check"] {
         let arguments: Vec<&str> = verb.split(' ').chain(["--server", nowhere]).collect();
         run(&arguments).await.refused(69);
@@ -91,6 +114,26 @@ async fn every_verb_explains_itself_with_an_example() {
         "dead show",
         "dead retry",
         "record show",
+        "case cancel",
+        "debate show",
+        "debate hold",
+        "debate resume",
+        "debate extend",
+        "debate cancel",
+        "expert register",
+        "expert leave",
+        "expert list",
+        "queue",
+        "queue next",
+        "queue reassign",
+        "rule",
+        "challenge",
+        "gate list",
+        "gate show",
+        "gate review",
+        "decisions list",
+        "decisions show",
+        "decisions export",
         "replay",
         "check",
     ] {

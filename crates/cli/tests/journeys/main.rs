@@ -8,5 +8,6 @@ mod command;
 mod dead;
 mod doctor;
 mod input;
+mod people;
 mod record;
 mod up;

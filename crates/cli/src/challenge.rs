@@ -1,0 +1,134 @@
+//! `concord challenge`: disputing a finding.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use concord_protocol::event::Challenged;
+use concord_protocol::payload::Challenge;
+use concord_protocol::subject::{Aggregate, Service};
+use concord_protocol::{CaseId, DebateId, Fault, MessageType};
+use serde::Serialize;
+
+use crate::args::JsonArg;
+use crate::case::{case_id, file, open, unknown};
+use crate::connection::ConnectionArgs;
+use crate::failure::{FOUND, Failure};
+use crate::output::{self, NAMED, styled};
+use crate::say::{Became, Heard, Speech, WaitArgs, say};
+
+/// Arguments of `concord challenge`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The file is the payload of a challenge (proto-schemas/challenge.schema.json), for example:
+  {\"challenger\": \"ben\", \"challenged\": \"ann\", \"disputed_finding\": \"Margins grow to 40 %.\",
+   \"challenge_basis\": \"The filing says 31 %.\", \"required_evidence\": [\"the model\"],
+   \"escalation_timer\": 3600, \"priority\": \"critical-path\", \"metric\": \"price_target\",
+   \"challenged_value\": 120, \"value\": 90}
+
+Examples:
+  concord challenge c-42 challenge.json
+  concord challenge c-42 - --json < challenge.json
+
+It is sent as its challenger.")]
+pub(crate) struct ChallengeArgs {
+    /// The case.
+    #[arg(value_parser = case_id)]
+    case: CaseId,
+    /// The challenge as JSON; - for standard input.
+    file: PathBuf,
+    #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// A challenge and what has become of it.
+#[derive(Debug, Serialize)]
+struct Made<'a> {
+    case_id: &'a CaseId,
+    /// The debate that it leads to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    debate_id: Option<DebateId>,
+    #[serde(flatten)]
+    heard: &'a Heard,
+}
+
+/// Runs the verb.
+pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Result<u8, Failure> {
+    let bytes = open::read_input(&args.file, "concord challenge")?;
+    let challenge = parse(&bytes).map_err(|fault| malformed(&open::name(&args.file), &fault))?;
+    let broker = connection.connect().await?;
+    file::state(&broker, &args.case).await?.ok_or_else(|| unknown(&args.case))?;
+    let speech = Speech {
+        from: &challenge.challenger,
+        to: Service::Coordinator,
+        kind: MessageType::Challenge,
+        case: &args.case,
+        correlation_id: None,
+        payload: &challenge,
+        about: (Aggregate::Case, args.case.token()),
+    };
+    let heard = say(&broker, &speech, args.wait).await?;
+    let debate_id = match &heard.became {
+        Became::Recorded(fact) if fact.fact == "challenged" => {
+            Some(fact.read::<Challenged>()?.asked.conflict.conflict_id)
+        }
+        _ => None,
+    };
+    let failure = heard.failure(Service::Coordinator);
+    if args.json.json {
+        output::json(&Made { case_id: &args.case, debate_id, heard: &heard })?;
+        return Ok(if failure.is_some() { FOUND } else { 0 });
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    output::print(&match debate_id {
+        Some(debate) => format!(
+            "{} disputes the finding of {} in debate {}; follow it with: concord debate show {debate}\n",
+            challenge.challenger,
+            challenge.challenged,
+            styled(NAMED, &debate)
+        ),
+        None => format!("the challenge is sent as {}\n", heard.message_id),
+    })?;
+    Ok(0)
+}
+
+/// What can be seen to be wrong is said before anything is sent.
+fn parse(bytes: &[u8]) -> Result<Challenge, Fault> {
+    let challenge: Challenge = concord_protocol::envelope::from_json(bytes, "/payload")?;
+    challenge.check()?;
+    Ok(challenge)
+}
+
+fn malformed(name: &str, fault: &Fault) -> Failure {
+    let place = match fault.pointer.trim_start_matches("/payload") {
+        "" => String::new(),
+        place => format!(" at {place}"),
+    };
+    let advice = "see `concord challenge --help` and proto-schemas/challenge.schema.json";
+    Failure::data(format!("{name} is not a challenge{place}: {} {} {advice}", fault.message, fault.advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_challenge_is_said_at_its_place() {
+        let good = r#"{"challenger": "ben", "challenged": "ann", "disputed_finding": "f", "challenge_basis": "b"}"#;
+        assert_eq!(parse(good.as_bytes()).unwrap().challenger.as_str(), "ben");
+        for (text, place) in [
+            ("{".to_owned(), "standard input is not a challenge: "),
+            (good.replace("\"ann\"", "\"ben\""), " at /challenged: An agent cannot challenge itself."),
+            (good.replace("\"b\"", "\" \""), " at /challenge_basis: "),
+            (good.replace('}', ", \"escalation_timer\": -5}"), " at /escalation_timer: "),
+            (good.replace('}', ", \"priority\": \"soon\"}"), " at /priority: "),
+            (good.replace("ben", "b.n"), " at /challenger: "),
+        ] {
+            let message = malformed("standard input", &parse(text.as_bytes()).unwrap_err());
+            assert!(message.code() == 65 && message.to_string().contains(place), "{text}: {message}");
+        }
+    }
+}
