@@ -102,6 +102,29 @@ fn five_agents_come_to_a_decision_and_nothing_is_left_behind() {
 }
 
 #[test]
+fn one_challenge_climbs_all_five_levels_in_under_a_minute() {
+    if !has_nats_py() {
+        eprintln!("skipped: python3 has no nats-py; scripts/python-tools installs it");
+        return;
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let output = demo(temporary.path(), &["--ladder", "--json"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let log: Value = serde_json::from_slice(&output.stdout).expect("standard output is one JSON document");
+    let entries = log.as_array().unwrap();
+    let methods: Vec<&str> = entries.iter().map(|entry| entry["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["provisional", "overridden"]);
+    assert_eq!(entries[1]["previous"], entries[0]["hash"], "the log is a chain");
+    let mut at = 0;
+    for level in ["Level 1", "Level 2", "Level 3", "Level 4", "Level 5", "passes the gate"] {
+        at += told[at..].find(level).unwrap_or_else(|| panic!("{level} does not follow in:\n{told}"));
+    }
+    let wrong = demo(temporary.path(), &["--ladder", "contract.json"]);
+    assert_eq!(wrong.status.code(), Some(2), "a ladder has no contract");
+}
+
+#[test]
 fn what_is_no_contract_gets_one_line_and_starts_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let write = |name: &str, contents: &str| {

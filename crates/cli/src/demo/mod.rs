@@ -9,9 +9,11 @@ use concord_protocol::payload::OpenCase;
 use concord_protocol::subject::Service;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
 
 mod decision;
 mod happening;
+mod ladder;
 mod view;
 mod words;
 
@@ -39,7 +41,10 @@ pub(crate) struct DemoArgs {
     /// Which line of the file, from 1, where it has one contract a line (.jsonl; the first when absent).
     #[arg(long, value_name = "N", requires = "file")]
     line: Option<usize>,
-    /// Print the decision package with its debates as JSON, and everything else on standard error.
+    /// Show the ladder instead: one challenge through all five levels, an hour as a second.
+    #[arg(long, conflicts_with_all = ["file", "line"])]
+    ladder: bool,
+    /// Print the decision package with its debates (of the ladder: the decision log) as JSON, and everything else on standard error.
     #[arg(long)]
     json: bool,
     /// Where the panel's programs are; found above this program or the current folder when absent.
@@ -62,7 +67,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
         () = stop.cancelled() => return Ok(STOPPED),
     };
     let case = tokio::select! {
-        case = deliberate(&stage, &contract, &screen) => Some(case),
+        case = play(&args, &stage, &contract, &screen) => Some(case),
         () = stop.cancelled() => None,
     };
     screen.wait_for("stopping");
@@ -77,6 +82,16 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
         output::json(&case)?;
     }
     Ok(0)
+}
+
+/// What was asked for, as JSON.
+async fn play(args: &DemoArgs, stage: &Stage, contract: &Contract, screen: &Screen) -> Result<Value, Failure> {
+    let written = if args.ladder {
+        serde_json::to_value(ladder::climb(stage, screen).await?)
+    } else {
+        serde_json::to_value(deliberate(stage, contract, screen).await?)
+    };
+    written.map_err(|error| Failure::failed(error.to_string()))
 }
 
 /// Opens the case and shows every fact of it, in the order of the stream, until it is decided.
