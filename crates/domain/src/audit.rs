@@ -18,6 +18,7 @@ mod effects;
 mod findings;
 mod kept;
 mod life;
+mod log;
 mod report;
 mod timing;
 
@@ -26,6 +27,7 @@ use effects::Effects;
 use findings::Findings;
 use kept::Kept;
 use life::{Life, Lives};
+use log::Logs;
 use report::Ledgers;
 pub use report::{Checked, Invariant, Report, Violation};
 use timing::Timing;
@@ -117,6 +119,7 @@ pub struct Auditor {
     lives: Lives,
     timing: Timing,
     findings: Findings,
+    logs: Logs,
     effects: Effects,
     kept: Kept,
     letters: DeadLetters,
@@ -139,6 +142,7 @@ impl Auditor {
             Aggregate::Case => {
                 let Some(record) = self.read::<CaseEvent>(stored) else { return };
                 self.findings.event(&mut self.ledgers, self.lives.case(stored.id), &record);
+                self.logs.event(&mut self.ledgers, &record);
                 self.alive::<CaseMachine>(&record);
             }
             Aggregate::Debate => {

@@ -43,6 +43,7 @@ mod state;
 
 pub use decide::PARTICIPANTS_MAX;
 pub(crate) use decide::reused_message_id;
+pub use log::entry_faults;
 pub use package::{DecisionPackage, package};
 pub use state::{CaseState, Phase};
 

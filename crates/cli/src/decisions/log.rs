@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use concord_domain::case::entry_faults;
 use concord_protocol::event::{CaseEvent, Record};
 use concord_protocol::payload::LogEntry;
 use concord_protocol::stream::StreamKind;
@@ -64,24 +65,9 @@ type Chains = BTreeMap<CaseId, (u64, String)>;
 
 fn enter(chains: &mut Chains, case_id: CaseId, entry: LogEntry) -> Entered {
     let chain = chains.entry(case_id.clone()).or_default();
-    let faults = faults_after(&entry, chain.0, &chain.1);
+    let faults = entry_faults(&entry, chain.0, &chain.1);
     *chain = (entry.number, entry.hash.clone());
     Entered { case_id, entry, faults }
-}
-
-/// What is wrong with an entry that comes after the one with this number and hash; 0 and nothing before the first.
-fn faults_after(entry: &LogEntry, number: u64, hash: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    if entry.number != number + 1 {
-        faults.push(format!("It has the number {} and comes after number {number}.", entry.number));
-    }
-    if entry.previous != hash {
-        faults.push("It does not name the hash of the entry before.".to_owned());
-    }
-    if entry.hash != entry.computed_hash() {
-        faults.push("Its hash is not that of its contents.".to_owned());
-    }
-    faults
 }
 
 #[cfg(test)]

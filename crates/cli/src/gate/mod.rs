@@ -23,7 +23,7 @@ pub(crate) enum GateVerb {
     /// Show what requires review at the gate ahead.
     Show(show::ShowArgs),
     /// Confirm or override a provisional decision, have it debated again, or pass the gate.
-    Review(review::ReviewArgs),
+    Review(Box<review::ReviewArgs>),
 }
 
 /// Runs the verb.

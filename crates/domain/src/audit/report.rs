@@ -21,11 +21,13 @@ pub enum Invariant {
     Replay,
     /// 8: every message is used, or kept among the dead.
     MessagesKept,
+    /// 9: every entry of a decision log is as it was written, and none is missing between two others.
+    DecisionLog,
 }
 
 impl Invariant {
     /// All that are checked here, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NothingStuck,
         Self::FindingsKept,
         Self::EndsOnce,
@@ -34,6 +36,7 @@ impl Invariant {
         Self::Capacity,
         Self::Replay,
         Self::MessagesKept,
+        Self::DecisionLog,
     ];
 
     /// Its number in the design.
@@ -47,6 +50,7 @@ impl Invariant {
             Self::Capacity => 6,
             Self::Replay => 7,
             Self::MessagesKept => 8,
+            Self::DecisionLog => 9,
         }
     }
 
@@ -61,6 +65,7 @@ impl Invariant {
             Self::Capacity => "capacity",
             Self::Replay => "replay",
             Self::MessagesKept => "messages_kept",
+            Self::DecisionLog => "decision_log",
         }
     }
 
@@ -74,12 +79,13 @@ impl Invariant {
             Self::Capacity => "assignments to experts",
             Self::Replay => "facts",
             Self::MessagesKept => "messages to services",
+            Self::DecisionLog => "entries of decision logs",
         }
     }
 
     /// True when it can only be judged in full while nothing is in flight.
     fn needs_quiescence(self) -> bool {
-        !matches!(self, Self::EndsOnce | Self::Capacity | Self::Replay)
+        !matches!(self, Self::EndsOnce | Self::Capacity | Self::Replay | Self::DecisionLog)
     }
 }
 

@@ -52,6 +52,22 @@ pub(super) fn entry(state: &CaseState, case_id: &CaseId, at: Timestamp, outcome:
     )
 }
 
+/// What is wrong with an entry, in sentences, when the one before it has this number and hash; 0 and nothing when it is
+/// the first.
+pub fn entry_faults(entry: &LogEntry, number: u64, hash: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if entry.number != number + 1 {
+        faults.push(format!("It has the number {} and comes after number {number}.", entry.number));
+    }
+    if entry.previous != hash {
+        faults.push("It does not name the hash of the entry before.".to_owned());
+    }
+    if entry.hash != entry.computed_hash() {
+        faults.push("Its hash is not that of its contents.".to_owned());
+    }
+    faults
+}
+
 fn mean(values: &[f64]) -> Option<f64> {
     // Rounded, so that the entry is the same after it was written and read.
     let mean = values.iter().sum::<f64>() / values.len() as f64;
