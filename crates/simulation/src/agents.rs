@@ -15,9 +15,16 @@ use crate::random::Random;
 use crate::world::{Happening, World};
 
 mod answers;
+mod challenges;
+mod experts;
 mod findings;
+mod gates;
+mod ladder;
 mod opening;
+pub(crate) mod operators;
 mod strangers;
+
+use ladder::Ladder;
 
 /// Everybody's name. The last takes part in nothing.
 const NAMES: [&str; 6] = ["ada", "ben", "cleo", "dan", "eve", "mallory"];
@@ -53,21 +60,26 @@ pub(crate) struct Agents {
     said: u64,
     /// Ids of cases that somebody wanted to open.
     cases: Vec<String>,
+    /// What people know who have to do with the ladder; none in a world without it.
+    ladder: Option<Ladder>,
 }
 
 impl Agents {
-    pub(crate) fn new(random: Random) -> Self {
-        Self { random, said: 0, cases: Vec::new() }
+    pub(crate) fn new(random: Random, ladder: bool) -> Self {
+        Self { random, said: 0, cases: Vec::new(), ladder: ladder.then(Ladder::default) }
     }
 
     /// How many cases somebody wanted to open.
     pub(crate) fn begin(&mut self, world: &mut World) {
-        for number in 1..=self.random.between(2, 6) {
+        // What climbs takes longer, so that there are fewer cases.
+        let cases_max = if self.ladder.is_some() { 3 } else { 6 };
+        for number in 1..=self.random.between(2, cases_max) {
             self.open(world, number);
         }
         for _ in 0..self.random.between(0, 8) {
             self.intrude(world);
         }
+        self.staff(world);
     }
 
     /// A stored message is read by whom it is addressed to.
@@ -84,6 +96,9 @@ impl Agents {
         // Who has crashed, or is slow to acknowledge, reads a message twice and may answer it twice.
         let times = if self.random.chance(0.04) { 2 } else { 1 };
         for _ in 0..times {
+            if self.on_ladder(world, &reader, kind.as_str(), &message) {
+                continue;
+            }
             match kind.as_str() {
                 "task_assignment" => self.assigned(world, &reader, &message),
                 "question" => self.asked(world, &reader, &message),

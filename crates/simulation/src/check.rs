@@ -10,6 +10,7 @@ use concord_domain::audit::{Auditor, Content, Dead, Ending, StoredEvent, StoredM
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::precedent::PrecedentMachine;
+use concord_domain::queue::QueueMachine;
 use concord_domain::record::RecordMachine;
 use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
 use concord_protocol::event::{CaseEvent, DeadlineEvent, Record};
@@ -25,8 +26,11 @@ mod again;
 mod archive;
 mod effects;
 mod kept;
+mod ladder;
+mod queue;
 
 pub(crate) use archive::Archive;
+pub(crate) use ladder::held;
 
 /// More violations than these are counted and not told.
 const TOLD_MAX: usize = 20;
@@ -41,10 +45,13 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     archive.rebuilt(&mut violations);
     again::check(&archive, &mut violations);
     kept::check(&archive, &mut violations);
+    ladder::check(&archive, &mut violations);
+    queue::check(&archive, &mut violations);
     effects::check::<CaseMachine>(&archive, &archive.cases, &mut violations);
     effects::check::<DetectionMachine>(&archive, &archive.detections, &mut violations);
     effects::check::<DebateMachine>(&archive, &archive.debates, &mut violations);
-    let counts = counts(world, &archive, violations.len());
+    let ladder = ladder::counts(&archive);
+    let counts = Counts { ladder, ..counts(world, &archive, violations.len()) };
     violations.truncate(TOLD_MAX);
     SeedReport { seed, counts, digest: digest(world), violations, log: Vec::new() }
 }
@@ -150,6 +157,7 @@ impl Archive {
         self.deadlines.values().for_each(|records| differences.extend(rebuild::<DeadlineMachine>(records).1));
         self.records.values().for_each(|records| differences.extend(rebuild::<RecordMachine>(records).1));
         self.precedents.values().for_each(|records| differences.extend(rebuild::<PrecedentMachine>(records).1));
+        self.queues.values().for_each(|records| differences.extend(rebuild::<QueueMachine>(records).1));
         for records in self.debates.values() {
             differences.extend(rebuild::<DebateMachine>(records).1);
             differences.extend(recount(records));

@@ -37,6 +37,9 @@ pub struct Arguments {
     /// Plant a bug that the checkers must find.
     #[arg(long, value_name = "BUG", value_parser = PossibleValuesParser::new(Plant::ALL.map(Plant::as_str)))]
     plant: Option<String>,
+    /// Worlds in which disagreements climb the ladder: challenges, people who rule, gates, operators.
+    #[arg(long)]
+    ladder: bool,
     /// Let nothing go wrong: no loss, no delay, no crash.
     #[arg(long)]
     calm: bool,
@@ -66,6 +69,7 @@ impl Arguments {
             faults: if self.calm { Faults::none() } else { Faults::default() },
             plant: self.plant.as_deref().and_then(Plant::parse),
             replicas: usize::from(self.replicas),
+            ladder: self.ladder,
             verbose: self.verbose,
         };
         let (from, seeds) = self.seed.map_or((self.from, self.seeds), |seed| (seed, 1));
@@ -94,7 +98,8 @@ impl Arguments {
         for line in result.log.iter() {
             writeln!(out, "{line}")?;
         }
-        for (name, value, meaning) in result.counts.rows() {
+        let of_ladder = result.counts.ladder.rows().into_iter().filter(|_| self.ladder);
+        for (name, value, meaning) in result.counts.rows().into_iter().chain(of_ladder) {
             writeln!(out, "{name:>15}  {value:>10}  {meaning}")?;
         }
         for report in &result.failed {
@@ -113,6 +118,9 @@ impl Arguments {
         let mut command = format!("cargo run -p concord-simulation --release -- --seed {seed} --verbose");
         if let Some(plant) = &self.plant {
             command.push_str(&format!(" --plant {plant}"));
+        }
+        if self.ladder {
+            command.push_str(" --ladder");
         }
         if self.calm {
             command.push_str(" --calm");

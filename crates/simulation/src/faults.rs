@@ -129,11 +129,19 @@ pub enum Plant {
     NoWatchdog,
     /// A deadline that the broker delivers is fired without a look at the clock.
     EarlyFire,
+    /// The queue of people does not look at how many debates an expert has.
+    QueueIgnoresLoad,
+    /// A ruling counts whatever brief it is on.
+    RulingOnOldBrief,
+    /// A ruling counts although its time has run out.
+    RulingOutOfTime,
+    /// What a level waits for stays open when the level is left.
+    LevelDeadlineKept,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -142,7 +150,19 @@ impl Plant {
         Self::StaleRefusal,
         Self::NoWatchdog,
         Self::EarlyFire,
+        Self::QueueIgnoresLoad,
+        Self::RulingOnOldBrief,
+        Self::RulingOutOfTime,
+        Self::LevelDeadlineKept,
     ];
+
+    /// Whether it can only show where disagreements climb the ladder.
+    pub fn is_on_ladder(self) -> bool {
+        matches!(
+            self,
+            Self::QueueIgnoresLoad | Self::RulingOnOldBrief | Self::RulingOutOfTime | Self::LevelDeadlineKept
+        )
+    }
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
@@ -155,6 +175,10 @@ impl Plant {
             Self::StaleRefusal => "stale_refusal",
             Self::NoWatchdog => "no_watchdog",
             Self::EarlyFire => "early_fire",
+            Self::QueueIgnoresLoad => "queue_ignores_load",
+            Self::RulingOnOldBrief => "ruling_on_old_brief",
+            Self::RulingOutOfTime => "ruling_out_of_time",
+            Self::LevelDeadlineKept => "level_deadline_kept",
         }
     }
 

@@ -37,6 +37,19 @@ impl SimLedger {
         E::AGGREGATE == Aggregate::Deadline && self.0.plant() == Some(Plant::DeadlineTwice)
     }
 
+    /// A planted bug: a debate that climbs leaves open what its level waited for.
+    async fn level_deadlines_kept<E: Facts>(&self, record: &Record<E>) -> Result<Option<Record<E>>, Error> {
+        let climbs = E::AGGREGATE == Aggregate::Debate && ["escalated", "fell_back"].contains(&record.event.fact());
+        if !climbs || self.0.plant() != Some(Plant::LevelDeadlineKept) {
+            return Ok(None);
+        }
+        let mut kept = record.clone();
+        let before = self.last(Aggregate::Debate, &record.meta.id).await?.map(|meta| meta.deadlines);
+        kept.meta.deadlines.extend(before.into_iter().flatten().filter(|open| record.meta.closed.contains(&open.name)));
+        kept.meta.closed.clear();
+        Ok(Some(kept))
+    }
+
     /// A planted bug: what would follow from the fact, were it stored next, is published now.
     async fn publish_early<E: Facts>(&self, record: &Record<E>) -> Result<(), Error> {
         let bytes = record.encode()?;
@@ -74,6 +87,8 @@ impl Ledger for SimLedger {
         if self.0.plant() == Some(Plant::EffectBeforeEvent) {
             self.publish_early(record).await?;
         }
+        let kept = self.level_deadlines_kept(record).await?;
+        let record = kept.as_ref().unwrap_or(record);
         let subjects = self.0.subjects();
         let fact = Publication {
             subject: subjects.build(&record.subject()),

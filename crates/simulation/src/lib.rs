@@ -16,6 +16,7 @@ mod executor;
 mod faults;
 mod ledger;
 mod network;
+mod plants;
 mod process;
 mod random;
 mod refuse;
@@ -26,5 +27,5 @@ mod timer;
 mod world;
 
 pub use faults::{Faults, Plant};
-pub use report::{Counts, SeedReport};
+pub use report::{Counts, LadderCounts, SeedReport};
 pub use simulation::{Options, run};

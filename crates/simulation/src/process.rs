@@ -16,8 +16,10 @@ use concord_protocol::subject::{Aggregate, Service, Subject};
 use concord_protocol::{CaseId, Envelope, Fault};
 use concord_runtime::{Aggregates, Outcome, Routed, bystander, effects};
 
+use crate::agents::operators::{Operation, Verb};
 use crate::ledger::SimLedger;
 use crate::network::Connection;
+use crate::plants;
 use crate::refuse;
 use crate::timer;
 
@@ -144,7 +146,11 @@ impl Process {
                 step(&self.cases, &context, concord_coordinator::route::from_message(&envelope)?).await
             }
             Service::DebateFacilitator => {
-                step(&self.debates, &context, concord_debate_facilitator::route::from_message(&envelope)?).await
+                let routed = concord_debate_facilitator::route::from_message(&envelope)?;
+                match plants::ruled_badly(self, &context, routed).await? {
+                    Some(routed) => step(&self.debates, &context, routed).await,
+                    None => Ok(()),
+                }
             }
             service => Ok(bystander::ignore(service, &envelope).map(|_| ())?),
         }
@@ -163,6 +169,7 @@ impl Process {
                 for follow_up in concord_debate_facilitator::route::follows(aggregate, bytes, sequence)? {
                     let done = match follow_up {
                         FollowUp::Debate(id, input) => step(&self.debates, &context, Routed::Step { id, input }).await,
+                        FollowUp::Queue(input) if plants::assigned_badly(self, &context, &input).await? => Ok(()),
                         FollowUp::Queue(input) => {
                             step(&self.queue, &context, Routed::Step { id: queue::id(), input }).await
                         }
@@ -177,6 +184,26 @@ impl Process {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// What an operator asks for by the service's API.
+    pub(crate) async fn operate(&self, operation: &Operation) {
+        let context = Context::of_message(self.connection.now(), operation.id.clone());
+        let done = match &operation.verb {
+            Verb::Queue(input) => {
+                step(&self.queue, &context, Routed::Step { id: queue::id(), input: input.clone() }).await
+            }
+            Verb::Debate(id, input) => {
+                step(&self.debates, &context, Routed::Step { id: id.clone(), input: input.clone() }).await
+            }
+            Verb::Case(id, input) => {
+                step(&self.cases, &context, Routed::Step { id: id.clone(), input: input.clone() }).await
+            }
+        };
+        // Whoever asked is told, and nothing else comes of it.
+        if let Err(Problem::Refused(fault)) = done {
+            self.connection.world.lock().note(|| format!("refused an operator: {fault}"));
         }
     }
 

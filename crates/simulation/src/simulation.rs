@@ -6,6 +6,7 @@ use std::sync::Arc;
 use concord_protocol::subject::Service;
 
 use crate::agents::Agents;
+use crate::agents::operators::Operation;
 use crate::check;
 use crate::executor::{Executor, Life};
 use crate::faults::{Faults, Plant};
@@ -25,13 +26,15 @@ pub struct Options {
     pub plant: Option<Plant>,
     /// Replicas of each service.
     pub replicas: usize,
+    /// Whether disagreements climb the ladder.
+    pub ladder: bool,
     /// Whether to keep a log of what happens.
     pub verbose: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { faults: Faults::default(), plant: None, replicas: 2, verbose: false }
+        Self { faults: Faults::default(), plant: None, replicas: 2, ladder: false, verbose: false }
     }
 }
 
@@ -41,6 +44,8 @@ const WATCH_MS: u64 = 10_000;
 const CALM_MS_MAX: u64 = 45_000;
 /// When faults have stopped, everything is done within this time, or it is stuck.
 const QUIET_MS: u64 = 600_000;
+/// So often deadlines that are held are resumed at the end. What an operator has asked for before may hold them again.
+const CLOSINGS_MAX: u32 = 5;
 
 /// A replica of a service; its process is none while it is down.
 struct Replica {
@@ -56,16 +61,24 @@ struct Simulation {
     agents: Agents,
     /// When faults stopped; none before.
     calm_since: Option<u64>,
+    /// How often held deadlines were resumed at the end.
+    closings: u32,
 }
 
 /// Runs one seed to its end and checks what is left.
 pub fn run(seed: u64, options: &Options) -> SeedReport {
     let mut random = Random::new(seed);
-    let agents = Agents::new(Random::new(random.next()));
+    let agents = Agents::new(Random::new(random.next()), options.ladder);
     let faults = options.faults.varied(&mut random);
     let world = Shared::new(World::new(random, faults, options.plant, options.verbose));
-    let mut simulation =
-        Simulation { world, executor: Executor::default(), replicas: Vec::new(), agents, calm_since: None };
+    let mut simulation = Simulation {
+        world,
+        executor: Executor::default(),
+        replicas: Vec::new(),
+        agents,
+        calm_since: None,
+        closings: 0,
+    };
     simulation.begin(options.replicas.max(1));
     let quiet = simulation.run_until_quiet();
     let mut world = simulation.world.lock();
@@ -114,7 +127,10 @@ impl Simulation {
             let Some(happening) = next else { return Some("nothing is planned any more".into()) };
             // Looking for overdue deadlines goes on for ever, so that is when to look whether anything else does.
             if self.calm_since.is_some() && matches!(happening, Happening::Watch { .. }) && self.is_quiet() {
-                return None;
+                if self.closings == CLOSINGS_MAX || !self.resume() {
+                    return None;
+                }
+                self.closings += 1;
             }
             self.happen(happening);
             let Some(calm_since) = self.calm_since else { continue };
@@ -133,6 +149,14 @@ impl Simulation {
             && world.broker.unacknowledged().is_empty()
             && world.broker.scheduler.is_empty()
             && world.broker.open_deadlines().next().is_none()
+    }
+
+    /// Everything that an operator holds runs again. False when nothing is held.
+    fn resume(&mut self) -> bool {
+        let mut world = self.world.lock();
+        let held = check::held(&world);
+        self.agents.close(&mut world, &held);
+        !held.is_empty()
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -173,6 +197,7 @@ impl Simulation {
                 world.talk -= 1;
                 world.say(speech);
             }
+            Happening::Operate(operation) => self.operate(operation),
             Happening::Calm => self.calm(),
         }
     }
@@ -227,6 +252,23 @@ impl Simulation {
         };
         drop(world);
         self.executor.spawn(life, async move { process.work(delivery).await });
+    }
+
+    /// An operator's request reaches a process of the service; if that dies meanwhile, nobody answers.
+    fn operate(&mut self, operation: Arc<Operation>) {
+        let mut world = self.world.lock();
+        world.talk -= 1;
+        let service = operation.service();
+        let up = self.replicas.iter().filter(|replica| replica.service == service);
+        let up: Vec<(Life, Arc<Process>)> =
+            up.filter_map(|replica| Some((replica.life, Arc::clone(replica.process.as_ref()?)))).collect();
+        let Some((life, process)) = world.random.pick(&up).cloned() else {
+            return world.plan(500, Happening::Operate(operation));
+        };
+        world.note(|| format!("an operator asks: {:?}", operation.verb));
+        world.operated.push(Arc::clone(&operation));
+        drop(world);
+        self.executor.spawn(life, async move { process.operate(&operation).await });
     }
 
     fn crash(&mut self, life: Life) {

@@ -9,6 +9,7 @@ use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Subject, SubjectSpace};
 
 use crate::agents::Speech;
+use crate::agents::operators::Operation;
 use crate::broker::{Broker, Publication, Receipt};
 use crate::executor::Life;
 use crate::faults::{Faults, Plant};
@@ -51,6 +52,8 @@ pub(crate) enum Happening {
     Hear { sequence: u64 },
     /// Somebody who is no service publishes something.
     Say(Speech),
+    /// An operator asks a service for something.
+    Operate(Arc<Operation>),
     /// Nothing goes wrong from here on.
     Calm,
 }
@@ -92,6 +95,8 @@ pub(crate) struct World {
     pub(crate) counts: Counts,
     /// Deliveries that failed again and again. Faults alone never last that long here.
     pub(crate) given_up: Vec<String>,
+    /// What operators have asked for: no stream keeps it.
+    pub(crate) operated: Vec<Arc<Operation>>,
     /// Things that people will say or read: as long as there are any, it is not quiet.
     pub(crate) talk: u64,
     /// What happened, for a reader; none when nobody wants to know.
@@ -126,6 +131,7 @@ impl World {
             away_until: 0,
             counts: Counts::default(),
             given_up: Vec::new(),
+            operated: Vec::new(),
             talk: 0,
             log: verbose.then(Vec::new),
         }
@@ -161,7 +167,7 @@ impl World {
     /// Plans something for `in_ms` from now.
     pub(crate) fn plan(&mut self, in_ms: u64, happening: Happening) {
         self.order += 1;
-        if matches!(happening, Happening::Hear { .. } | Happening::Say(_)) {
+        if matches!(happening, Happening::Hear { .. } | Happening::Say(_) | Happening::Operate(_)) {
             self.talk += 1;
         }
         let (at, order) = (self.now.saturating_add(in_ms), self.order);

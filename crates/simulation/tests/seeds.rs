@@ -20,11 +20,29 @@ fn two_hundred_seeds_hold_and_everything_that_can_go_wrong_did() {
 }
 
 #[test]
+fn two_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
+    let options = Options { ladder: true, ..Options::default() };
+    let mut counts = Counts::default();
+    for seed in 1..=200 {
+        let report = run(seed, &options);
+        assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
+        counts.add(&report.counts);
+    }
+    for (name, count, _) in counts.ladder.rows() {
+        assert!(count > 0, "there were no {name}");
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_world() {
     for seed in [3, 4] {
         let (first, second) = (run(seed, &Options::default()), run(seed, &Options::default()));
         assert_eq!(first, second);
         assert_ne!(first.digest, run(seed + 100, &Options::default()).digest);
+        let ladder = Options { ladder: true, ..Options::default() };
+        let (first, second) = (run(seed, &ladder), run(seed, &ladder));
+        assert_eq!(first, second);
+        assert_eq!(run(seed, &Options::default()).counts.ladder.challenges, 0);
     }
 }
 
@@ -42,7 +60,7 @@ fn a_world_in_which_nothing_goes_wrong_is_quiet() {
 #[test]
 fn every_planted_bug_is_found() {
     for plant in Plant::ALL {
-        let options = Options { plant: Some(plant), ..Options::default() };
+        let options = Options { plant: Some(plant), ladder: plant.is_on_ladder(), ..Options::default() };
         let found = (1..=FOUND_WITHIN).find(|seed| !run(*seed, &options).violations.is_empty());
         assert!(found.is_some(), "{} is not found within {FOUND_WITHIN} seeds", plant.as_str());
     }

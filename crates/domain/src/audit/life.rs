@@ -32,6 +32,10 @@ pub(super) trait Life: Machine {
     fn ends(event: &Self::Event) -> bool;
     /// Whether the fact may still come after the end.
     fn may_follow_end(event: &Self::Event) -> bool;
+    /// Whether one may wait for nothing but people, for ever if they wish.
+    fn may_rest(_state: &Self::State) -> bool {
+        false
+    }
     /// What is wrong with the order of the fact, given the state before it.
     fn misplaced(_before: &Self::State, _event: &Self::Event) -> Option<String> {
         None
@@ -52,7 +56,7 @@ impl Life for CaseMachine {
     }
 
     fn ends(event: &CaseEvent) -> bool {
-        matches!(event, CaseEvent::Decided(_))
+        matches!(event, CaseEvent::Decided(_) | CaseEvent::Cancelled(_))
     }
 
     fn may_follow_end(event: &CaseEvent) -> bool {
@@ -84,6 +88,11 @@ impl Life for DebateMachine {
 
     fn may_follow_end(event: &DebateEvent) -> bool {
         matches!(event, DebateEvent::AnswerSetAside(_) | DebateEvent::RulingSetAside(_))
+    }
+
+    fn may_rest(state: &DebateState) -> bool {
+        // At a gate somebody reviews it; what an operator holds, an operator resumes.
+        state.ladder.as_ref().is_some_and(|ladder| ladder.level == Level::Gate || ladder.held.is_some())
     }
 
     fn misplaced(before: &DebateState, event: &DebateEvent) -> Option<String> {
@@ -303,7 +312,7 @@ impl<M: Life> LivesOf<M> {
     fn stuck(&self, ledgers: &mut Ledgers, ending: &Ending) {
         for (id, one) in &self.0 {
             ledgers.examined(Invariant::NothingStuck);
-            if one.ended {
+            if one.ended || M::may_rest(&one.versioned.state) {
                 continue;
             }
             let open = M::deadlines(&one.versioned.state);

@@ -55,6 +55,7 @@ impl Agents {
         participants.dedup();
         let task = json!({ "type": "contract_review", "title": format!("matter {}", self.said) });
         let mut parameters = json!({ "policy": self.policy(), "participants": participants, "task": task });
+        self.add_gates(&mut parameters);
         if let (Some(fields), Some(case)) = (parameters.as_object_mut(), case) {
             fields.insert("case_id".into(), case.into());
         }
@@ -64,7 +65,7 @@ impl Agents {
     fn policy(&mut self) -> Value {
         let finding_timeout = self.random.between(100, 3_000);
         let rule = ["confidence", "majority", "reconcile", "unanimous"];
-        json!({
+        let mut policy = json!({
             "preset": "contract-review",
             "finding_timeout_ms": finding_timeout,
             "case_timeout_ms": finding_timeout + self.random.between(50, 20_000),
@@ -76,7 +77,9 @@ impl Agents {
             "answers_min": self.random.between(2, 3),
             "set_aside_max": self.random.between(0, 4),
             "vote_rule": self.random.pick(&rule),
-        })
+        });
+        self.add_ladder(&mut policy);
+        policy
     }
 
     /// A request that must be refused.

@@ -8,24 +8,36 @@ use concord_domain::case::{CaseMachine, CaseState};
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
-use concord_domain::replay::rebuild;
 use concord_domain::{Context, Decision, Machine};
-use concord_protocol::event::{Facts, Origin, Record, event_id};
+use concord_protocol::event::{DetectionEvent, Facts, Origin, Record, event_id};
 use concord_protocol::{CaseId, Envelope};
 use concord_runtime::Routed;
 
 use super::archive::{Archive, Lives};
+use crate::agents::operators::Verb;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<CaseMachine>(&archive.cases, violations, |record| match origin(record) {
-        Origin::Message => said(archive, record, |envelope| concord_coordinator::route::from_message(envelope).ok()),
+        Origin::Message => {
+            let ordered = ordered(archive, record, |verb| match verb {
+                Verb::Case(id, input) => Some(Routed::Step { id: id.clone(), input: input.clone() }),
+                _ => None,
+            });
+            let said = said(archive, record, |envelope| concord_coordinator::route::from_message(envelope).ok());
+            said.into_iter().chain(ordered).collect()
+        }
         Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
             concord_coordinator::route::from_fact(aggregate, bytes, sequence).ok()
         }),
     });
     decided_again::<DebateMachine>(&archive.debates, violations, |record| match origin(record) {
         Origin::Message => {
-            said(archive, record, |envelope| concord_debate_facilitator::route::from_message(envelope).ok())
+            let route = |envelope: &Envelope| concord_debate_facilitator::route::from_message(envelope).ok();
+            let ordered = ordered(archive, record, |verb| match verb {
+                Verb::Debate(id, input) => Some(Routed::Step { id: id.clone(), input: input.clone() }),
+                _ => None,
+            });
+            said(archive, record, route).into_iter().chain(ordered).collect()
         }
         Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
             let follow_ups = concord_debate_facilitator::route::follows(aggregate, bytes, sequence).ok()?;
@@ -36,13 +48,22 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         }),
     });
     decided_again::<DetectionMachine>(&archive.detections, violations, |record| {
-        let state: Option<CaseState> =
-            archive.cases.get(&record.meta.id).map(|records| rebuild::<CaseMachine>(records).0.state);
-        let case = CaseId::new(record.meta.id.as_str()).ok();
-        let input =
-            state.zip(case).and_then(|(state, case)| concord_conflict_detector::route::from_case(&case, &state));
-        input.into_iter().collect()
+        let Ok(case) = CaseId::new(record.meta.id.as_str()) else { return Vec::new() };
+        let states = seen_before(archive, record);
+        states.iter().filter_map(|state| concord_conflict_detector::route::from_case(&case, state)).collect()
     });
+}
+
+/// The states of a case that its detection may have seen: it looks when the findings are closed, or later.
+fn seen_before(archive: &Archive, detected: &Record<DetectionEvent>) -> Vec<CaseState> {
+    let mut known = Versioned::<CaseMachine>::default();
+    let before = archive.cases.get(&detected.meta.id).into_iter().flatten();
+    let before = before.take_while(|record| record.sequence < detected.sequence);
+    let states = before.map(|record| {
+        known.apply(record.clone());
+        known.state.clone()
+    });
+    states.collect()
 }
 
 fn decided_again<M: Machine>(
@@ -75,6 +96,15 @@ fn origin<E: Facts>(record: &Record<E>) -> Origin {
 fn said<E: Facts, I>(archive: &Archive, record: &Record<E>, route: impl Fn(&Envelope) -> Option<Routed<I>>) -> Vec<I> {
     let envelopes = archive.said_under(&record.meta.cause).filter_map(|message| message.envelope.as_ref());
     envelopes.filter_map(|envelope| input(record, route(envelope)?)).collect()
+}
+
+/// The input that a fact's cause makes, where an operator has asked for it.
+fn ordered<E: Facts, I>(
+    archive: &Archive,
+    record: &Record<E>,
+    route: impl Fn(&Verb) -> Option<Routed<I>>,
+) -> Option<I> {
+    input(record, route(&archive.operated.get(&record.meta.cause)?.verb)?)
 }
 
 /// The input that a fact's cause makes, where it is a fact.

@@ -11,6 +11,7 @@ use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{Envelope, MessageId, Token};
 
 use super::Message;
+use crate::agents::operators::Operation;
 use crate::broker::Stored;
 use crate::world::World;
 
@@ -26,6 +27,7 @@ pub(crate) struct Archive {
     pub(crate) deadlines: Lives<DeadlineEvent>,
     pub(crate) records: Lives<RecordEvent>,
     pub(crate) precedents: Lives<PrecedentEvent>,
+    pub(crate) queues: Lives<QueueEvent>,
     /// Facts by `event_id`: what kind of aggregate, where, and the bytes.
     pub(crate) facts: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
     /// When each fact was stored, by sequence.
@@ -35,11 +37,14 @@ pub(crate) struct Archive {
     pub(crate) by_id: BTreeMap<MessageId, Vec<usize>>,
     /// Sequences of messages that are kept among the dead, with the place that was wrong in them.
     pub(crate) dead: BTreeMap<u64, String>,
+    /// What operators have asked for, by the cause of what it led to.
+    pub(crate) operated: BTreeMap<MessageId, Arc<Operation>>,
 }
 
 impl Archive {
     pub(crate) fn read(world: &World) -> Self {
-        let mut archive = Self::default();
+        let operated = world.operated.iter().map(|operation| (operation.id.clone(), Arc::clone(operation)));
+        let mut archive = Self { operated: operated.collect(), ..Self::default() };
         for stored in world.broker.messages(StreamKind::Events) {
             archive.fact(world, stored);
         }
@@ -64,8 +69,7 @@ impl Archive {
             Aggregate::Deadline => keep(&mut self.deadlines, stored),
             Aggregate::Record => keep(&mut self.records, stored),
             Aggregate::Precedent => keep(&mut self.precedents, stored),
-            // Only the auditor looks into the queue.
-            Aggregate::Queue => keep(&mut Lives::<QueueEvent>::new(), stored),
+            Aggregate::Queue => keep(&mut self.queues, stored),
         };
         self.stored_at.insert(stored.sequence, stored.at);
         if let Some(id) = id {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use concord_domain::case::CaseInput;
 use concord_domain::debate::DebateInput;
-use concord_protocol::event::{CaseEvent, DebateEvent};
-use concord_protocol::subject::{Service, Subject};
-use concord_protocol::{Envelope, MessageId, Recipient, Token};
+use concord_domain::ladder::Word;
+use concord_protocol::event::{CaseEvent, DebateEvent, Heard};
+use concord_protocol::subject::{Lane, Service, Subject};
+use concord_protocol::{Envelope, MessageId, MessageType, Recipient, Token};
 use concord_runtime::Routed;
 
 use super::Message;
@@ -33,6 +34,9 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for message in &archive.messages {
         let fate = fate(message);
         let dead = archive.dead.get(&message.sequence);
+        if dead.is_some() {
+            told(archive, message, violations);
+        }
         let kept = match &fate {
             Fate::Free => true,
             Fate::Dead => dead.is_some(),
@@ -81,9 +85,15 @@ fn of_case(envelope: &Envelope) -> Fate {
         Ok(Routed::Step { id, input: CaseInput::Finding(received) }) => {
             Fate::Recorded((id, received.message_id, received.digest))
         }
+        Ok(Routed::Step { id, input: CaseInput::Challenge(received) }) => heard(id, received.heard),
+        Ok(Routed::Step { id, input: CaseInput::Review(received) }) => heard(id, received.heard),
         Ok(Routed::Step { id, .. }) => Fate::Opened(id),
         Ok(Routed::Ignored(_)) => Fate::Free,
     }
+}
+
+fn heard(id: Token, heard: Heard) -> Fate {
+    Fate::Recorded((id, heard.message_id, heard.digest))
 }
 
 fn of_debate(envelope: &Envelope) -> Fate {
@@ -92,6 +102,11 @@ fn of_debate(envelope: &Envelope) -> Fate {
         Ok(Routed::Step { id, input: DebateInput::Answer(given) }) => {
             Fate::Recorded((id, given.message_id, given.digest))
         }
+        Ok(Routed::Step { id, input: DebateInput::Said(said) }) => match said.word {
+            Word::Ruling(_) => Fate::Recorded((id, said.message_id, said.digest)),
+            // What is so already needs no fact: a second acknowledgement, a second opinion.
+            _ => Fate::Opened(id),
+        },
         Ok(Routed::Step { id, .. }) => Fate::Opened(id),
         Ok(Routed::Ignored(_)) => Fate::Free,
     }
@@ -108,6 +123,13 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
             _ => None,
         };
         recorded.extend(received.map(|r| (record.meta.id.clone(), r.message_id.clone(), r.digest.clone())));
+        let heard = match &record.event {
+            CaseEvent::Challenged(challenged) => Some(&challenged.heard),
+            CaseEvent::GateReviewed(reviewed) => Some(&reviewed.heard),
+            CaseEvent::GatePassed(passed) => Some(&passed.heard),
+            _ => None,
+        };
+        recorded.extend(heard.map(|h| (record.meta.id.clone(), h.message_id.clone(), h.digest.clone())));
     }
     for record in archive.debates.values().flatten() {
         let id = record.meta.id.clone();
@@ -116,7 +138,36 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
             continue;
         }
         let received = record.event.answer();
-        recorded.extend(received.map(|r| (id, r.message_id.clone(), r.digest.clone())));
+        recorded.extend(received.map(|r| (id.clone(), r.message_id.clone(), r.digest.clone())));
+        let heard = on_ladder(&record.event);
+        recorded.extend(heard.map(|h| (id, h.message_id.clone(), h.digest.clone())));
     }
     recorded
+}
+
+/// The message of the ladder that a fact is about.
+fn on_ladder(event: &DebateEvent) -> Option<&Heard> {
+    match event {
+        DebateEvent::Acknowledged(acknowledged) => Some(&acknowledged.heard),
+        DebateEvent::Clarified(clarified) => Some(&clarified.heard),
+        DebateEvent::EvidenceGiven(given) => Some(&given.heard),
+        DebateEvent::OpinionGiven(given) => Some(&given.heard),
+        DebateEvent::Escalated(escalated) => escalated.heard.as_ref(),
+        DebateEvent::RulingSetAside(aside) => Some(&aside.heard),
+        DebateEvent::Resolved(resolved) => resolved.heard.as_ref(),
+        _ => None,
+    }
+}
+
+/// Who challenges, rules or reviews and is refused, is told so.
+fn told(archive: &Archive, message: &Message, violations: &mut Vec<String>) {
+    let kind = message.envelope.as_ref().map(|envelope| &envelope.message_type);
+    if !matches!(kind, Some(MessageType::Challenge | MessageType::Ruling | MessageType::Review)) {
+        return;
+    }
+    let refusal = MessageId::of_refusal(Lane::Normal.as_str(), message.sequence);
+    if archive.said_under(&refusal).next().is_none() {
+        violations
+            .push(format!("told: nobody has told the sender that the message at {} is refused", message.sequence));
+    }
 }
