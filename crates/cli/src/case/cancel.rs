@@ -38,7 +38,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &CancelArgs) -> Resul
     match json.json {
         true => output::json(&json!({ "cancelled": case, "by": by, "why": why, "done": done }))?,
         false => {
-            let said = if done.fact.is_some() { "is cancelled, with its debates" } else { "had ended already" };
+            let said = if done.fact.is_some() { "is cancelled, with its debates" } else { "was cancelled already" };
             output::print(&format!("case {} {said}\n", styled(NAMED, case)))?;
         }
     }

@@ -108,3 +108,19 @@ fn a_changed_or_missing_entry_is_found() {
         assert_eq!(audit(&told).1, [said]);
     }
 }
+
+#[test]
+fn a_case_that_was_cancelled_has_ended() {
+    let mut story = Story::<CaseMachine>::of("c-1");
+    story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
+    let cancel = CaseInput::Cancel { by: agent("olga"), why: "the deal is off".into() };
+    assert_eq!(story.hears(&said("m-cancel", 1), &cancel), "cancelled");
+    let mut auditor = Auditor::new();
+    for record in &story.records {
+        let (id, fact, bytes) = (&record.meta.id, token(record.event.fact()), record.encode().unwrap());
+        let (sequence, aggregate) = (record.sequence, Aggregate::Case);
+        auditor.event(&StoredEvent { sequence, aggregate, id, fact: &fact, bytes: &bytes });
+    }
+    let report = auditor.finish(&Ending::under_load(after(2)));
+    assert!(report.holds(), "{report:#?}");
+}
