@@ -58,10 +58,10 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
         };
         match fact.aggregate {
             Aggregate::Debate => debate(stage, screen, &case, &cast, &fact).await?,
-            Aggregate::Case if fact.id == case.token() => {
-                if goes_on(stage, screen, &case, &cast, fact.read()?, &mut log).await? {
-                    return Ok(log);
-                }
+            Aggregate::Case
+                if fact.id == case.token() && goes_on(stage, screen, &case, &cast, fact.read()?, &mut log).await? =>
+            {
+                return Ok(log);
             }
             _ => {}
         }
