@@ -6,7 +6,7 @@ use concord_protocol::AgentId;
 use concord_protocol::event::names::PROVISIONAL;
 use concord_protocol::event::{DebateEvent, DebateOpened, FellBack};
 use concord_protocol::payload::{
-    BriefedPosition, Level, Overflow, Provisional, Resolution, Review, ReviewAction, RuledBy, Status,
+    BriefedPosition, Level, Provisional, Resolution, Review, ReviewAction, RuledBy, Status,
 };
 use concord_protocol::{DebateId, Fault};
 
@@ -19,25 +19,44 @@ use crate::machine::{Context, Decision, Ignored};
 /// Alternatives that a provisional decision repeats; all positions stand beside them in its outcome.
 const ALTERNATIVES_MAX: usize = 8;
 
+/// Why a debate falls back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Because {
+    /// Level 3 ran out.
+    NobodyRuled,
+    /// The queue of people had no place, and the policy lets it fall back.
+    NoPlace,
+    /// The queue of people had no place, and the policy defers it to the gate.
+    Deferred,
+}
+
+impl Because {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::NobodyRuled => "Nobody ruled in time",
+            Self::NoPlace => "The queue of people had no place",
+            Self::Deferred => "The queue of people had no place, and it is deferred to the gate",
+        }
+    }
+}
+
 /// The debate falls back to the cautious position.
 pub(super) fn fell_back(
     state: &DebateState,
     opened: &DebateOpened,
-    ladder: &Ladder,
     context: &Context,
-    why: &str,
+    because: Because,
 ) -> DebateEvent {
     let rules = &opened.policy.ladder;
     let window = rules.scaled(rules.times_of(opened.terms.priority).provisional_ms);
     // What is deferred to the gate has no window of its own.
-    let deferred = ladder.expert.is_none() && rules.overflow == Overflow::Defer && why.contains("deferred");
-    let until = context.now.plus_millis(if deferred { 0 } else { window });
+    let until = context.now.plus_millis(if because == Because::Deferred { 0 } else { window });
     let positions = brief::briefed_positions(opened, &state.positions);
     let (chosen, rule) = cautious(opened, &positions);
     let others = positions.iter().filter(|one| Some(*one) != chosen);
     let alternatives = others.take(ALTERNATIVES_MAX).map(as_resolution).collect();
     let provisional = Provisional {
-        rationale: format!("{why}: {rule}"),
+        rationale: format!("{}: {rule}", because.in_words()),
         alternatives,
         review_at: opened.terms.gate.clone(),
         until,

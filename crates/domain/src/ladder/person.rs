@@ -5,6 +5,7 @@ use concord_protocol::event::{DebateAssigned, DebateEvent, DebateOpened, RulingR
 use concord_protocol::payload::{Level, Overflow, Resolution, RuledBy, Ruling, Status};
 use concord_protocol::{ErrorCode, Fault};
 
+use super::fallback::Because;
 use super::heard::heard;
 use super::{Ladder, Said, brief, fallback};
 use crate::budget::excerpt;
@@ -64,11 +65,11 @@ pub(crate) fn overflowed(
     if ladder.level != Level::Person || state.outcome.is_some() {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let why = match handling {
-        Overflow::Escalate => "The queue of people had no place",
-        Overflow::Defer => "The queue of people had no place, and it is deferred to the gate",
+    let because = match handling {
+        Overflow::Escalate => Because::NoPlace,
+        Overflow::Defer => Because::Deferred,
     };
-    Decision::Append(fallback::fell_back(state, opened, ladder, context, why))
+    Decision::Append(fallback::fell_back(state, opened, context, because))
 }
 
 /// A person's ruling. Only that of the expert who has the debate, on the brief as it is, counts; others that come from an
@@ -89,11 +90,14 @@ pub(super) fn ruling(
             "Only the expert to whom the queue has given a debate can rule on it; see `concord queue`.",
         ));
     }
-    if let Some(refused) = refusal(state, opened, ladder, ruling) {
+    if let Some((reason, explanation)) = refusal(state, ladder, ruling) {
+        let changed = reason == RulingRefusal::Changed;
         return Decision::Append(DebateEvent::RulingSetAside(Box::new(RulingSetAside {
             case_id: opened.case_id.clone(),
             heard: heard(said),
-            ..refused
+            reason,
+            explanation,
+            brief: brief::briefed_again(opened, ladder, &state.positions).filter(|_| changed),
         })));
     }
     let resolution = match resolution(state, opened, said, ruling) {
@@ -109,31 +113,22 @@ pub(super) fn ruling(
     Decision::Append(resolving.ruled(ruled).heard(heard(said)).event(state, context))
 }
 
-/// Why a ruling of the right expert does not count.
-fn refusal(state: &DebateState, opened: &DebateOpened, ladder: &Ladder, ruling: &Ruling) -> Option<RulingSetAside> {
-    let refused = |reason, explanation: String, brief| {
-        let (case_id, heard) = (opened.case_id.clone(), concord_protocol::event::Heard::nobody());
-        Some(RulingSetAside { case_id, heard, reason, explanation, brief })
-    };
+/// Why a ruling of the right expert does not count, and what stands instead.
+fn refusal(state: &DebateState, ladder: &Ladder, ruling: &Ruling) -> Option<(RulingRefusal, String)> {
     let stands = |position: Option<&Resolution>| position.map_or("nothing", |one| one.position.as_str()).to_owned();
     if let Some(outcome) = &state.outcome {
         let stands = stands(outcome.resolution.as_ref());
         let reason = if outcome.status == Status::Ruling { RulingRefusal::Second } else { RulingRefusal::TimedOut };
-        return refused(reason, format!("The debate is resolved ({}): {stands}.", outcome.status), None);
+        return Some((reason, format!("The debate is resolved ({}): {stands}.", outcome.status)));
     }
     if ladder.level > Level::Person {
-        let provisional = ladder.provisional.as_ref().and_then(|provisional| provisional.resolution.as_ref());
-        let stands = stands(provisional);
-        let words =
-            format!("The time for a ruling is over; provisionally this stands: {stands}. Review it at the gate.");
-        return refused(RulingRefusal::TimedOut, words, None);
+        let stands = stands(ladder.provisional.as_ref().and_then(|provisional| provisional.resolution.as_ref()));
+        let words = "The time for a ruling is over; provisionally this stands";
+        return Some((RulingRefusal::TimedOut, format!("{words}: {stands}. Review it at the gate.")));
     }
-    if ladder.digest.as_ref() == Some(&ruling.digest) {
-        return None;
-    }
-    let words = "The debate has changed since the brief with that digest: evidence or positions are other than they were. \
-                 Read the brief given here and rule on its digest.";
-    refused(RulingRefusal::Changed, words.to_owned(), brief::briefed_again(opened, ladder, &state.positions))
+    let words = "The debate has changed since the brief with that digest: evidence or positions are other than they \
+                 were. Read the brief given here and rule on its digest.";
+    (ladder.digest.as_ref() != Some(&ruling.digest)).then(|| (RulingRefusal::Changed, words.to_owned()))
 }
 
 fn resolution(state: &DebateState, opened: &DebateOpened, said: &Said, ruling: &Ruling) -> Result<Resolution, Fault> {

@@ -9,6 +9,7 @@ use concord_protocol::event::{
 };
 use concord_protocol::payload::{Level, Mediation, Position, Status};
 
+use super::fallback::Because;
 use super::{Ladder, fallback, mediate, named, parties};
 use crate::calendar;
 use crate::debate::{DebateState, Resolving};
@@ -128,7 +129,7 @@ pub(crate) fn elapsed(
         COMPARE => Decision::Append(mediate::conclude(state, opened, ladder, context)),
         HALF => Decision::Append(reminded(opened, ladder, 50)),
         NEARLY => Decision::Append(reminded(opened, ladder, 90)),
-        PERSON => Decision::Append(fallback::fell_back(state, opened, ladder, context, "Nobody ruled in time")),
+        PERSON => Decision::Append(fallback::fell_back(state, opened, context, Because::NobodyRuled)),
         PROVISIONAL => Decision::Append(window_closed(state, opened, ladder, context)),
         _ => Decision::Ignore(Ignored::DeadlineNotOpen),
     }

@@ -22,14 +22,6 @@ pub struct Heard {
     pub digest: String,
 }
 
-impl Heard {
-    /// In place of a message where none is known yet.
-    pub fn nobody() -> Self {
-        let agent_id = crate::subject::Service::DebateFacilitator.agent_id();
-        Self { agent_id, message_id: MessageId::trusted("none"), digest: String::new() }
-    }
-}
-
 /// Contents of `acknowledged`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Acknowledged {
