@@ -86,6 +86,10 @@ pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<Str
     if outcome.positions != after.positions {
         differences.push("the final positions are not those that the answers lead to".to_owned());
     }
+    if outcome.status == Status::Cancelled {
+        // Cut off in the middle of a round: there was nothing to count.
+        return differences;
+    }
     if after.ladder.is_some() {
         differences.extend(mediated_again(after, opened, outcome));
         return differences;

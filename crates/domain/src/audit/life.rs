@@ -6,7 +6,7 @@ use concord_protocol::Token;
 use concord_protocol::event::{
     CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record, RecordEvent,
 };
-use concord_protocol::payload::Level;
+use concord_protocol::payload::{Level, Status};
 
 use super::report::{Invariant, Ledgers};
 use super::{Ending, place};
@@ -114,6 +114,8 @@ impl Life for DebateMachine {
                 let rounds: Vec<u32> = resolved.outcome.rounds.iter().map(|round| round.round).collect();
                 let closed = before.rounds.iter().map(|round| round.round);
                 let held = before.opened.as_ref().is_some_and(|opened| opened.policy.rounds_max > 0);
+                // What is cancelled in the middle of a round has not held it.
+                let held = held && resolved.outcome.status != Status::Cancelled;
                 let expected: Vec<u32> = closed.chain(held.then_some(now)).collect();
                 (rounds != expected).then(|| format!("It reports the rounds {rounds:?}; held were {expected:?}."))
             }

@@ -258,8 +258,12 @@ fn resolved(
     let replaces = state.outcomes.get(&outcome.conflict_id).map(|known| known.status == Status::Provisional);
     let is_new = match replaces {
         Some(provisional) => provisional && outcome.status != Status::Provisional,
-        // After the decision only the ladder goes on; a discussion that was cut short has nobody who waits for it.
-        None => state.phase < Phase::Decided || (state.phase == Phase::Decided && outcome.level.is_some()),
+        // After the decision the ladder goes on, and a gate waits for every debate; else a discussion that was cut short
+        // has nobody who waits for it.
+        None => {
+            let awaited = outcome.level.is_some() || state.gate().is_some();
+            state.phase < Phase::Decided || (state.phase == Phase::Decided && awaited)
+        }
     };
     if !is_new {
         return Decision::Ignore(Ignored::AlreadyDone);
@@ -284,7 +288,9 @@ fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed)
     }
     if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) = (state.phase, CaseId::new(deadline.id.as_str())) {
         let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
-        (state.debated, state.deferred, state.conflicts_omitted) = (found.debated, found.deferred, found.omitted);
+        // What was challenged goes on, whether or not the case is decided.
+        state.debated.splice(0..0, found.debated);
+        (state.deferred, state.conflicts_omitted) = (found.deferred, found.omitted);
     }
     state
 }

@@ -159,7 +159,8 @@ fn again(
 
 fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> CaseDecision {
     let gate = &received.review.gate;
-    let undecided = state.debated.iter().filter(|one| !state.outcomes.contains_key(&one.conflict_id)).count();
+    let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
+    let undecided = ids.filter(|id| !state.outcomes.contains_key(*id) && !state.never_debated.contains(*id)).count();
     if state.phase < Phase::Decided || undecided > 0 {
         return Decision::Reject(Fault::invalid(
             "/payload/action",

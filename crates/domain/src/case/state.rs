@@ -1,6 +1,6 @@
 //! What is known of a case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_protocol::event::{CaseEvent, CaseOpened, DebateAsked, Heard, ReceivedFinding, Record};
@@ -61,6 +61,8 @@ pub struct CaseState {
     pub asked: BTreeMap<DebateId, Arc<DebateAsked>>,
     /// Provisional decisions that a gate has reviewed.
     pub reviewed: BTreeMap<DebateId, ReviewAction>,
+    /// Conflicts found when the time was up before the findings were closed: nobody has opened debates about them.
+    pub never_debated: BTreeSet<DebateId>,
     /// How many gates it has passed.
     pub gates_passed: usize,
     /// Entries in its decision log, and the hash of the last.
@@ -105,6 +107,10 @@ impl CaseState {
                     self.outcomes.insert(last.conflict_id.clone(), last);
                 }
                 self.enter(decided.entry);
+                if self.phase == Phase::Collecting {
+                    let found = decided.decision.conflicts.iter().map(|conflict| &conflict.conflict_id);
+                    self.never_debated = found.filter(|id| !self.asked.contains_key(*id)).cloned().collect();
+                }
                 self.debated.clone_from(&decided.decision.conflicts);
                 self.deferred.clone_from(&decided.decision.deferred);
                 self.conflicts_omitted = decided.decision.conflicts_omitted;

@@ -53,7 +53,10 @@ pub(super) fn briefed(
 ) -> Option<Briefed> {
     let brief = brief(opened, ladder, positions);
     let json = serde_json::to_vec(&brief).unwrap_or_default();
-    Some(Briefed { expert: expert.clone(), digest: digest(&json), brief, due: ladder.due(PERSON)? })
+    let held = || ladder.held.iter().flat_map(|(held, _)| held).find(|deadline| deadline.name.as_str() == PERSON);
+    // While the time is held it is later in the end than is said here; what is shown is no less bound to its digest.
+    let due = ladder.due(PERSON).or_else(|| held().map(|deadline| deadline.due))?;
+    Some(Briefed { expert: expert.clone(), digest: digest(&json), brief, due })
 }
 
 /// The brief after a change, where an expert has one already.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use concord_domain::case::{CaseMachine, CaseState};
+use concord_domain::case::{CaseMachine, CaseState, Phase};
 use concord_domain::debate::{DebateInput, DebateMachine, DebateState};
 use concord_domain::ladder::Word;
 use concord_domain::machine::{Machine, Versioned};
@@ -35,7 +35,6 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for (id, records) in &archive.cases {
         let state = rebuild::<CaseMachine>(records).0.state;
         let mut found = Vec::new();
-        cancelled(archive, records, &mut found);
         gates(archive, &state, &mut found);
         violations.extend(found.into_iter().map(|what| format!("ladder: case/{id} {what}")));
     }
@@ -164,20 +163,6 @@ fn left_open(after: &DebateState, record: &Record<DebateEvent>, found: &mut Vec<
     }
 }
 
-/// The debates of a cancelled case are over.
-fn cancelled(archive: &Archive, records: &[Record<CaseEvent>], found: &mut Vec<String>) {
-    if !records.iter().any(|record| matches!(record.event, CaseEvent::Cancelled(_))) {
-        return;
-    }
-    let case = records.first().map(|record| record.meta.id.as_str()).unwrap_or_default();
-    for (id, debate) in &archive.debates {
-        let Some(DebateEvent::Opened(opened)) = debate.first().map(|record| &record.event) else { continue };
-        if opened.case_id.as_str() == case && !is_resolved(debate) {
-            found.push(format!("is cancelled, and its debate {id} waits"));
-        }
-    }
-}
-
 fn is_resolved(records: &[Record<DebateEvent>]) -> bool {
     records.iter().any(|record| matches!(record.event, DebateEvent::Resolved(_)))
 }
@@ -190,10 +175,23 @@ fn gates(archive: &Archive, state: &CaseState, found: &mut Vec<String>) {
             found.push(format!("has reviewed {id}, which is not resolved"));
         }
     }
-    if state.decision.is_none() || state.gate().is_none() {
+    let waiting = if state.phase == Phase::Cancelled { Vec::new() } else { waiting_in(archive, state) };
+    for id in waiting {
+        let can_be = state.unreviewed().any(|outcome| outcome.conflict_id == id);
+        let passed_over =
+            state.gate().is_none() && state.opened.as_ref().is_some_and(|opened| opened.policy.ladder.pass_unreviewed);
+        if !can_be || !(state.gate().is_some() || passed_over) {
+            found.push(format!("has {id} wait for a gate that cannot review it"));
+        }
+    }
+    if state.phase != Phase::Decided || state.gate().is_none() {
         return;
     }
-    let open = state.debated.iter().map(|conflict| &conflict.conflict_id).filter(|id| !state.outcomes.contains_key(id));
+    let open = state
+        .debated
+        .iter()
+        .map(|conflict| &conflict.conflict_id)
+        .filter(|id| !state.outcomes.contains_key(id) && !state.never_debated.contains(*id));
     let open: BTreeSet<&DebateId> = open.collect();
     for id in open {
         match archive.debates.get(&id.token()) {
@@ -204,6 +202,19 @@ fn gates(archive: &Archive, state: &CaseState, found: &mut Vec<String>) {
             None => found.push(format!("cannot pass its gate: {id} was never opened")),
         }
     }
+}
+
+/// Debates of a case that wait at a gate.
+fn waiting_in(archive: &Archive, state: &CaseState) -> Vec<DebateId> {
+    let of_case = archive.debates.values().filter(|records| !is_resolved(records)).filter(|records| {
+        let opened = records.first().map(|record| &record.event);
+        matches!(opened, Some(DebateEvent::Opened(opened)) if Some(&opened.case_id) == state.case_id.as_ref())
+    });
+    let waits = |records: &&Vec<Record<DebateEvent>>| {
+        records.iter().any(|record| matches!(record.event, DebateEvent::AwaitsGate(_)))
+    };
+    let ids = of_case.filter(waits).filter_map(|records| DebateId::new(records.first()?.meta.id.as_str()).ok());
+    ids.collect()
 }
 
 /// How much of everything there was.
