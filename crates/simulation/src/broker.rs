@@ -241,6 +241,14 @@ mod tests {
         };
         assert_eq!(names(StreamKind::Messages, "concord.v1.msg.c.a.coordinator.finding.more"), ["coordinator-inbox"]);
         assert_eq!(names(StreamKind::Messages, "concord.v1.msg.c.a.coordinator"), Vec::<String>::new());
-        assert_eq!(names(StreamKind::Events, "concord.v1.event.debate.d.resolved").len(), 3);
+        assert_eq!(
+            names(StreamKind::Events, "concord.v1.event.debate.d.resolved"),
+            [
+                "coordinator-facts-debate-resolved",
+                "debate-facilitator-facts-debate-resolved",
+                "debate-facilitator-effects-debate-resolved",
+                "escalation-timer-deadlines-debate-resolved"
+            ]
+        );
     }
 }
