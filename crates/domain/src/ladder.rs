@@ -33,6 +33,7 @@ mod mediate;
 mod person;
 mod times;
 
+pub(crate) use brief::changes;
 pub(crate) use control::{cancel, control};
 pub(crate) use effects::effects;
 pub(crate) use fallback::reviewed;
@@ -68,6 +69,8 @@ pub struct Ladder {
     pub expert: Option<AgentId>,
     /// Digest of the brief that the expert was given last.
     pub digest: Option<String>,
+    /// What has changed since an expert was first shown the debate: the digest of the brief before, and one line.
+    pub changes: Vec<(String, String)>,
     /// The provisional decision.
     pub provisional: Option<ConflictOutcome>,
 }
@@ -88,6 +91,7 @@ impl Ladder {
             mediation: None,
             expert: None,
             digest: None,
+            changes: Vec::new(),
             provisional: None,
         }
     }
