@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use concord_protocol::Timestamp;
 use concord_protocol::event::{DeadlineControl, DebateEvent, EscalationReason, RulingRefusal};
 use concord_protocol::payload::{
-    ChallengeTerms, ConflictType, Credibility, DebatePriority, DebateTerms, Level, OpenDebate, Overflow, Review,
+    ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Level, OpenDebate, Overflow, Review,
     ReviewAction, Ruling, Status,
 };
 use concord_protocol::policy::{ConflictHandling, Policy};
@@ -97,7 +97,11 @@ fn order(order: Order) -> DebateInput {
 }
 
 fn assigned_to(expert: &str) -> DebateInput {
-    order(Order::Assigned { expert: agent(expert) })
+    order(Order::Assigned { expert: agent(expert), contact: contact_of(expert) })
+}
+
+fn contact_of(expert: &str) -> Contact {
+    Contact { email: Some(format!("{expert}@example.org")), webhook: None }
 }
 
 fn rules(expert: &str, id: &str, digest: &str, position_id: &str) -> DebateInput {
