@@ -207,7 +207,8 @@ impl Layout {
         ConsumerKind::all().into_iter().flat_map(|kind| self.consumers_of(kind)).collect()
     }
 
-    /// The consumers of the agent adapter, which an installation may do without.
+    /// The consumers of the agent adapter, which an installation may do without. Nothing that is stored follows from what
+    /// they read.
     pub fn adapter_consumers(&self) -> Vec<ConsumerDefinition> {
         Channel::ALL.into_iter().flat_map(|channel| self.consumers_of(ConsumerKind::Notices(channel))).collect()
     }

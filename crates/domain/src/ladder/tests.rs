@@ -21,6 +21,7 @@ use crate::fixtures::{
 };
 use crate::machine::Machine;
 
+mod notified;
 mod random;
 
 pub(crate) use random::stories;
