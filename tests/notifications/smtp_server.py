@@ -38,7 +38,7 @@ class Mailboxes:
             sender=envelope.mail_from,
             recipients=envelope.rcpt_tos,
             headers=[[name.lower(), str(value)] for name, value in mail.items()],
-            text=mail.get_content(),
+            text=mail.get_content().replace("\r\n", "\n"),
             tls=session.ssl is not None,
             authenticated=bool(session.authenticated),
         )

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use concord_runtime::consume::Chain;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message};
 use lettre::transport::smtp::authentication::Credentials;
@@ -74,7 +73,8 @@ impl Mailer {
         match self.transport.send(message).await {
             Ok(_) => Ok(()),
             Err(error) => {
-                let why = Chain(&error).to_string();
+                // With its causes: that is how this library writes its errors.
+                let why = error.to_string();
                 let login = error.status().is_some_and(|code| LOGIN_REFUSED.contains(&u16::from(code)));
                 Err(if error.is_permanent() && !login { Failure::Lasting(why) } else { Failure::Passing(why) })
             }
@@ -89,7 +89,7 @@ fn tls(host: &str, notify: &NotifySettings) -> Result<TlsParameters, Error> {
         let pem = std::fs::read(path).map_err(|error| wrong(&error))?;
         parameters = parameters.add_root_certificate(Certificate::from_pem(&pem).map_err(|error| wrong(&error))?);
     }
-    parameters.build_rustls().map_err(|error| Error::new("email.tls", Chain(&error).to_string()))
+    parameters.build_rustls().map_err(|error| Error::new("email.tls", error.to_string()))
 }
 
 fn credentials(notify: &NotifySettings) -> Result<Option<Credentials>, Error> {

@@ -1,8 +1,10 @@
 //! What people are told, made from the facts of debates.
 
 use concord_protocol::event::{AwaitsGate, DebateAssigned, DebateEvent, FellBack, Record, Reminded};
-use concord_protocol::payload::{BriefedPosition, Contact, DebatePriority};
+use concord_protocol::payload::{BriefedPosition, Contact, DebatePriority, Resolution};
 use concord_protocol::{AgentId, CaseId, DebateId, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
 
 /// One thing that people are told.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,15 +50,28 @@ pub(crate) enum What {
         priority: DebatePriority,
         /// What a ruling must name.
         digest: String,
-        /// The positions, with their ids.
-        positions: Vec<(String, String)>,
+        /// The positions.
+        positions: Vec<Position>,
     },
     /// So much of the time is over, in percent.
     Reminded(u8),
     /// It was decided provisionally, on this position.
-    FellBack(Option<String>),
+    FellBack(Option<Position>),
     /// The gate must review what stands.
     AwaitsGate,
+}
+
+/// A position; written by strangers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Position {
+    /// `p1`, `p2`, ..., by which a ruling can name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) position_id: Option<String>,
+    /// In words.
+    pub(crate) position: String,
+    /// As a value, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<Value>,
 }
 
 impl Notice {
@@ -70,7 +85,10 @@ impl Notice {
         match record.event {
             DebateEvent::Assigned(assigned) => {
                 let DebateAssigned { case_id, briefed, contact, .. } = *assigned;
-                let named = |one: BriefedPosition| (one.position_id, one.position);
+                let named = |one: BriefedPosition| {
+                    let BriefedPosition { position_id, position, value, .. } = one;
+                    Position { position_id: Some(position_id), position, value }
+                };
                 let what = What::Assigned {
                     priority: briefed.brief.priority,
                     digest: briefed.digest,
@@ -87,7 +105,10 @@ impl Notice {
                 let provisional = outcome.provisional?;
                 // Without a gate ahead there is nothing for anybody to do.
                 let gate = provisional.review_at?;
-                let position = outcome.resolution.map(|resolution| resolution.position);
+                let position = outcome.resolution.map(|chosen| {
+                    let Resolution { position, value, .. } = chosen;
+                    Position { position_id: None, position, value }
+                });
                 // When the window has closed, the gate is told that it is awaited: one of the two is enough.
                 new(case_id, topic, What::FellBack(position), Audience::Gate(gate), Some(provisional.until))
             }

@@ -3,7 +3,7 @@
 
 use concord_protocol::AgentId;
 
-use super::notice::{Audience, Notice, What};
+use super::notice::{Audience, Notice, Position, What};
 
 /// Longest subject, in characters.
 const SUBJECT_MAX: usize = 120;
@@ -30,8 +30,9 @@ pub(crate) fn body(notice: &Notice) -> String {
     let mut lines = vec![happened(notice), String::new(), format!("Disputed: {}", one_line(&notice.topic, LINE_MAX))];
     match &notice.what {
         What::Assigned { priority, positions, .. } => {
-            for (id, position) in positions.iter().take(POSITIONS_MAX) {
-                lines.push(format!("  {id}: {}", one_line(position, LINE_MAX)));
+            for position in positions.iter().take(POSITIONS_MAX) {
+                let id = position.position_id.as_deref().unwrap_or("-");
+                lines.push(format!("  {id}: {}", held(position)));
             }
             let more = positions.len().saturating_sub(POSITIONS_MAX);
             if more > 0 {
@@ -39,7 +40,7 @@ pub(crate) fn body(notice: &Notice) -> String {
             }
             lines.push(format!("Priority: {}", priority.as_str()));
         }
-        What::FellBack(Some(position)) => lines.push(format!("Provisionally: {}", one_line(position, LINE_MAX))),
+        What::FellBack(Some(position)) => lines.push(format!("Provisionally: {}", held(position))),
         What::FellBack(None) | What::Reminded(_) | What::AwaitsGate => {}
     }
     if let Some(until) = notice.until {
@@ -49,6 +50,16 @@ pub(crate) fn body(notice: &Notice) -> String {
     lines.push(String::new());
     lines.extend(answer(notice));
     lines.join("\n") + "\n"
+}
+
+/// A position in words, and its value where the words do not hold it.
+fn held(position: &Position) -> String {
+    let words = one_line(&position.position, LINE_MAX);
+    let value = position.value.as_ref().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    match value.filter(|value| !words.contains(value.as_str())) {
+        Some(value) => format!("{words} ({})", one_line(&value, LINE_MAX)),
+        None => words,
+    }
 }
 
 fn happened(notice: &Notice) -> String {

@@ -179,13 +179,12 @@ fn body(notice: &Notice) -> Value {
     }
     match &notice.what {
         What::Assigned { priority, digest, positions } => {
-            let position = |(id, position): &(String, String)| json!({ "position_id": id, "position": position });
             add("priority", json!(priority));
             add("digest", json!(digest));
-            add("positions", positions.iter().map(position).collect());
+            add("positions", json!(positions));
         }
         What::Reminded(percent) => add("percent", json!(percent)),
-        What::FellBack(position) => add("position", json!(position)),
+        What::FellBack(position) => add("provisional", json!(position)),
         What::AwaitsGate => {}
     }
     json!({ "type": notice.kind(), "timestamp": notice.at, "data": data })

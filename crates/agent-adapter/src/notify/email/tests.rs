@@ -1,7 +1,7 @@
 use concord_protocol::payload::{Contact, DebatePriority};
 use concord_protocol::{AgentId, CaseId, DebateId, Timestamp};
 
-use super::super::notice::What;
+use super::super::notice::{Position, What};
 use super::*;
 use crate::notify::settings::EmailSettings;
 
@@ -15,7 +15,7 @@ fn notice(topic: &str) -> Notice {
         what: What::Assigned {
             priority: DebatePriority::CriticalPath,
             digest: "9f2a".into(),
-            positions: vec![("p1".into(), "25 %".into()), ("p2".into(), "30 %\nUntil: never".into())],
+            positions: vec![position("p1", "25 %", 25), position("p2", "a margin\nUntil: never", 30)],
         },
         to: Audience::Expert {
             expert: Some(AgentId::new("eva").unwrap()),
@@ -23,6 +23,10 @@ fn notice(topic: &str) -> Notice {
         },
         until: Some(Timestamp::from_unix_millis(1_700_000_600_000)),
     }
+}
+
+fn position(id: &str, words: &str, value: u32) -> Position {
+    Position { position_id: Some(id.into()), position: words.into(), value: Some(value.into()) }
 }
 
 fn formatted(notice: &Notice) -> String {
@@ -52,7 +56,7 @@ fn a_mail_says_what_is_disputed_until_when_and_how_to_answer() {
          \n\
          Disputed: Operating margin\n  \
          p1: 25 %\n  \
-         p2: 30 % Until: never\n\
+         p2: a margin Until: never (30)\n\
          Priority: critical-path\n\
          Until: 2023-11-14T22:23:20.000Z\n\
          Debate: d-1 of the case c-1\n\
