@@ -42,7 +42,10 @@ async fn an_expert_is_told_at_once_at_half_and_at_90_percent_of_the_time() {
         ("[Concord] 90 % of the time is over: Margin of 25 %", "debate.reminded"),
     ] {
         let mail = smtp.mail(subject).await;
-        assert_eq!((&mail["sender"], &mail["recipients"]), (&json!("concord@example.org"), &json!(["eve@example.org"])));
+        assert_eq!(
+            (&mail["sender"], &mail["recipients"]),
+            (&json!("concord@example.org"), &json!(["eve@example.org"]))
+        );
         assert_eq!(header(&mail, "bcc"), "", "{mail}");
         let text = mail["text"].as_str().expect("a text");
         for part in [
@@ -86,15 +89,17 @@ async fn a_gate_is_told_of_what_stands_provisionally_and_when_it_is_awaited() {
     stage.challenge("Margin", 100, 10_000).await;
     let before = smtp.mail("[Concord] Provisional before the gate valuation: Margin").await;
     let text = before["text"].as_str().expect("a text");
-    assert!(text.contains("Provisionally: Margin (25)") && text.contains(&format!("concord gate show {}", stage.case)), "{text}");
+    assert!(
+        text.contains("Provisionally: Margin (25)") && text.contains(&format!("concord gate show {}", stage.case)),
+        "{text}"
+    );
     smtp.mail("[Concord] The gate valuation must review: Margin").await;
     for (kind, beginning) in [("debate.fell_back", "[Concord] Prov"), ("debate.awaits_gate", "[Concord] The gate")] {
         let call = webhook.call(kind, 200).await;
         assert_eq!((&call["path"], &call["body"]["data"]["gate"]), (&json!("/gates"), &json!("valuation")));
         for mailbox in ["board@example.org", "gail@example.org"] {
-            let is_it = |mail: &Value| {
-                mail["recipients"] == json!([mailbox]) && header(mail, "subject").starts_with(beginning)
-            };
+            let is_it =
+                |mail: &Value| mail["recipients"] == json!([mailbox]) && header(mail, "subject").starts_with(beginning);
             smtp.said(mailbox, is_it).await;
         }
     }
@@ -143,14 +148,19 @@ async fn what_is_refused_for_good_is_kept_and_can_be_sent_again_and_the_ladder_g
     let channels = Channels { smtp: Some(smtp_port), webhook: Some(webhook_port), ..Channels::default() };
     let stage = Stage::start(&channels).await;
     // A stranger's address inside the network that the installation does not list.
-    stage.register(json!({ "email": "eve@example.org", "webhook": "http://169.254.169.254/latest/meta-data?t0ken" })).await;
+    stage
+        .register(json!({ "email": "eve@example.org", "webhook": "http://169.254.169.254/latest/meta-data?t0ken" }))
+        .await;
     stage.challenge("Margin", 10_000, HOUR).await;
     let letter = stage.dead("undeliverable", EMAIL_ASSIGNED).await;
     let error = letter.header("Concord-Dead-Error");
     assert!(error.contains("eve@example.org") && error.contains("550"), "{error}");
     let other = stage.dead("undeliverable", WEBHOOK_ASSIGNED).await;
     let error = other.header("Concord-Dead-Error");
-    assert!(error.contains("169.254.169.254") && error.contains("webhook.hosts") && !error.contains("t0ken"), "{error}");
+    assert!(
+        error.contains("169.254.169.254") && error.contains("webhook.hosts") && !error.contains("t0ken"),
+        "{error}"
+    );
     assert_eq!(stage.counted("email", "failed").await, 0, "what lasts is not tried again");
     stage.fact("debate", "fell_back").await;
     stage.fact("case", "debate_settled").await;
@@ -207,5 +217,43 @@ async fn what_is_over_when_the_adapter_comes_back_is_skipped() {
     assert_eq!(mails.len(), 2, "the gate's two mailboxes, and neither a ruling nor a window that is over: {mails:#?}");
     // Of two reminders so close to each other the first may be left out.
     assert!(stage.counted("email", "stale").await >= 3, "assigned, reminded, fell back");
+    stage.holds().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mails_and_calls_go_by_tls_and_a_refused_login_is_tried_again() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).expect("a file is written");
+        path
+    };
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let (certificate, key) = (file("cert.pem", &made.cert.pem()), file("key.pem", &made.signing_key.serialize_pem()));
+    let password = file("password", "s3cret\n");
+    let tls = ["--certificate", certificate.to_str().unwrap(), "--key", key.to_str().unwrap()];
+    let (smtp_port, webhook_port) = (free_port(), free_port());
+    let webhook = Server::webhook_with(webhook_port, &tls).await;
+    let login = |password| [&tls[..], &["--user", "concord", "--password", password]].concat();
+    let smtp = Server::smtp(smtp_port, &login("other")).await;
+    let tls = Some((certificate.clone(), password));
+    let stage = Stage::start(&Channels { smtp: Some(smtp_port), webhook: Some(webhook_port), tls }).await;
+    let address = hook(webhook_port).replace("http:", "https:");
+    stage.register(json!({ "email": "eve@example.org", "webhook": address })).await;
+    stage.challenge("Margin", HOUR, HOUR).await;
+    assert_eq!(webhook.call("debate.assigned", 204).await["signed"], true);
+    until("a try to log in", PATIENCE, async || {
+        if stage.counted("email", "failed").await > 0 { Ok(()) } else { Err("none".to_owned()) }
+    })
+    .await
+    .unwrap_or_else(|error| panic!("{error}"));
+    assert!(stage.log().contains("535"), "the log says that the login is refused");
+    assert!(smtp.given().is_empty(), "{:?}", smtp.given());
+    drop(smtp);
+    let smtp = Server::smtp(smtp_port, &login("s3cret")).await;
+    let mail = smtp.mail("[Concord] A ruling is awaited: Margin").await;
+    assert_eq!((&mail["tls"], &mail["authenticated"]), (&json!(true), &json!(true)));
+    stage.told().await;
+    assert!(!stage.log().contains("s3cret"), "the password is in the log");
     stage.holds().await;
 }

@@ -47,12 +47,19 @@ impl Server {
     }
 
     pub(crate) async fn webhook(port: u16, answers: &str) -> Self {
-        Self::start("webhook_server.py", port, &["--secret", SECRET, "--answers", answers]).await
+        Self::webhook_with(port, &["--answers", answers]).await
+    }
+
+    pub(crate) async fn webhook_with(port: u16, arguments: &[&str]) -> Self {
+        Self::start("webhook_server.py", port, &[&["--secret", SECRET], arguments].concat()).await
     }
 
     async fn start(program: &str, port: u16, arguments: &[&str]) -> Self {
         let mut python = Command::new("python3");
-        python.arg(root().join("tests/notifications").join(program)).args(["--port", &port.to_string()]).args(arguments);
+        python
+            .arg(root().join("tests/notifications").join(program))
+            .args(["--port", &port.to_string()])
+            .args(arguments);
         python.env("PYTHONPATH", python_path()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = python.spawn().expect("python3 runs");
         let output = process.stdout.take().expect("its output is a pipe");

@@ -62,7 +62,7 @@ async def main():
         expected = (given.user.encode(), given.password.encode())
 
         def authenticate(server, session, envelope, mechanism, data):
-            return AuthResult(success=(data.login, data.password) == expected)
+            return AuthResult(success=(data.login, data.password) == expected, handled=False)
 
         options.update(authenticator=authenticate, auth_required=True)
     handler = Mailboxes(given.refuse, given.busy)

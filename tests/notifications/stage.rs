@@ -1,5 +1,7 @@
 //! A running installation whose adapter notifies people, and a challenge that nobody answers.
 
+use std::path::PathBuf;
+
 use concord_protocol::stream::{Channel, ConsumerKind, StreamKind};
 use concord_protocol::subject::Service;
 use concord_testkit::{Message, Stored, TestInstallation, audit, instances, layout, settled, stored, unique, until};
@@ -20,25 +22,30 @@ pub(crate) struct Stage {
 pub(crate) struct Channels {
     pub(crate) smtp: Option<u16>,
     pub(crate) webhook: Option<u16>,
-    /// More settings of the section `[service.notify]`, and of those of the channels.
-    pub(crate) notify: &'static str,
-    pub(crate) email: &'static str,
+    /// With TLS, by this certificate, and for mails with a user name and the password in this file.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
 }
 
 impl Channels {
     fn toml(&self) -> String {
-        let mut text = format!("[service.notify]\nwait_first_ms = 100\nwait_max_ms = 500\n{}\n", self.notify);
+        let mut text = "[service.notify]\nwait_first_ms = 100\nwait_max_ms = 500\n".to_owned();
+        let mut login = "tls = \"none\"\n".to_owned();
+        let mut scheme = "http://";
+        if let Some((certificate, password)) = &self.tls {
+            text.push_str(&format!("tls_ca = {certificate:?}\n"));
+            login = format!("username = \"concord\"\npassword_file = {password:?}\n");
+            scheme = "https://";
+        }
         if let Some(port) = self.smtp {
             text.push_str(&format!(
                 "[service.notify.email]\nhost = \"127.0.0.1\"\nport = {port}\nfrom = \"Concord <concord@example.org>\"\n\
-                 gate_to = [\"board@example.org\", \"gail@example.org\"]\n{}\n",
-                if self.email.is_empty() { "tls = \"none\"" } else { self.email }
+                 gate_to = [\"board@example.org\", \"gail@example.org\"]\n{login}"
             ));
         }
         if let Some(port) = self.webhook {
             text.push_str(&format!(
-                "[service.notify.webhook]\nhosts = [\"http://127.0.0.1:{port}\"]\nallow_private = true\n\
-                 secret = \"{SECRET}\"\ngate_url = \"http://127.0.0.1:{port}/gates\"\n"
+                "[service.notify.webhook]\nhosts = [\"{scheme}127.0.0.1:{port}\"]\nallow_private = true\n\
+                 secret = \"{SECRET}\"\ngate_url = \"{scheme}127.0.0.1:{port}/gates\"\n"
             ));
         }
         text
@@ -119,7 +126,8 @@ impl Stage {
         for channel in Channel::ALL {
             for consumer in layout().consumers_of(ConsumerKind::Notices(channel)) {
                 let done = until(&consumer.name, PATIENCE, async || {
-                    let stream = context.get_stream_no_info(&consumer.stream).await.map_err(|error| error.to_string())?;
+                    let stream =
+                        context.get_stream_no_info(&consumer.stream).await.map_err(|error| error.to_string())?;
                     let info = stream.consumer_info(&consumer.name).await.map_err(|error| error.to_string())?;
                     let left = (info.num_pending, info.num_ack_pending);
                     if left == (0, 0) { Ok(()) } else { Err(format!("{left:?} are left")) }

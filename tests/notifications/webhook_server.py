@@ -1,7 +1,7 @@
 """What receives webhooks in the tests. It checks signatures by the text of the Standard Webhooks specification and
 nothing but Python's own library, and says on standard output, a JSON object a line, what it was given.
 
-Usage: webhook_server.py --port N --secret whsec_... [--answers 500,200]   (the last answer is given for ever)
+Usage: webhook_server.py --port N --secret whsec_... [--answers 500,200] [--certificate FILE --key FILE]   (the last answer is given for ever)
 """
 
 import argparse
@@ -10,12 +10,15 @@ import hashlib
 import hmac
 import http.server
 import json
+import ssl
 import time
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--port", type=int, required=True)
 arguments.add_argument("--secret", required=True)
 arguments.add_argument("--answers", default="204")
+arguments.add_argument("--certificate")
+arguments.add_argument("--key")
 given = arguments.parse_args()
 answers = [int(status) for status in given.answers.split(",")]
 key = base64.b64decode(given.secret.removeprefix("whsec_"))
@@ -55,5 +58,9 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", given.port), Receiver)
+if given.certificate:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(given.certificate, given.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 say(listening=given.port)
 server.serve_forever()

@@ -81,7 +81,8 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Run for AgentAdapter {
     const SERVICE: Service = Service::AgentAdapter;
-    const ABOUT: &'static str = "Hosts agents that are programs on standard input and output, and notifies people by email and webhook";
+    const ABOUT: &'static str =
+        "Hosts agents that are programs on standard input and output, and notifies people by email and webhook";
     type Own = AdapterSettings;
 
     fn check(own: &AdapterSettings) -> Result<(), AnyError> {

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use concord_protocol::event::Record;
 use concord_protocol::stream::{Channel, ConsumerKind};
+use concord_runtime::clock;
 use concord_runtime::consume::{Delivery, Done, Handler, Patience, Problem};
 use concord_runtime::metrics::NoticeLabels;
-use concord_runtime::clock;
 use concord_runtime::service::Shell;
 use concord_runtime::settings::WorkSettings;
 use lru::LruCache;

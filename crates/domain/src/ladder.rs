@@ -21,7 +21,9 @@
 //! A level that fails never stops the case: every level but the last has a deadline that leads to the next.
 
 use concord_protocol::event::{Deadline, DeadlineControl, DebateOpened};
-use concord_protocol::payload::{ConflictOutcome, Contact, Evidence, Level, Mediation, Overflow, Review, Ruling, Tally};
+use concord_protocol::payload::{
+    ConflictOutcome, Contact, Evidence, Level, Mediation, Overflow, Review, Ruling, Tally,
+};
 use concord_protocol::{AgentId, DebateId, MessageId, Timestamp, Token};
 
 mod brief;

@@ -17,8 +17,8 @@ use crate::metrics::DeliveryLabels;
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
 use crate::service::Shell;
-use crate::trace::Trace;
 use crate::settings::WorkSettings;
+use crate::trace::Trace;
 use crate::{clock, dead, refuse};
 
 /// A message or fact as it was delivered.
@@ -108,7 +108,8 @@ impl Patience {
     /// Tries with growing waits between them, and as much time as these waits take together.
     pub fn spread(tries_max: u64, wait_first: Duration, wait_max: Duration) -> Self {
         let mut patience = Self { tries_max, age_min: Duration::ZERO, wait_first, wait_max };
-        patience.age_min = (1..tries_max).map(|tried| patience.wait(tried)).fold(Duration::ZERO, Duration::saturating_add);
+        patience.age_min =
+            (1..tries_max).map(|tried| patience.wait(tried)).fold(Duration::ZERO, Duration::saturating_add);
         patience
     }
 
@@ -255,9 +256,7 @@ async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> 
             Ok(()) => (AckKind::Term, "refused"),
             Err(error) => retry(delivery, &error.into(), patience),
         },
-        Err(Problem::Undeliverable(why)) => {
-            give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await
-        }
+        Err(Problem::Undeliverable(why)) => give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await,
         Err(Problem::Failed(error)) if patience.is_over(delivery.deliveries, delivery.age()) => {
             let why = Chain(&*error).to_string();
             give_up(shell, delivery, &why, DeadReason::Exhausted, patience).await

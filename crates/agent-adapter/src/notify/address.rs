@@ -93,7 +93,8 @@ impl Allowed {
         }
         let open: Vec<SocketAddr> = found.into_iter().filter(|one| self.private || is_public(one.ip())).collect();
         if open.is_empty() {
-            let why = format!("{host} leads into this machine or its network, which notify.webhook.allow_private forbids");
+            let why =
+                format!("{host} leads into this machine or its network, which notify.webhook.allow_private forbids");
             return Err(Failure::Lasting(why));
         }
         Ok(open)
@@ -171,7 +172,9 @@ mod tests {
 
     #[test]
     fn what_is_no_host_is_not_listed() {
-        for text in ["", "https://a.example/path", "a.example?x", "u@a.example", "ftp://a.example", "a b", "a.example:x"] {
+        for text in
+            ["", "https://a.example/path", "a.example?x", "u@a.example", "ftp://a.example", "a b", "a.example:x"]
+        {
             assert_eq!(Origin::read(text), None, "{text}");
         }
     }
@@ -179,10 +182,35 @@ mod tests {
     #[test]
     fn addresses_that_are_not_public_are_known() {
         for private in [
-            "127.0.0.1", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
-            "192.0.0.8", "198.18.0.1", "192.0.2.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "::",
-            "fc00::1", "fd12::1", "fe80::1", "fec0::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-            "64:ff9b::7f00:1", "64:ff9b:1::808:808", "2001:db8::1", "2002:7f00:1::", "2001::1", "::7f00:1", "3fff::1",
+            "127.0.0.1",
+            "0.0.0.0",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "192.0.0.8",
+            "198.18.0.1",
+            "192.0.2.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fc00::1",
+            "fd12::1",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::808:808",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "2001::1",
+            "::7f00:1",
+            "3fff::1",
         ] {
             assert!(!is_public(private.parse().unwrap()), "{private}");
         }
@@ -193,7 +221,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_leads_inside_is_refused_unless_that_is_allowed() {
-        for (host, address) in [("http://127.0.0.1:9", "http://2130706433:9/"), ("http://localhost:9", "http://localhost:9/")] {
+        for (host, address) in
+            [("http://127.0.0.1:9", "http://2130706433:9/"), ("http://localhost:9", "http://localhost:9/")]
+        {
             let strict = allowed(&[host], false);
             let refused = strict.addresses(&strict.target(address).unwrap()).await;
             assert!(matches!(refused, Err(Failure::Lasting(_))), "{address}: {refused:?}");

@@ -51,7 +51,8 @@ fn failed(why: impl std::fmt::Display) -> Fault {
 
 async fn again(shell: &Shell, notifier: &Notifier, sequence: u64) -> Result<Bytes, Fault> {
     let sender = notifier.sender.as_ref().ok_or_else(|| off(notifier.channel))?;
-    let none = || Fault::invalid("/sequence", format!("{sequence} is no fact that people are told of."), "Name another.");
+    let none =
+        || Fault::invalid("/sequence", format!("{sequence} is no fact that people are told of."), "Name another.");
     let stream = shell.broker.stream(StreamKind::Events).await.map_err(|error| failed(Chain(&error)))?;
     let stored = stream.get_raw_message(sequence).await.map_err(|error| failed(Chain(&error)))?;
     let Ok(Subject::Event { aggregate, fact, .. }) = shell.broker.subjects().parse(&stored.subject) else {

@@ -97,9 +97,10 @@ fn credentials(notify: &NotifySettings) -> Result<Option<Credentials>, Error> {
     let password = secret("email.password", settings.password.as_ref(), settings.password_file.as_ref())?;
     match (&settings.username, password) {
         (None, None) => Ok(None),
-        (Some(_), Some(_)) if settings.tls == Tls::None => {
-            Err(Error::new("email.tls", "a password is not sent without TLS: set starttls or tls, or leave out username"))
-        }
+        (Some(_), Some(_)) if settings.tls == Tls::None => Err(Error::new(
+            "email.tls",
+            "a password is not sent without TLS: set starttls or tls, or leave out username",
+        )),
         (Some(user), Some(password)) => Ok(Some(Credentials::new(user.clone(), password.reveal().to_owned()))),
         (Some(_), None) => Err(Error::new("email.username", "there is no password for it")),
         (None, Some(_)) => Err(Error::new("email.password", "there is no username for it")),

@@ -79,9 +79,8 @@ impl Notice {
     pub(crate) fn of(record: Record<DebateEvent>) -> Option<Self> {
         let (sequence, at) = (record.sequence, record.meta.at);
         let debate_id = DebateId::new(record.meta.id.as_str()).ok()?;
-        let new = |case_id, topic, what, to, until| {
-            Some(Self { sequence, at, debate_id, case_id, topic, what, to, until })
-        };
+        let new =
+            |case_id, topic, what, to, until| Some(Self { sequence, at, debate_id, case_id, topic, what, to, until });
         match record.event {
             DebateEvent::Assigned(assigned) => {
                 let DebateAssigned { case_id, briefed, contact, .. } = *assigned;
@@ -163,7 +162,10 @@ mod tests {
     fn a_reminder_is_for_the_expert_and_facts_without_a_contact_are_read() {
         let due = "2026-01-01T01:00:00.000Z";
         let notice = Notice::of(reminded(r#""contact":{"email":"e@x.org"},"#, due)).unwrap();
-        assert_eq!((notice.kind(), notice.id("concord", "email")), ("debate.reminded", "concord-d-1-7-email".to_owned()));
+        assert_eq!(
+            (notice.kind(), notice.id("concord", "email")),
+            ("debate.reminded", "concord-d-1-7-email".to_owned())
+        );
         let Audience::Expert { contact, .. } = notice.to else { panic!("{notice:?}") };
         assert_eq!(contact.email.as_deref(), Some("e@x.org"));
         let Audience::Expert { contact, .. } = Notice::of(reminded("", due)).unwrap().to else { panic!() };

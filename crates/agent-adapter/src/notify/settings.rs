@@ -159,11 +159,7 @@ impl Error {
 }
 
 /// The secret that is given itself or in a file, if one is.
-pub(crate) fn secret(
-    key: &str,
-    itself: Option<&Secret>,
-    file: Option<&PathBuf>,
-) -> Result<Option<Secret>, Error> {
+pub(crate) fn secret(key: &str, itself: Option<&Secret>, file: Option<&PathBuf>) -> Result<Option<Secret>, Error> {
     match (itself, file) {
         (Some(_), Some(_)) => Err(Error::new(key, format!("it is given twice; leave out {key} or {key}_file"))),
         (Some(secret), None) => Ok(Some(secret.clone())),

@@ -46,7 +46,9 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_refused_without_repeating_it() {
-        for text in ["", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MfKQ", "whsec_*fKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
+        for text in
+            ["", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MfKQ", "whsec_*fKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
+        {
             let Err(error) = Key::read(&Secret::new(text)) else { panic!("{text:?} is taken for a key") };
             assert!(error.starts_with("it is whsec_") && !error.contains("fKQ9"), "{error}");
         }

@@ -67,7 +67,9 @@ fn happened(notice: &Notice) -> String {
         (What::Assigned { .. }, _) => "A debate waits for your ruling.".into(),
         (What::Reminded(percent), _) => format!("A debate waits for your ruling; {percent} % of the time is over."),
         (What::FellBack(_), Audience::Gate(gate)) => {
-            format!("Nobody has ruled on a debate. What is decided stands provisionally, until the gate {gate} reviews it.")
+            format!(
+                "Nobody has ruled on a debate. What is decided stands provisionally, until the gate {gate} reviews it."
+            )
         }
         (_, Audience::Gate(gate)) => format!("A provisional decision waits for its review at the gate {gate}."),
         (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => "A provisional decision stands.".into(),

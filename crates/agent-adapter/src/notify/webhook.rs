@@ -28,8 +28,7 @@ use super::settings::{Error, NotifySettings, secret};
 use super::sign::Key;
 
 /// Answers that a server gives for a time only.
-const PASSING: [StatusCode; 3] =
-    [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
+const PASSING: [StatusCode; 3] = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
 const USER_AGENT: &str = concat!("concord/", env!("CARGO_PKG_VERSION"));
 
 /// Calls addresses.
@@ -46,7 +45,8 @@ impl Caller {
         let settings = &notify.webhook;
         if settings.hosts.is_empty() {
             let gate = settings.gate_url.as_ref();
-            return gate.map_or(Ok(None), |_| Err(Error::new("webhook.gate_url", "its host is not among webhook.hosts")));
+            return gate
+                .map_or(Ok(None), |_| Err(Error::new("webhook.gate_url", "its host is not among webhook.hosts")));
         }
         let origins = settings.hosts.iter().map(|text| {
             let form = "write example.org, example.org:8443 or http://10.0.0.7:8080";

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use concord_protocol::Timestamp;
 use concord_protocol::event::{DeadlineControl, DebateEvent, EscalationReason, RulingRefusal};
 use concord_protocol::payload::{
-    ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Level, OpenDebate, Overflow, Review,
-    ReviewAction, Ruling, Status,
+    ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Level, OpenDebate, Overflow,
+    Review, ReviewAction, Ruling, Status,
 };
 use concord_protocol::policy::{ConflictHandling, Policy};
 use concord_protocol::subject::Aggregate;

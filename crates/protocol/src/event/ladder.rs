@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{CloseReason, Deadline, ReceivedAnswer};
 use crate::id::{AgentId, CaseId, MessageId};
 use crate::payload::{
-    Brief, ConflictOutcome, Contact, DebatePriority, Evidence, Level, Mediation, Overflow, Position, Question, RoundRecord,
-    Tally,
+    Brief, ConflictOutcome, Contact, DebatePriority, Evidence, Level, Mediation, Overflow, Position, Question,
+    RoundRecord, Tally,
 };
 use crate::timestamp::Timestamp;
 

@@ -18,7 +18,14 @@ pub(super) fn all() -> Vec<(String, Node)> {
         Layout::new(&Token::fixed(DEFAULT_PREFIX), StorageChoices { replicas: 1, message_age: Duration::ZERO });
     // The inbox of a service that acts on no message only refuses.
     let idle = |kind| matches!(kind, ConsumerKind::Inbox(to) | ConsumerKind::UrgentInbox(to) if heard(to).is_empty());
-    operations.extend(layout.consumers().iter().chain(&layout.adapter_consumers()).filter(|consumer| !idle(consumer.kind)).map(consume));
+    operations.extend(
+        layout
+            .consumers()
+            .iter()
+            .chain(&layout.adapter_consumers())
+            .filter(|consumer| !idle(consumer.kind))
+            .map(consume),
+    );
     operations.extend(Service::ALL.iter().flat_map(|service| says(*service).into_iter().chain(appends(*service))));
     operations.extend(shared());
     operations
