@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use concord_agent_adapter::HostedAgent;
+use concord_agent_adapter::{AdapterSettings, HostedAgent};
 use concord_escalation_timer::TimerSettings;
 use concord_protocol::schema;
 use concord_runtime::settings::reference;
@@ -26,13 +26,15 @@ fn files() -> Vec<(String, String)> {
 fn configuration() -> String {
     // A service's own settings stand under `service` in the settings of all.
     let timer = reference::own_rows::<TimerSettings>();
-    let agents = reference::element_rows::<HostedAgent>("service.agents");
+    let mut adapter = reference::own_rows::<AdapterSettings>();
+    adapter.extend(reference::element_rows::<HostedAgent>("service.agents"));
     reference::page(&[
         ("escalation-timer", "The escalation timer alone.", timer),
         (
             "agent-adapter",
-            "The agent adapter alone: a list of hosted agents, `[[service.agents]]` in the file.",
-            agents,
+            "The agent adapter alone: notifications of people, `[service.notify.email]` and `[service.notify.webhook]` in the \
+             file, and a list of hosted agents, `[[service.agents]]`.",
+            adapter,
         ),
     ])
 }

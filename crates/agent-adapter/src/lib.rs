@@ -1,4 +1,4 @@
-//! The agent adapter: hosts agents that do not speak NATS.
+//! The agent adapter: speaks with what is not NATS. It hosts agents, and notifies people ([`notify`]).
 //!
 //! A hosted agent is a program: it is given one JSON message a line on standard input and answers each with one line
 //! on standard output. The adapter reads the agent's messages from the broker, runs as many copies of the program as
@@ -16,8 +16,11 @@ use concord_runtime::service::{Run, Shell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use notify::settings::{EmailSettings, NotifySettings, Tls, WebhookSettings};
+
 mod context;
 mod inbox;
+mod notify;
 mod pool;
 mod program;
 mod reply;
@@ -28,6 +31,8 @@ mod reply;
 pub struct AdapterSettings {
     /// The hosted agents.
     pub agents: Vec<HostedAgent>,
+    /// Notifications of people by email and webhook.
+    pub notify: NotifySettings,
 }
 
 /// An agent that is a program on standard input and output.
@@ -76,11 +81,16 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Run for AgentAdapter {
     const SERVICE: Service = Service::AgentAdapter;
-    const ABOUT: &'static str = "Hosts agents that are programs on standard input and output";
+    const ABOUT: &'static str =
+        "Hosts agents that are programs on standard input and output, and notifies people by email and webhook";
     type Own = AdapterSettings;
 
-    async fn start(shell: Shell, own: AdapterSettings) -> Result<(), AnyError> {
+    fn check(own: &AdapterSettings) -> Result<(), AnyError> {
         check(&own.agents)?;
+        Ok(notify::check(&own.notify)?)
+    }
+
+    async fn start(shell: Shell, own: AdapterSettings) -> Result<(), AnyError> {
         let tasks = Arc::new(context::Tasks::new(&shell).await?);
         let mut hosts = Vec::new();
         for agent in own.agents {
@@ -92,6 +102,7 @@ impl Run for AgentAdapter {
             }
             hosts.push(host);
         }
+        notify::start(&shell, &own.notify)?;
         shell.answer(
             "agents",
             Arc::new(move |_| {

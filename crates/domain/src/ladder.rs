@@ -21,7 +21,9 @@
 //! A level that fails never stops the case: every level but the last has a deadline that leads to the next.
 
 use concord_protocol::event::{Deadline, DeadlineControl, DebateOpened};
-use concord_protocol::payload::{ConflictOutcome, Evidence, Level, Mediation, Overflow, Review, Ruling, Tally};
+use concord_protocol::payload::{
+    ConflictOutcome, Contact, Evidence, Level, Mediation, Overflow, Review, Ruling, Tally,
+};
 use concord_protocol::{AgentId, DebateId, MessageId, Timestamp, Token};
 
 mod brief;
@@ -67,6 +69,8 @@ pub struct Ladder {
     pub mediation: Option<Mediation>,
     /// The expert who has it, or had it last.
     pub expert: Option<AgentId>,
+    /// Where that expert is notified.
+    pub contact: Contact,
     /// Digest of the brief that the expert was given last.
     pub digest: Option<String>,
     /// What has changed since an expert was first shown the debate: the digest of the brief before, and one line.
@@ -90,6 +94,7 @@ impl Ladder {
             opinion: None,
             mediation: None,
             expert: None,
+            contact: Contact::default(),
             digest: None,
             changes: Vec::new(),
             provisional: None,
@@ -161,6 +166,8 @@ pub enum Order {
     Assigned {
         /// Who.
         expert: AgentId,
+        /// Where the expert is notified.
+        contact: Contact,
     },
     /// The expert has left; it waits in the queue again.
     Unassigned {

@@ -147,5 +147,6 @@ fn into_error(problem: Problem) -> AnyError {
     match problem {
         Problem::Refused(fault) => Box::new(fault),
         Problem::Failed(error) => error,
+        Problem::Undeliverable(why) => why.into(),
     }
 }

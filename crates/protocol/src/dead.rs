@@ -20,11 +20,14 @@ pub enum DeadReason {
     Capacity,
     /// It failed again and again.
     Exhausted,
+    /// A notification that its channel refused for good: there is no such mailbox, or the host is not allowed.
+    Undeliverable,
 }
 
 impl DeadReason {
     /// All reasons.
-    pub const ALL: [Self; 4] = [Self::Invalid, Self::Unauthorized, Self::Capacity, Self::Exhausted];
+    pub const ALL: [Self; 5] =
+        [Self::Invalid, Self::Unauthorized, Self::Capacity, Self::Exhausted, Self::Undeliverable];
 
     /// The reason as a subject token.
     pub fn as_str(self) -> &'static str {
@@ -33,6 +36,7 @@ impl DeadReason {
             Self::Unauthorized => "unauthorized",
             Self::Capacity => "capacity",
             Self::Exhausted => "exhausted",
+            Self::Undeliverable => "undeliverable",
         }
     }
 

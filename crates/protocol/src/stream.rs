@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{FactInfo, all_facts};
 use crate::id::Recipient;
 use crate::subject::{Aggregate, DEFAULT_PREFIX, Lane, Service, SubjectSpace};
@@ -196,12 +198,19 @@ impl Layout {
             ConsumerKind::Effects(service) => facts(&|aggregate, info| owner(aggregate) == service && info.has_effects),
             ConsumerKind::Deadlines => facts(&|_, info| info.moves_deadlines),
             ConsumerKind::Due => alone(StreamKind::Timers, subjects.due()),
+            ConsumerKind::Notices(_) => facts(&|aggregate, info| notifies(aggregate, info.name)),
         }
     }
 
-    /// Every consumer of the services. Hosted agents' inboxes are added by the adapter.
+    /// Every consumer that an installation has. Hosted agents' inboxes are added by the adapter.
     pub fn consumers(&self) -> Vec<ConsumerDefinition> {
         ConsumerKind::all().into_iter().flat_map(|kind| self.consumers_of(kind)).collect()
+    }
+
+    /// The consumers of the agent adapter, which an installation may do without. Nothing that is stored follows from what
+    /// they read.
+    pub fn adapter_consumers(&self) -> Vec<ConsumerDefinition> {
+        Channel::ALL.into_iter().flat_map(|channel| self.consumers_of(ConsumerKind::Notices(channel))).collect()
     }
 
     /// Where an agent's messages are read: its own and those for everyone.
@@ -240,6 +249,34 @@ pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
     )
 }
 
+/// Of which facts people are notified outside NATS.
+pub fn notifies(aggregate: Aggregate, fact: &str) -> bool {
+    aggregate == Aggregate::Debate && matches!(fact, "assigned" | "reminded" | "fell_back" | "awaits_gate")
+}
+
+/// A way to notify people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// A mailbox, by SMTP.
+    Email,
+    /// An address that is called, by HTTP.
+    Webhook,
+}
+
+impl Channel {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Email, Self::Webhook];
+
+    /// The channel as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
 /// The kinds of consumers of the services: durable, pulled, shared by all replicas. Of a kind that is given facts there
 /// is one consumer for each fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -256,15 +293,18 @@ pub enum ConsumerKind {
     Deadlines,
     /// Deadlines the broker has delivered, for the escalation timer.
     Due,
+    /// Facts of which people are notified, for the agent adapter. Each channel has its own, so that what one of them
+    /// fails to deliver is never repeated by another.
+    Notices(Channel),
 }
 
 impl ConsumerKind {
-    /// Every consumer of the services.
+    /// The kinds that every installation has.
     pub fn all() -> Vec<Self> {
         let each = |service: &Service| {
             [Self::Inbox(*service), Self::UrgentInbox(*service), Self::Facts(*service), Self::Effects(*service)]
         };
-        // The adapter speaks for the agents it hosts and has nothing to be told; an installation may do without it.
+        // An installation may do without the adapter, which speaks for the agents it hosts and notifies people.
         let services = Service::ALL.iter().filter(|service| **service != Service::AgentAdapter);
         services.flat_map(each).chain([Self::Deadlines, Self::Due]).collect()
     }
@@ -276,6 +316,7 @@ impl ConsumerKind {
                 service
             }
             Self::Deadlines | Self::Due => Service::EscalationTimer,
+            Self::Notices(_) => Service::AgentAdapter,
         }
     }
 
@@ -289,6 +330,7 @@ impl ConsumerKind {
             Self::Effects(_) => format!("{service}-effects"),
             Self::Deadlines => format!("{service}-deadlines"),
             Self::Due => format!("{service}-due"),
+            Self::Notices(channel) => format!("{service}-{}", channel.as_str()),
         }
     }
 }
@@ -319,7 +361,7 @@ mod tests {
     #[test]
     fn every_consumer_has_a_filter_and_a_name_of_its_own() {
         let layout = Layout::default();
-        let consumers = layout.consumers();
+        let consumers: Vec<_> = layout.consumers().into_iter().chain(layout.adapter_consumers()).collect();
         let mut names: Vec<_> = consumers.iter().map(|c| c.name.clone()).collect();
         names.sort();
         names.dedup();
@@ -334,5 +376,14 @@ mod tests {
         let facts = all_facts();
         let read = facts.iter().filter(|(a, f)| Service::ALL.iter().any(|s| reads(*s, *a, f.name))).count();
         assert_eq!(read, 16);
+        assert_eq!(facts.iter().filter(|(aggregate, fact)| notifies(*aggregate, fact.name)).count(), 4);
+    }
+
+    #[test]
+    fn each_channel_reads_each_fact_by_itself() {
+        let names: Vec<String> = Layout::default().adapter_consumers().into_iter().map(|one| one.name).collect();
+        assert_eq!(names.len(), 8);
+        assert!(names.contains(&"agent-adapter-email-debate-assigned".to_owned()), "{names:?}");
+        assert!(names.contains(&"agent-adapter-webhook-debate-awaits_gate".to_owned()), "{names:?}");
     }
 }

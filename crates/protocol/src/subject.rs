@@ -121,7 +121,7 @@ named!(
         DebateFacilitator = "debate-facilitator",
         /// Owns time.
         EscalationTimer = "escalation-timer",
-        /// Hosts agents that do not speak NATS.
+        /// Hosts agents that do not speak NATS, and notifies people by email and webhook.
         AgentAdapter = "agent-adapter",
     }
 );
@@ -236,6 +236,11 @@ impl Default for SubjectSpace {
 }
 
 impl SubjectSpace {
+    /// The first token.
+    pub fn prefix(&self) -> &str {
+        self.root.split('.').next().unwrap_or_default()
+    }
+
     /// The subjects under `prefix`, one token such as `concord`.
     pub fn new(prefix: &Token) -> Self {
         Self { root: format!("{prefix}.{VERSION}.") }

@@ -160,10 +160,10 @@ fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error>
             .map_err(|source| Error::Credentials { path: path.display().to_string(), source })?;
     }
     if let (Some(user), Some(password)) = (&broker.user, &broker.password) {
-        options = options.user_and_password(user.clone(), password.clone());
+        options = options.user_and_password(user.clone(), password.reveal().to_owned());
     }
     if let Some(token) = &broker.token {
-        options = options.token(token.clone());
+        options = options.token(token.reveal().to_owned());
     }
     if let Some(authority) = &broker.tls_ca {
         options = options.add_root_certificates(authority.clone());

@@ -17,8 +17,9 @@ use crate::metrics::DeliveryLabels;
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
 use crate::service::Shell;
+use crate::settings::WorkSettings;
 use crate::trace::Trace;
-use crate::{dead, refuse};
+use crate::{clock, dead, refuse};
 
 /// A message or fact as it was delivered.
 pub struct Delivery {
@@ -58,6 +59,8 @@ pub enum Problem {
     Refused(Fault),
     /// Something failed; it is tried again.
     Failed(Box<dyn std::error::Error + Send + Sync>),
+    /// Someone outside has refused it for good, for this reason: it is kept under `dead`.
+    Undeliverable(String),
 }
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Problem {
@@ -75,10 +78,59 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Problem {
 pub trait Handler: Send + Sync + 'static {
     /// Handles one delivery. May be called at the same time for others, and again for the same.
     fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Done, Problem>> + Send;
+
+    /// How long a delivery that fails is tried again.
+    fn patience(&self, work: &WorkSettings) -> Patience {
+        Patience {
+            tries_max: work.deliveries_max,
+            age_min: Duration::ZERO,
+            wait_first: Duration::from_millis(50),
+            wait_max: Duration::from_millis(6_400),
+        }
+    }
 }
 
-/// Longest wait before something that failed is tried again.
-const RETRY_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long a delivery that fails is tried again. It is given up when both are over, the tries and the age: the broker
+/// counts as a delivery too what this process had no time to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Tries before it is given up.
+    pub tries_max: u64,
+    /// Age before which it is not given up.
+    pub age_min: Duration,
+    /// Wait after the first try, doubled after each further one.
+    pub wait_first: Duration,
+    /// Longest wait.
+    pub wait_max: Duration,
+}
+
+impl Patience {
+    /// Tries with growing waits between them, and as much time as these waits take together.
+    pub fn spread(tries_max: u64, wait_first: Duration, wait_max: Duration) -> Self {
+        let mut patience = Self { tries_max, age_min: Duration::ZERO, wait_first, wait_max };
+        patience.age_min =
+            (1..tries_max).map(|tried| patience.wait(tried)).fold(Duration::ZERO, Duration::saturating_add);
+        patience
+    }
+
+    /// Whether what was tried so often, and is so old, is given up.
+    pub fn is_over(&self, tried: u64, age: Duration) -> bool {
+        tried >= self.tries_max && age >= self.age_min
+    }
+
+    /// The wait after so many tries.
+    pub fn wait(&self, tried: u64) -> Duration {
+        let doublings = u32::try_from(tried.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.wait_first.saturating_mul(2_u32.saturating_pow(doublings)).min(self.wait_max)
+    }
+}
+
+impl Delivery {
+    /// How long ago it was stored.
+    pub fn age(&self) -> Duration {
+        Duration::from_millis(clock::now().millis_since(self.stored_at))
+    }
+}
 
 /// Pulls from `consumer` until `stop`, then finishes what is under way. `permits` bounds how many deliveries are.
 pub async fn run<H: Handler>(
@@ -191,28 +243,30 @@ async fn keep_alive<T>(
 }
 
 async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> (AckKind, &'static str) {
+    let patience = handler.patience(&shell.work);
     // Counted here and not by the broker, so that what crashes a process again and again is recorded too.
-    if delivery.deliveries > shell.work.deliveries_max {
-        return give_up(shell, delivery, "it was delivered again and again without an end").await;
+    if patience.is_over(delivery.deliveries.saturating_sub(1), delivery.age()) {
+        let why = "it was delivered again and again without an end";
+        return give_up(shell, delivery, why, DeadReason::Exhausted, patience).await;
     }
     match handler.handle(delivery).await {
         Ok(Done::Acknowledge) => (AckKind::Ack, "acked"),
         Ok(Done::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
         Err(Problem::Refused(fault)) => match refuse::refuse(shell, delivery, &fault).await {
             Ok(()) => (AckKind::Term, "refused"),
-            Err(error) => retry(delivery, &error.into()),
+            Err(error) => retry(delivery, &error.into(), patience),
         },
-        Err(Problem::Failed(error)) if delivery.deliveries >= shell.work.deliveries_max => {
+        Err(Problem::Undeliverable(why)) => give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await,
+        Err(Problem::Failed(error)) if patience.is_over(delivery.deliveries, delivery.age()) => {
             let why = Chain(&*error).to_string();
-            give_up(shell, delivery, &why).await
+            give_up(shell, delivery, &why, DeadReason::Exhausted, patience).await
         }
-        Err(Problem::Failed(error)) => retry(delivery, &error),
+        Err(Problem::Failed(error)) => retry(delivery, &error, patience),
     }
 }
 
-fn retry(delivery: &Delivery, error: &AnyError) -> (AckKind, &'static str) {
-    let exponent = u32::try_from(delivery.deliveries.min(8)).unwrap_or(8);
-    let wait = Duration::from_millis(25 * 2_u64.pow(exponent)).min(RETRY_WAIT_MAX);
+fn retry(delivery: &Delivery, error: &AnyError, patience: Patience) -> (AckKind, &'static str) {
+    let wait = patience.wait(delivery.deliveries);
     tracing::warn!(
         subject = %delivery.subject, sequence = delivery.sequence, deliveries = delivery.deliveries,
         error = %Chain(&**error), "Handling failed; it will be tried again."
@@ -220,14 +274,20 @@ fn retry(delivery: &Delivery, error: &AnyError) -> (AckKind, &'static str) {
     (AckKind::Nak(Some(wait)), "failed")
 }
 
-async fn give_up(shell: &Shell, delivery: &Delivery, why: &str) -> (AckKind, &'static str) {
-    match dead::keep_exhausted(shell, delivery, why).await {
+async fn give_up(
+    shell: &Shell,
+    delivery: &Delivery,
+    why: &str,
+    reason: DeadReason,
+    patience: Patience,
+) -> (AckKind, &'static str) {
+    match dead::keep_failed(shell, delivery, why, reason).await {
         Ok(()) => {
             tracing::error!(subject = %delivery.subject, sequence = delivery.sequence, why, "Given up; kept under dead.");
-            shell.count_dead(DeadReason::Exhausted);
+            shell.count_dead(reason);
             (AckKind::Term, "dead")
         }
-        Err(error) => retry(delivery, &error.into()),
+        Err(error) => retry(delivery, &error.into(), patience),
     }
 }
 
@@ -264,5 +324,21 @@ impl std::fmt::Display for Chain<'_> {
             cause = error.source();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_are_bounded_and_both_tries_and_age_must_be_over() {
+        let seconds = Duration::from_secs;
+        let patience = Patience::spread(5, seconds(5), seconds(20));
+        assert_eq!([1, 2, 3, 4, 100].map(|tried| patience.wait(tried).as_secs()), [5, 10, 20, 20, 20]);
+        assert_eq!(patience.age_min, seconds(55));
+        for (tried, age, over) in [(4, 3_600, false), (5, 54, false), (5, 55, true), (90, 54, false)] {
+            assert_eq!(patience.is_over(tried, seconds(age)), over, "{tried} tries, {age} s");
+        }
     }
 }

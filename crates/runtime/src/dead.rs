@@ -34,8 +34,8 @@ pub async fn keep(shell: &Shell, delivery: &Delivery, fault: &Fault, reason: Dea
     stored.map(|_| ()).map_err(|error| unavailable("store a dead letter", error))
 }
 
-/// Keeps a delivery that failed again and again, and tells its sender.
-pub async fn keep_exhausted(shell: &Shell, delivery: &Delivery, why: &str) -> Result<(), Error> {
+/// Keeps a delivery that failed again and again or for good, and tells its sender.
+pub async fn keep_failed(shell: &Shell, delivery: &Delivery, why: &str, reason: DeadReason) -> Result<(), Error> {
     let fault = Fault::new(
         ErrorCode::InternalError,
         "",
@@ -43,7 +43,7 @@ pub async fn keep_exhausted(shell: &Shell, delivery: &Delivery, why: &str) -> Re
         "It is kept; the operator can send it again with `concord dead retry`.",
     );
     refuse::tell_sender(shell, delivery, &fault).await?;
-    keep(shell, delivery, &fault, DeadReason::Exhausted).await
+    keep(shell, delivery, &fault, reason).await
 }
 
 fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> HeaderMap {

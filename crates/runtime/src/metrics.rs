@@ -41,6 +41,15 @@ pub struct Reason {
     pub reason: String,
 }
 
+/// Labels of a notification.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct NoticeLabels {
+    /// The channel: `email` or `webhook`.
+    pub channel: &'static str,
+    /// What became of it: `delivered`, `failed` (and tried again), `undeliverable`, `stale`, `nobody`, `off`.
+    pub result: &'static str,
+}
+
 /// A service's metrics. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
@@ -69,6 +78,8 @@ pub struct Metrics {
     pub deadlines_open: Gauge,
     /// Sum of seconds spent starting programs again after they ended or hung, as a count of starts.
     pub program_starts: Family<Reason, Counter<u64, AtomicU64>>,
+    /// Notifications of people, by channel and result.
+    pub notifications: Family<NoticeLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -88,6 +99,7 @@ impl Default for Metrics {
             watchdog_fired: Counter::default(),
             deadlines_open: Gauge::default(),
             program_starts: Family::default(),
+            notifications: Family::default(),
         };
         metrics.register();
         metrics
@@ -114,6 +126,7 @@ impl Metrics {
         registry.register("watchdog_fired", "Deadlines that the watchdog had to fire.", self.watchdog_fired.clone());
         registry.register("deadlines_open", "Deadlines known to be open.", self.deadlines_open.clone());
         registry.register("program_starts", "Starts of hosted programs, by agent.", self.program_starts.clone());
+        registry.register("notifications", "Notifications of people, by result.", self.notifications.clone());
     }
 
     /// Everything in the text format.

@@ -208,6 +208,11 @@ pub trait Run: 'static {
     /// Settings of its own.
     type Own: Serialize + DeserializeOwned + Default + JsonSchema + Clone + Send + 'static;
 
+    /// Refuses settings of its own that could not work, before anything is bound.
+    fn check(_own: &Self::Own) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
+    }
+
     /// Starts consumers and whatever else it does; returns as soon as they are started.
     fn start(
         shell: Shell,
@@ -235,6 +240,9 @@ pub fn main<R: Run>() -> ExitCode {
     if arguments.print_config {
         println!("{}", serde_json::to_string_pretty(&settings).unwrap_or_default());
         return ExitCode::SUCCESS;
+    }
+    if let Err(error) = R::check(&settings.service) {
+        return fail(EXIT_SETTINGS, &*error);
     }
     if arguments.check_config {
         println!("the settings are good");
@@ -328,7 +336,9 @@ async fn serve<R: Run>(shell: Shell, listener: Option<TcpListener>, settings: Se
             }
         });
     }
-    let own = shell.broker.layout.consumers().into_iter().filter(|consumer| consumer.service == R::SERVICE);
+    let layout = &shell.broker.layout;
+    let all = layout.consumers().into_iter().chain(layout.adapter_consumers());
+    let own = all.filter(|consumer| consumer.service == R::SERVICE);
     shell.spawn(health::watch(shell.clone(), Arc::new(own.collect()), shell.stop.clone()));
     if let Err(error) = R::start(shell.clone(), settings.service.clone()).await {
         return fail(1, &*error);

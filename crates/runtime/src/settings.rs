@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub mod reference;
+mod secret;
+
+pub use secret::Secret;
 
 /// Why there are no settings.
 #[derive(Debug, thiserror::Error)]
@@ -77,9 +80,9 @@ pub struct BrokerSettings {
     /// User name, with `password`.
     pub user: Option<String>,
     /// Password of `user`.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// Token, instead of user and password.
-    pub token: Option<String>,
+    pub token: Option<Secret>,
     /// File with the certificate authority of the broker's TLS certificate.
     pub tls_ca: Option<PathBuf>,
 }

@@ -131,6 +131,8 @@ impl Process {
             (ConsumerKind::Effects(_), _) => self.publish::<DebateMachine>(delivery).await,
             (ConsumerKind::Deadlines, _) => timer::arm(self, delivery).await,
             (ConsumerKind::Due, _) => timer::due(self, delivery).await,
+            // People outside are notified of nothing that is simulated.
+            (ConsumerKind::Notices(_), _) => Ok(()),
         }
     }
 

@@ -4,8 +4,8 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use bytes::Bytes;
 use concord_protocol::Timestamp;
-use concord_protocol::dead::{DeadLetter, header};
-use concord_protocol::stream::StreamKind;
+use concord_protocol::dead::{DeadLetter, DeadReason, header};
+use concord_protocol::stream::{Channel, ConsumerKind, StreamKind};
 use concord_protocol::subject::Subject;
 use concord_runtime::Broker;
 use concord_runtime::consume::Chain;
@@ -22,6 +22,8 @@ pub(crate) struct Letter {
     pub(crate) about: DeadLetter,
     /// The stream of the original.
     pub(crate) stream: String,
+    /// The consumer that gave up.
+    pub(super) consumer: String,
     /// The subject of the letter itself.
     pub(crate) subject: String,
     /// All its headers.
@@ -49,7 +51,8 @@ impl Letter {
             bytes: header(BODY_SIZE).parse().unwrap_or(payload.len()),
             retried: time(header::RETRIED),
         };
-        Some(Self { about, stream: header(header::STREAM), subject, headers, payload })
+        let (stream, consumer) = (header(header::STREAM), header(header::CONSUMER));
+        Some(Self { about, stream, consumer, subject, headers, payload })
     }
 
     /// The original: from the letter or, where it left no room for a letter's headers, from its stream.
@@ -77,9 +80,18 @@ impl Letter {
         }
     }
 
+    /// The channel and the fact of a notification that was not delivered, where it is one.
+    pub(super) fn notice(&self, broker: &Broker) -> Option<(Channel, u64)> {
+        let of = |channel: &Channel| {
+            let consumers = broker.layout.consumers_of(ConsumerKind::Notices(*channel));
+            consumers.iter().any(|consumer| consumer.name == self.consumer)
+        };
+        Some((Channel::ALL.into_iter().find(of)?, self.about.original_sequence?))
+    }
+
     /// Whether a service failed, where the others were refused for what they say.
     pub(crate) fn is_failure(&self) -> bool {
-        self.about.reason == concord_protocol::dead::DeadReason::Exhausted.as_str()
+        [DeadReason::Exhausted, DeadReason::Undeliverable].iter().any(|reason| reason.as_str() == self.about.reason)
     }
 }
 

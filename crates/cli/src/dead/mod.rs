@@ -55,7 +55,8 @@ Examples:
   concord dead retry 7
   concord dead retry --all
 
-The original is published again on its own subject, with a header that says so. The letter stays, marked, so that the
+The original is published again on its own subject, with a header that says so. Of a notification the agent-adapter tries
+again to deliver it, and answers whether it could. The letter stays, marked, so that the
 record of what was refused is complete; `concord dead list` leaves it out.")]
 pub(crate) struct RetryArgs {
     /// Its number in the list.

@@ -5,13 +5,15 @@ use bytes::Bytes;
 use concord_protocol::dead::header;
 use concord_protocol::header as wire;
 use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Subject;
+use concord_protocol::subject::{Service, Subject};
 use concord_runtime::consume::Chain;
 use concord_runtime::{Broker, clock};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::letter::letter;
 use super::{Letter, RetryArgs, letters};
+use crate::connection::ask;
 use crate::failure::{FOUND, Failure};
 use crate::output::{self, NAMED, styled};
 
@@ -64,6 +66,25 @@ fn text(report: &[Retried]) -> String {
 /// the marked copy is stored before the letter itself goes.
 async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
     let about = &letter.about;
+    match letter.notice(broker) {
+        Some((channel, sequence)) => {
+            // The fact is not published again: the adapter reads it where it is. Its answer is that somebody was told.
+            let request = json!({ "channel": channel, "sequence": sequence });
+            let _: Value = ask(broker, Service::AgentAdapter, "notify", &request).await?;
+        }
+        None => publish_again(broker, letter).await?,
+    }
+    let mut marked = letter.headers.clone();
+    marked.insert(wire::MESSAGE_ID, format!("retried-{}", about.sequence));
+    marked.insert(header::RETRIED, clock::now().to_string());
+    publish(broker, letter.subject.clone(), marked, letter.payload.clone()).await?;
+    let stream = broker.stream(StreamKind::Dead).await?;
+    let deleted = stream.delete_message(about.sequence).await;
+    deleted.map(|_| ()).map_err(|error| Failure::failed(format!("the letter could not be marked: {error}")))
+}
+
+async fn publish_again(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
+    let about = &letter.about;
     check(broker, letter)?;
     let original = letter.original(broker).await?;
     let number = about.sequence;
@@ -81,14 +102,7 @@ async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
     if bytes(&again) + original.len() > broker.client.server_info().max_payload {
         again = HeaderMap::new();
     }
-    publish(broker, about.subject.clone(), again, original).await?;
-    let mut marked = letter.headers.clone();
-    marked.insert(wire::MESSAGE_ID, format!("retried-{number}"));
-    marked.insert(header::RETRIED, clock::now().to_string());
-    publish(broker, letter.subject.clone(), marked, letter.payload.clone()).await?;
-    let stream = broker.stream(StreamKind::Dead).await?;
-    let deleted = stream.delete_message(number).await;
-    deleted.map(|_| ()).map_err(|error| Failure::failed(format!("the letter could not be marked: {error}")))
+    publish(broker, about.subject.clone(), again, original).await
 }
 
 /// Only what was said, and what the timer delivered, may be published again.

@@ -46,7 +46,14 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut good = 0_u64;
     let mut waiting = 0;
-    for definition in broker.layout.consumers() {
+    let mut definitions = broker.layout.consumers();
+    for definition in broker.layout.adapter_consumers() {
+        // An installation may do without the adapter, and then has none of its consumers.
+        if !is_missing(broker, &definition).await {
+            definitions.push(definition);
+        }
+    }
+    for definition in definitions {
         match look(broker, &definition, lag_max).await {
             Ok(lag) => {
                 good += 1;
@@ -85,6 +92,12 @@ async fn look(broker: &Broker, definition: &ConsumerDefinition, lag_max: u64) ->
         return Err(Check::fault(CONSUMERS, found, advice));
     }
     Ok(pending)
+}
+
+async fn is_missing(broker: &Broker, definition: &ConsumerDefinition) -> bool {
+    let Ok(stream) = broker.jetstream.get_stream_no_info(&definition.stream).await else { return false };
+    let described = stream.consumer_info(&definition.name).await;
+    described.is_err_and(|error| error.kind() == ConsumerInfoErrorKind::NotFound)
 }
 
 async fn describe(broker: &Broker, definition: &ConsumerDefinition) -> Result<Info, Check> {

@@ -95,10 +95,12 @@ fn reason_of(status: Status) -> ReleaseReason {
 fn of_queue(event: QueueEvent) -> Vec<FollowUp> {
     let mut told = match event {
         QueueEvent::Assigned(assigned) => {
-            vec![FollowUp::order(&assigned.debate_id, Order::Assigned { expert: assigned.expert })]
+            let (expert, contact) = (assigned.expert, assigned.contact);
+            vec![FollowUp::order(&assigned.debate_id, Order::Assigned { expert, contact })]
         }
         QueueEvent::Reassigned(reassigned) => {
-            vec![FollowUp::order(&reassigned.debate_id, Order::Assigned { expert: reassigned.to })]
+            let (expert, contact) = (reassigned.to, reassigned.contact);
+            vec![FollowUp::order(&reassigned.debate_id, Order::Assigned { expert, contact })]
         }
         QueueEvent::Overflowed(overflowed) => {
             vec![FollowUp::order(&overflowed.debate_id, Order::Overflowed { handling: overflowed.handling })]

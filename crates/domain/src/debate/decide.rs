@@ -60,7 +60,7 @@ fn order(state: &DebateState, opened: &DebateOpened, context: &Context, order: &
         ));
     };
     match order {
-        Order::Assigned { expert } => ladder::assigned(state, opened, on, expert),
+        Order::Assigned { expert, contact } => ladder::assigned(state, opened, on, expert, contact),
         Order::Unassigned { expert } => ladder::unassigned(state, opened, on, expert),
         Order::Overflowed { handling } => ladder::overflowed(state, opened, on, context, *handling),
         Order::Reviewed { by, review, again } => {

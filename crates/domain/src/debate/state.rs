@@ -6,7 +6,7 @@ use std::sync::Arc;
 use concord_protocol::event::{
     DeadlineControl, DebateEvent, DebateOpened, Escalated, Heard as HeardMessage, ReceivedAnswer, Record,
 };
-use concord_protocol::payload::{ConflictOutcome, Level, Position, RoundRecord, SetAsideReason};
+use concord_protocol::payload::{ConflictOutcome, Contact, Level, Position, RoundRecord, SetAsideReason};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, MessageId, Timestamp};
 
@@ -167,11 +167,13 @@ impl DebateState {
             }
             DebateEvent::Assigned(assigned) => self.on_ladder(|ladder| {
                 ladder.expert = Some(assigned.briefed.expert);
+                ladder.contact = assigned.contact;
                 ladder.digest = Some(assigned.briefed.digest);
                 ladder.waits_for = assigned.waits_for;
             }),
             DebateEvent::Unassigned(_) => self.on_ladder(|ladder| {
                 ladder.expert = None;
+                ladder.contact = Contact::default();
                 ladder.digest = None;
             }),
             DebateEvent::Reminded(reminded) => self.on_ladder(|ladder| ladder.waits_for = reminded.waits_for),

@@ -2,7 +2,7 @@
 
 use concord_protocol::AgentId;
 use concord_protocol::event::{DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside, Unassigned};
-use concord_protocol::payload::{Level, Overflow, Resolution, RuledBy, Ruling, Status};
+use concord_protocol::payload::{Contact, Level, Overflow, Resolution, RuledBy, Ruling, Status};
 use concord_protocol::{ErrorCode, Fault};
 
 use super::fallback::Because;
@@ -20,6 +20,7 @@ pub(crate) fn assigned(
     opened: &DebateOpened,
     ladder: &Ladder,
     expert: &AgentId,
+    contact: &Contact,
 ) -> DebateDecision {
     let waits = ladder.level == Level::Person && state.outcome.is_none();
     if !waits || ladder.expert.as_ref() == Some(expert) {
@@ -29,6 +30,7 @@ pub(crate) fn assigned(
         Some(briefed) => Decision::Append(DebateEvent::Assigned(Box::new(DebateAssigned {
             case_id: opened.case_id.clone(),
             briefed,
+            contact: contact.clone(),
             waits_for: ladder.waits_for.clone(),
         }))),
         // Its time is held: the expert is given it when it runs again, by the brief of that fact.

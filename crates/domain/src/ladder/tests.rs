@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use concord_protocol::Timestamp;
 use concord_protocol::event::{DeadlineControl, DebateEvent, EscalationReason, RulingRefusal};
 use concord_protocol::payload::{
-    ChallengeTerms, ConflictType, Credibility, DebatePriority, DebateTerms, Level, OpenDebate, Overflow, Review,
-    ReviewAction, Ruling, Status,
+    ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Level, OpenDebate, Overflow,
+    Review, ReviewAction, Ruling, Status,
 };
 use concord_protocol::policy::{ConflictHandling, Policy};
 use concord_protocol::subject::Aggregate;
@@ -21,6 +21,7 @@ use crate::fixtures::{
 };
 use crate::machine::Machine;
 
+mod notified;
 mod outcome;
 mod random;
 
@@ -98,7 +99,11 @@ fn order(order: Order) -> DebateInput {
 }
 
 fn assigned_to(expert: &str) -> DebateInput {
-    order(Order::Assigned { expert: agent(expert) })
+    order(Order::Assigned { expert: agent(expert), contact: contact_of(expert) })
+}
+
+fn contact_of(expert: &str) -> Contact {
+    Contact { email: Some(format!("{expert}@example.org")), webhook: None }
 }
 
 fn rules(expert: &str, id: &str, digest: &str, position_id: &str) -> DebateInput {

@@ -146,6 +146,7 @@ fn reminded(opened: &DebateOpened, ladder: &Ladder, percent: u8) -> DebateEvent 
         case_id: opened.case_id.clone(),
         topic: opened.conflict.topic.clone(),
         expert: ladder.expert.clone(),
+        contact: ladder.contact.clone(),
         percent,
         due: ladder.due(PERSON).unwrap_or_default(),
         waits_for: ladder.without(passed),
@@ -155,7 +156,11 @@ fn reminded(opened: &DebateOpened, ladder: &Ladder, percent: u8) -> DebateEvent 
 /// The provisional decision has stood for its time: the gate reviews it, and where there is none it becomes final.
 fn window_closed(state: &DebateState, opened: &DebateOpened, ladder: &Ladder, context: &Context) -> DebateEvent {
     match &opened.terms.gate {
-        Some(gate) => DebateEvent::AwaitsGate(AwaitsGate { case_id: opened.case_id.clone(), gate: gate.clone() }),
+        Some(gate) => DebateEvent::AwaitsGate(AwaitsGate {
+            case_id: opened.case_id.clone(),
+            topic: opened.conflict.topic.clone(),
+            gate: gate.clone(),
+        }),
         None => {
             let resolution = ladder.provisional.as_ref().and_then(|provisional| provisional.resolution.clone());
             Resolving::of(opened, Status::Fallback, Level::Fallback, resolution).event(state, context)

@@ -3,7 +3,7 @@
 use concord_protocol::event::{
     Assigned, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason, Released,
 };
-use concord_protocol::payload::{DebatePriority, json_text_bytes};
+use concord_protocol::payload::{Contact, DebatePriority, json_text_bytes};
 use concord_protocol::{AgentId, DebateId, ErrorCode, Fault};
 use serde::Serialize;
 
@@ -141,8 +141,14 @@ fn advance(state: &QueueState, context: &Context) -> QueueDecision {
         debate_id: debate.entry.debate_id.clone(),
         case_id: debate.entry.case_id.clone(),
         expert: expert.clone(),
+        contact: contact_of(state, expert),
         waited_ms: context.now.millis_since(debate.entry.entered_at),
     }))
+}
+
+/// Where an expert is notified, as it is known now.
+fn contact_of(state: &QueueState, expert: &AgentId) -> Contact {
+    state.desks.get(expert).map(|desk| desk.expert.contact.clone()).unwrap_or_default()
 }
 
 fn release(state: &QueueState, debate_id: &DebateId, reason: ReleaseReason) -> QueueDecision {
@@ -165,6 +171,7 @@ fn reassign(state: &QueueState, debate_id: &DebateId, to: &AgentId, said: (&Agen
         case_id: debate.entry.case_id.clone(),
         from: debate.holder.as_ref().map(|holder| holder.expert.clone()),
         to: to.clone(),
+        contact: contact_of(state, to),
         by: by.clone(),
         why: why.to_owned(),
     }))

@@ -1,5 +1,5 @@
 use concord_protocol::Fault;
-use concord_protocol::payload::{DebatePriority, Expert};
+use concord_protocol::payload::{Contact, DebatePriority, Expert};
 
 use super::*;
 use crate::fixtures::*;
@@ -174,6 +174,26 @@ fn the_facts_say_what_happened() {
     assert_eq!((released.expert, released.reason), (Some(agent("finn")), ReleaseReason::Ruled));
     assert_eq!(QueueMachine::case_of(story.last()), None);
     assert!(!QueueMachine::creates(&QueueInput::Advance));
+}
+
+#[test]
+fn who_is_given_a_debate_is_notified_where_it_was_registered_last() {
+    let at = |mailbox: &str| Contact { email: Some(mailbox.into()), webhook: None };
+    let registered = |mailbox: &str| {
+        let expert = Expert { contact: at(mailbox), ..expert("eva", 1, &[]) };
+        QueueInput::Register(Box::new(ExpertRegistered { expert, by: agent("olga") }))
+    };
+    let mut story = story();
+    hears_all(&mut story, [registered("old@example.org"), registered("new@example.org")]);
+    hears_all(&mut story, [enqueue("d-1", DebatePriority::Valuation, 0)]);
+    let QueueEvent::Assigned(given) = &story.last().event else { panic!("{:?}", story.last()) };
+    assert_eq!(given.contact, at("new@example.org"));
+    hears_all(&mut story, [register("finn", 1, &[]), reassign("d-1", "finn")]);
+    let given = story.records.iter().rev().find_map(|record| match &record.event {
+        QueueEvent::Reassigned(given) => Some(given.contact.clone()),
+        _ => None,
+    });
+    assert_eq!(given, Some(Contact::default()));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{CloseReason, Deadline, ReceivedAnswer};
 use crate::id::{AgentId, CaseId, MessageId};
 use crate::payload::{
-    Brief, ConflictOutcome, DebatePriority, Evidence, Level, Mediation, Overflow, Position, Question, RoundRecord,
-    Tally,
+    Brief, ConflictOutcome, Contact, DebatePriority, Evidence, Level, Mediation, Overflow, Position, Question,
+    RoundRecord, Tally,
 };
 use crate::timestamp::Timestamp;
 
@@ -221,6 +221,9 @@ pub struct DebateAssigned {
     pub case_id: CaseId,
     /// What the expert is given.
     pub briefed: Briefed,
+    /// Where the expert is notified, as registered then.
+    #[serde(default, skip_serializing_if = "Contact::is_empty")]
+    pub contact: Contact,
     /// Everything the debate waits for now.
     pub waits_for: Vec<Deadline>,
 }
@@ -246,6 +249,9 @@ pub struct Reminded {
     /// Whose ruling is awaited; nobody's yet when it still waits in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expert: Option<AgentId>,
+    /// Where the expert is notified, as registered then.
+    #[serde(default, skip_serializing_if = "Contact::is_empty")]
+    pub contact: Contact,
     /// How much of the time has passed, in percent.
     pub percent: u8,
     /// Until when a ruling counts.
@@ -304,6 +310,9 @@ pub struct FellBack {
 pub struct AwaitsGate {
     /// The case.
     pub case_id: CaseId,
+    /// For a reader: what is disputed. Empty in facts of the first versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub topic: String,
     /// The gate that must review it.
     pub gate: String,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts;
 use crate::id::{AgentId, CaseId, DebateId};
-use crate::payload::{DebatePriority, Expert, Overflow};
+use crate::payload::{Contact, DebatePriority, Expert, Overflow};
 use crate::subject::Aggregate;
 use crate::timestamp::Timestamp;
 
@@ -83,6 +83,9 @@ pub struct Assigned {
     pub case_id: CaseId,
     /// Who has it now.
     pub expert: AgentId,
+    /// Where the expert is notified, as registered then.
+    #[serde(default, skip_serializing_if = "Contact::is_empty")]
+    pub contact: Contact,
     /// How long after it entered the queue, in milliseconds.
     pub waited_ms: u64,
 }
@@ -136,6 +139,9 @@ pub struct Reassigned {
     pub from: Option<AgentId>,
     /// Who has it now.
     pub to: AgentId,
+    /// Where the expert is notified, as registered then.
+    #[serde(default, skip_serializing_if = "Contact::is_empty")]
+    pub contact: Contact,
     /// Who says so.
     pub by: AgentId,
     /// Why.

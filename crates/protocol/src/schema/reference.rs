@@ -57,6 +57,7 @@ pub fn subjects() -> String {
         layout
             .consumers()
             .into_iter()
+            .chain(layout.adapter_consumers())
             .map(|consumer| [code(&consumer.name), code(&consumer.stream), code(&consumer.filter)]),
     );
     facts(&mut page);

@@ -34,6 +34,16 @@ fn flags_go_before_the_environment_and_the_environment_before_the_file() {
 }
 
 #[test]
+fn secrets_are_read_and_not_printed() {
+    let settings: Plain = read(&sources(&[("CONCORD_BROKER__TOKEN", "t0ken")], &["broker.password=s3cret"])).unwrap();
+    assert_eq!(settings.broker.password.as_ref().map(Secret::reveal), Some("s3cret"));
+    let printed = serde_json::to_string(&settings).unwrap() + &format!("{settings:?}");
+    assert!(printed.contains("(hidden)") && !printed.contains("s3cret") && !printed.contains("t0ken"), "{printed}");
+    let error = read::<Plain>(&sources(&[("CONCORD_BROKER__PASSWORD", "0123")], &[])).unwrap_err().to_string();
+    assert!(error.contains("broker.password") && !error.contains("123"), "{error}");
+}
+
+#[test]
 fn an_unknown_key_names_the_nearest() {
     let error = read::<Plain>(&sources(&[], &["work.in_flight=3"])).unwrap_err();
     assert_eq!(error.to_string(), "there is no setting \"work.in_flight\"; did you mean \"work.in_flight_max\"?");

@@ -48,8 +48,13 @@ fn one_debate_more_than_an_expert_can_take_is_found() {
     let report = audit(&story.records);
     assert!(report.holds(), "{report:#?}");
     assert_eq!(report.of(Invariant::Capacity).unwrap().examined, 1);
-    let one_more =
-        Assigned { debate_id: DebateId::new("d-2").unwrap(), case_id: case_id(), expert: agent("eva"), waited_ms: 0 };
+    let one_more = Assigned {
+        debate_id: DebateId::new("d-2").unwrap(),
+        case_id: case_id(),
+        expert: agent("eva"),
+        contact: Default::default(),
+        waited_ms: 0,
+    };
     let mut record = story.versioned.record(&story.id.clone(), &happened("e-2", 3), QueueEvent::Assigned(one_more));
     record.sequence = story.sequence + 1;
     story.records.push(record);

@@ -18,7 +18,14 @@ pub(super) fn all() -> Vec<(String, Node)> {
         Layout::new(&Token::fixed(DEFAULT_PREFIX), StorageChoices { replicas: 1, message_age: Duration::ZERO });
     // The inbox of a service that acts on no message only refuses.
     let idle = |kind| matches!(kind, ConsumerKind::Inbox(to) | ConsumerKind::UrgentInbox(to) if heard(to).is_empty());
-    operations.extend(layout.consumers().iter().filter(|consumer| !idle(consumer.kind)).map(consume));
+    operations.extend(
+        layout
+            .consumers()
+            .iter()
+            .chain(&layout.adapter_consumers())
+            .filter(|consumer| !idle(consumer.kind))
+            .map(consume),
+    );
     operations.extend(Service::ALL.iter().flat_map(|service| says(*service).into_iter().chain(appends(*service))));
     operations.extend(shared());
     operations
@@ -137,6 +144,7 @@ fn consume(consumer: &ConsumerDefinition) -> (String, Node) {
         ConsumerKind::Facts(_) => ("event", "Facts of others that it acts on.", fact()),
         ConsumerKind::Effects(_) => ("event", "Its own facts, to publish what follows from them.", fact()),
         ConsumerKind::Deadlines => ("event", "Facts that may move a deadline.", fact()),
+        ConsumerKind::Notices(_) => ("event", "Facts of which people are notified outside NATS.", fact()),
         ConsumerKind::Due => ("timer-due", "Deadlines that the broker delivers.", vec!["deadline-due".to_owned()]),
     };
     let how = format!("Durable consumer {} on the stream {}, shared by all replicas.", consumer.name, consumer.stream);

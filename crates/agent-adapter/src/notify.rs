@@ -1,0 +1,245 @@
+//! Notifications: people are told by email and webhook when a debate waits for them, when its time runs out, and of
+//! provisional decisions before a gate (`docs/adr/0018`).
+//!
+//! Each channel reads the facts by consumers of its own, so that nothing here can hold up the ladder, and what one channel
+//! fails to deliver is not repeated by the other. A notice is delivered at least once, under an id that is the same each
+//! time.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use concord_protocol::event::Record;
+use concord_protocol::stream::{Channel, ConsumerKind};
+use concord_runtime::clock;
+use concord_runtime::consume::{Delivery, Done, Handler, Patience, Problem};
+use concord_runtime::metrics::NoticeLabels;
+use concord_runtime::service::Shell;
+use concord_runtime::settings::WorkSettings;
+use lru::LruCache;
+use tokio::sync::Semaphore;
+
+mod address;
+mod again;
+mod email;
+mod notice;
+pub(crate) mod settings;
+mod sign;
+mod text;
+mod webhook;
+
+use notice::Notice;
+use settings::{Error, NotifySettings};
+
+/// Recipients of whom is remembered what became of their notice.
+const KNOWN_MAX: usize = 8_192;
+
+/// Why somebody was not told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// It may work at another time.
+    #[error("{0}")]
+    Passing(String),
+    /// It will never work.
+    #[error("{0}")]
+    Lasting(String),
+}
+
+/// Refuses settings that could not work.
+pub(crate) fn check(settings: &NotifySettings) -> Result<(), Error> {
+    settings.check()?;
+    Channel::ALL.into_iter().try_for_each(|channel| Sender::new(channel, settings).map(|_| ()))
+}
+
+/// Begins to tell people. The consumers are there when a channel is off, too: what happened while it was off is then
+/// nothing that they are told when it is on.
+pub(crate) fn start(shell: &Shell, settings: &NotifySettings) -> Result<(), Error> {
+    let mut notifiers = Vec::new();
+    for channel in Channel::ALL {
+        let notifier = Arc::new(Notifier::new(shell, channel, settings)?);
+        shell.consume(ConsumerKind::Notices(channel), Feed(Arc::clone(&notifier)));
+        notifiers.push(notifier);
+    }
+    shell.answer("notify", again::verb(shell, notifiers));
+    Ok(())
+}
+
+/// How a channel sends.
+enum Sender {
+    Email(email::Mailer),
+    Webhook(Box<webhook::Caller>),
+}
+
+impl Sender {
+    /// None when the channel is off.
+    fn new(channel: Channel, settings: &NotifySettings) -> Result<Option<Self>, Error> {
+        Ok(match channel {
+            Channel::Email => email::Mailer::new(settings)?.map(Self::Email),
+            Channel::Webhook => webhook::Caller::new(settings)?.map(|caller| Self::Webhook(Box::new(caller))),
+        })
+    }
+
+    fn recipients(&self, notice: &Notice) -> Vec<String> {
+        match self {
+            Self::Email(mailer) => mailer.recipients(notice),
+            Self::Webhook(caller) => caller.recipients(notice),
+        }
+    }
+
+    async fn send(&self, notice: &Notice, to: &str, prefix: &str) -> Result<(), Failure> {
+        match self {
+            Self::Email(mailer) => mailer.send(notice, to, prefix).await,
+            Self::Webhook(caller) => caller.send(notice, to, prefix).await,
+        }
+    }
+}
+
+/// One channel at work.
+struct Notifier {
+    shell: Shell,
+    channel: Channel,
+    sender: Option<Sender>,
+    prefix: String,
+    settings: NotifySettings,
+    tries: Semaphore,
+    /// What became of recipients, so that the failure of one does not repeat the notice of another. What another process
+    /// or an earlier life of this one did is not known here: then a notice is repeated, under the same id.
+    known: Mutex<LruCache<(u64, String), Result<(), Failure>>>,
+}
+
+impl Notifier {
+    fn new(shell: &Shell, channel: Channel, settings: &NotifySettings) -> Result<Self, Error> {
+        let known = LruCache::new(NonZeroUsize::new(KNOWN_MAX).unwrap_or(NonZeroUsize::MIN));
+        Ok(Self {
+            shell: shell.clone(),
+            channel,
+            sender: Sender::new(channel, settings)?,
+            prefix: shell.broker.layout.subjects.prefix().to_owned(),
+            settings: settings.clone(),
+            tries: Semaphore::new(settings.concurrency),
+            known: Mutex::new(known),
+        })
+    }
+
+    fn count(&self, result: &'static str) {
+        let labels = NoticeLabels { channel: self.channel.as_str(), result };
+        self.shell.metrics.notifications.get_or_create(&labels).inc();
+    }
+
+    fn known(&self, notice: &Notice, recipient: &str) -> Option<Result<(), Failure>> {
+        let key = (notice.sequence, recipient.to_owned());
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    /// What is to be done with a notice that is of no use any more: whoever tried in vain to tell somebody says so.
+    fn skip(&self, notice: &Notice, recipients: &[String], why: &str) -> Result<Done, Problem> {
+        let failed = |recipient: &String| {
+            let failure = self.known(notice, recipient)?.err()?;
+            Some(format!("{}: {failure}", shown(self.channel, recipient)))
+        };
+        let failures: Vec<String> = recipients.iter().filter_map(failed).collect();
+        if !failures.is_empty() {
+            return Err(Problem::Undeliverable(format!("{why}; before, {}", failures.join("; "))));
+        }
+        self.count("stale");
+        let (channel, kind, debate) = (self.channel.as_str(), notice.kind(), &notice.debate_id);
+        tracing::info!(channel, kind, %debate, why, "Skipped a notice.");
+        Ok(Done::Acknowledge)
+    }
+
+    /// Tells all recipients who have not been told: the failures that may pass, and those that last.
+    async fn tell(&self, sender: &Sender, notice: &Notice, to: &[String]) -> (Vec<String>, Vec<String>) {
+        let (mut passing, mut lasting) = (Vec::new(), Vec::new());
+        for recipient in to {
+            let key = (notice.sequence, recipient.clone());
+            let told = match self.known(notice, recipient) {
+                Some(told @ (Ok(()) | Err(Failure::Lasting(_)))) => told,
+                Some(Err(Failure::Passing(_))) | None => self.tell_one(sender, notice, recipient).await,
+            };
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).put(key, told.clone());
+            let shown = shown(self.channel, recipient);
+            match told {
+                Ok(()) => {}
+                Err(Failure::Passing(why)) => passing.push(format!("{shown}: {why}")),
+                Err(Failure::Lasting(why)) => lasting.push(format!("{shown}: {why}")),
+            }
+        }
+        (passing, lasting)
+    }
+
+    async fn tell_one(&self, sender: &Sender, notice: &Notice, recipient: &str) -> Result<(), Failure> {
+        let limit = Duration::from_millis(self.settings.timeout_ms);
+        let told = {
+            // The notifier owns its semaphore and never closes it.
+            let _permit = self.tries.acquire().await.ok();
+            let late = || Err(Failure::Passing(format!("no end within {} ms", self.settings.timeout_ms)));
+            tokio::time::timeout(limit, sender.send(notice, recipient, &self.prefix)).await.unwrap_or_else(|_| late())
+        };
+        let (channel, to, kind, debate) =
+            (self.channel.as_str(), shown(self.channel, recipient), notice.kind(), &notice.debate_id);
+        match &told {
+            Ok(()) => {
+                self.count("delivered");
+                tracing::info!(channel, %to, kind, %debate, "Notified.");
+            }
+            Err(Failure::Passing(why)) => {
+                self.count("failed");
+                tracing::warn!(channel, %to, kind, %debate, why, "Not notified; to be tried again.");
+            }
+            Err(Failure::Lasting(why)) => {
+                self.count("undeliverable");
+                tracing::error!(channel, %to, kind, %debate, why, "Not notified, and not to be tried again.");
+            }
+        }
+        told
+    }
+}
+
+/// A recipient as logs and dead letters show it: of an address that is called the host alone, for the rest of it may be
+/// a secret.
+fn shown(channel: Channel, recipient: &str) -> String {
+    match channel {
+        Channel::Email => recipient.to_owned(),
+        Channel::Webhook => {
+            let url = url::Url::parse(recipient).ok();
+            url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_else(|| "(no address)".into())
+        }
+    }
+}
+
+/// The consumers' side of a channel.
+struct Feed(Arc<Notifier>);
+
+impl Handler for Feed {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        let notifier = &*self.0;
+        let Some(sender) = &notifier.sender else {
+            notifier.count("off");
+            return Ok(Done::Acknowledge);
+        };
+        let Some(notice) = Notice::of(Record::decode(&delivery.payload, delivery.sequence)?) else {
+            notifier.count("nobody");
+            return Ok(Done::Acknowledge);
+        };
+        let recipients = sender.recipients(&notice);
+        if recipients.is_empty() {
+            notifier.count("nobody");
+            return Ok(Done::Acknowledge);
+        }
+        if let Some(why) = notice.stale(clock::now(), notifier.settings.age_max_ms) {
+            return notifier.skip(&notice, &recipients, why);
+        }
+        let (passing, lasting) = notifier.tell(sender, &notice, &recipients).await;
+        if !passing.is_empty() {
+            return Err(Problem::Failed(passing.join("; ").into()));
+        }
+        if !lasting.is_empty() {
+            return Err(Problem::Undeliverable(lasting.join("; ")));
+        }
+        Ok(Done::Acknowledge)
+    }
+
+    fn patience(&self, _: &WorkSettings) -> Patience {
+        self.0.settings.patience()
+    }
+}

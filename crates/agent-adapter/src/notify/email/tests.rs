@@ -1,0 +1,129 @@
+use concord_protocol::payload::{Contact, DebatePriority};
+use concord_protocol::{AgentId, CaseId, DebateId, Timestamp};
+
+use super::super::notice::{Position, What};
+use super::*;
+use crate::notify::settings::EmailSettings;
+
+fn notice(topic: &str) -> Notice {
+    Notice {
+        sequence: 42,
+        at: Timestamp::from_unix_millis(1_700_000_000_000),
+        debate_id: DebateId::new("d-1").unwrap(),
+        case_id: CaseId::new("c-1").unwrap(),
+        topic: topic.into(),
+        what: What::Assigned {
+            priority: DebatePriority::CriticalPath,
+            digest: "9f2a".into(),
+            positions: vec![position("p1", "25 %", 25), position("p2", "a margin\nUntil: never", 30)],
+        },
+        to: Audience::Expert {
+            expert: Some(AgentId::new("eva").unwrap()),
+            contact: Contact { email: Some("eva@example.org".into()), webhook: None },
+        },
+        until: Some(Timestamp::from_unix_millis(1_700_000_600_000)),
+    }
+}
+
+fn position(id: &str, words: &str, value: u32) -> Position {
+    Position { position_id: Some(id.into()), position: words.into(), value: Some(value.into()) }
+}
+
+fn formatted(notice: &Notice) -> String {
+    let from: Mailbox = "Concord <concord@example.org>".parse().unwrap();
+    let Ok(message) = message(notice, &from, "eva@example.org", "concord") else { panic!("a mail can be made") };
+    String::from_utf8(message.formatted()).unwrap()
+}
+
+#[test]
+fn a_mail_says_what_is_disputed_until_when_and_how_to_answer() {
+    let mail = formatted(&notice("Operating margin"));
+    let (headers, body) = mail.split_once("\r\n\r\n").unwrap();
+    for header in [
+        "From: Concord <concord@example.org>",
+        "To: eva@example.org",
+        "Subject: [Concord] A ruling is awaited: Operating margin",
+        "Message-ID: <concord-d-1-42-email@example.org>",
+        "References: <concord-d-1@example.org>",
+        "Auto-Submitted: auto-generated",
+        "Content-Type: text/plain; charset=utf-8",
+    ] {
+        assert!(headers.lines().any(|line| line == header), "{header}\n{headers}");
+    }
+    assert_eq!(
+        body.replace("\r\n", "\n"),
+        "A debate waits for your ruling.\n\
+         \n\
+         Disputed: Operating margin\n  \
+         p1: 25 %\n  \
+         p2: a margin Until: never (30)\n\
+         Priority: critical-path\n\
+         Until: 2023-11-14T22:23:20.000Z\n\
+         Debate: d-1 of the case c-1\n\
+         \n\
+         What each side says, and the digest of it:\n  \
+         concord queue next --expert eva\n\
+         Your ruling, on a position of the brief or on one of your own (--own):\n  \
+         concord rule d-1 --position p1 --rationale \"...\" --expert eva\n"
+    );
+}
+
+#[test]
+fn no_topic_can_add_a_header_or_a_line() {
+    for topic in [
+        "x\r\nBcc: all@example.org",
+        "x\nBcc: all@example.org\n\nbody",
+        "x\r\n\r\n.\r\nMAIL FROM:<a@b>",
+        "x\u{2028}Bcc: all@example.org",
+        "x\u{85}Bcc: all@example.org\u{202e}",
+        "ü\r\nBcc: all@example.org",
+    ] {
+        let mail = formatted(&notice(topic));
+        let (headers, body) = mail.split_once("\r\n\r\n").unwrap();
+        assert!(!headers.lines().any(|line| line.to_lowercase().starts_with("bcc")), "{headers}");
+        assert_eq!(headers.lines().filter(|line| line.starts_with("Subject:")).count(), 1, "{headers}");
+        assert!(!body.lines().any(|line| line.starts_with("Bcc") || line == "."), "{body}");
+        assert!(!text::body(&notice(topic)).contains(['\u{202e}', '\r']), "{topic:?}");
+    }
+    let long = text::subject(&notice(&"x".repeat(10_000)));
+    assert!(long.chars().count() <= 121 && long.ends_with('…'), "{long}");
+}
+
+#[test]
+fn what_is_no_mailbox_gets_no_mail() {
+    let from: Mailbox = "concord@example.org".parse().unwrap();
+    for to in ["", "eva", "eva@", "eva@example.org\r\nBcc: b@example.org", "<eva@example.org>", "a@b, c@d"] {
+        assert!(matches!(message(&notice("x"), &from, to, "concord"), Err(Failure::Lasting(_))), "{to:?}");
+    }
+}
+
+#[test]
+fn settings_that_could_not_work_are_refused_by_name() {
+    let usual = || EmailSettings {
+        host: Some("mail.example.org".into()),
+        from: Some("concord@example.org".into()),
+        ..EmailSettings::default()
+    };
+    let of = |email| Mailer::new(&NotifySettings { email, ..NotifySettings::default() });
+    assert!(of(EmailSettings::default()).unwrap().is_none(), "it is off");
+    assert!(of(usual()).unwrap().is_some());
+    let secret = || Some(concord_runtime::settings::Secret::new("s3cret"));
+    let user = || Some("concord".to_owned());
+    for (email, key) in [
+        (EmailSettings { from: None, ..usual() }, "email.from"),
+        (EmailSettings { from: Some("Concord".into()), ..usual() }, "email.from"),
+        (EmailSettings { gate_to: vec!["board".into()], ..usual() }, "email.gate_to"),
+        (EmailSettings { username: user(), ..usual() }, "email.username"),
+        (EmailSettings { password: secret(), ..usual() }, "email.password"),
+        (EmailSettings { username: user(), password: secret(), tls: Tls::None, ..usual() }, "email.tls"),
+        (EmailSettings { username: user(), password_file: Some("/nowhere".into()), ..usual() }, "email.password_file"),
+        (
+            EmailSettings { username: user(), password: secret(), password_file: Some("/x".into()), ..usual() },
+            "email.password",
+        ),
+    ] {
+        let Err(error) = of(email) else { panic!("{key} is good") };
+        let error = error.to_string();
+        assert!(error.contains(&format!("\"service.notify.{key}\"")) && !error.contains("s3cret"), "{error}");
+    }
+}

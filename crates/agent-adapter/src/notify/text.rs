@@ -1,0 +1,116 @@
+//! The words of a mail. Topics and positions are written by strangers: each becomes one line of bounded length, so that
+//! it can neither add a header nor pretend to be a part of the text around it.
+
+use concord_protocol::AgentId;
+
+use super::notice::{Audience, Notice, Position, What};
+
+/// Longest subject, in characters.
+const SUBJECT_MAX: usize = 120;
+/// Longest line that a stranger wrote, in characters.
+const LINE_MAX: usize = 500;
+/// Positions that are listed; `concord queue next` shows all of them.
+const POSITIONS_MAX: usize = 10;
+
+/// The subject line.
+pub(crate) fn subject(notice: &Notice) -> String {
+    let topic = &notice.topic;
+    let text = match (&notice.what, &notice.to) {
+        (What::Assigned { .. }, _) => format!("[Concord] A ruling is awaited: {topic}"),
+        (What::Reminded(percent), _) => format!("[Concord] {percent} % of the time is over: {topic}"),
+        (What::FellBack(_), Audience::Gate(gate)) => format!("[Concord] Provisional before the gate {gate}: {topic}"),
+        (_, Audience::Gate(gate)) => format!("[Concord] The gate {gate} must review: {topic}"),
+        (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => format!("[Concord] To be reviewed: {topic}"),
+    };
+    one_line(&text, SUBJECT_MAX)
+}
+
+/// The text.
+pub(crate) fn body(notice: &Notice) -> String {
+    let mut lines = vec![happened(notice), String::new(), format!("Disputed: {}", one_line(&notice.topic, LINE_MAX))];
+    match &notice.what {
+        What::Assigned { priority, positions, .. } => {
+            for position in positions.iter().take(POSITIONS_MAX) {
+                let id = position.position_id.as_deref().unwrap_or("-");
+                lines.push(format!("  {id}: {}", held(position)));
+            }
+            let more = positions.len().saturating_sub(POSITIONS_MAX);
+            if more > 0 {
+                lines.push(format!("  and {more} more"));
+            }
+            lines.push(format!("Priority: {}", priority.as_str()));
+        }
+        What::FellBack(Some(position)) => lines.push(format!("Provisionally: {}", held(position))),
+        What::FellBack(None) | What::Reminded(_) | What::AwaitsGate => {}
+    }
+    if let Some(until) = notice.until {
+        lines.push(format!("Until: {until}"));
+    }
+    lines.push(format!("Debate: {} of the case {}", notice.debate_id, notice.case_id));
+    lines.push(String::new());
+    lines.extend(answer(notice));
+    lines.join("\n") + "\n"
+}
+
+/// A position in words, and its value where the words do not hold it.
+fn held(position: &Position) -> String {
+    let words = one_line(&position.position, LINE_MAX);
+    let value = position.value.as_ref().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    match value.filter(|value| !words.contains(value.as_str())) {
+        Some(value) => format!("{words} ({})", one_line(&value, LINE_MAX)),
+        None => words,
+    }
+}
+
+fn happened(notice: &Notice) -> String {
+    match (&notice.what, &notice.to) {
+        (What::Assigned { .. }, _) => "A debate waits for your ruling.".into(),
+        (What::Reminded(percent), _) => format!("A debate waits for your ruling; {percent} % of the time is over."),
+        (What::FellBack(_), Audience::Gate(gate)) => {
+            format!(
+                "Nobody has ruled on a debate. What is decided stands provisionally, until the gate {gate} reviews it."
+            )
+        }
+        (_, Audience::Gate(gate)) => format!("A provisional decision waits for its review at the gate {gate}."),
+        (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => "A provisional decision stands.".into(),
+    }
+}
+
+/// How to answer.
+fn answer(notice: &Notice) -> Vec<String> {
+    let (debate, case) = (&notice.debate_id, &notice.case_id);
+    match &notice.to {
+        Audience::Expert { expert, .. } => {
+            let expert = expert.as_ref().map_or("YOU", AgentId::as_str);
+            vec![
+                "What each side says, and the digest of it:".into(),
+                format!("  concord queue next --expert {expert}"),
+                "Your ruling, on a position of the brief or on one of your own (--own):".into(),
+                format!("  concord rule {debate} --position p1 --rationale \"...\" --expert {expert}"),
+            ]
+        }
+        Audience::Gate(gate) => {
+            let gate = one_line(gate, LINE_MAX);
+            vec![
+                "What stands, and what rests on it:".into(),
+                format!("  concord gate show {case}"),
+                "Your review, or --override or --redebate instead:".into(),
+                format!("  concord gate review {case} --gate \"{gate}\" --by YOU --confirm {debate}"),
+            ]
+        }
+    }
+}
+
+/// The text on one line that says what it seems to say: no line breaks, nothing that turns the direction of writing.
+fn one_line(text: &str, characters_max: usize) -> String {
+    let visible = text.chars().map(|c| if c.is_control() || turns(c) { ' ' } else { c });
+    let mut line: String = visible.clone().take(characters_max).collect();
+    if visible.count() > characters_max {
+        line.push('…');
+    }
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn turns(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}

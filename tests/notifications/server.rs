@@ -1,0 +1,117 @@
+//! The servers that people are told by: real ones, each a small program in Python that says what it was given.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use concord_testkit::until;
+use serde_json::Value;
+
+use crate::PATIENCE;
+
+/// The key of all webhooks here.
+pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Where Python finds aiosmtpd, which is installed there when it is missing.
+fn python_path() -> PathBuf {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        let output = Command::new(root().join("scripts/python-tools")).arg("--tests").output();
+        let output = output.expect("scripts/python-tools runs");
+        assert!(output.status.success(), "scripts/python-tools: {}", String::from_utf8_lossy(&output.stderr));
+    });
+    root().join(".tools")
+}
+
+/// A port that nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// A server that runs until it is dropped.
+pub(crate) struct Server {
+    process: Child,
+    said: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Server {
+    pub(crate) async fn smtp(port: u16, arguments: &[&str]) -> Self {
+        Self::start("smtp_server.py", port, arguments).await
+    }
+
+    pub(crate) async fn webhook(port: u16, answers: &str) -> Self {
+        Self::webhook_with(port, &["--answers", answers]).await
+    }
+
+    pub(crate) async fn webhook_with(port: u16, arguments: &[&str]) -> Self {
+        Self::start("webhook_server.py", port, &[&["--secret", SECRET], arguments].concat()).await
+    }
+
+    async fn start(program: &str, port: u16, arguments: &[&str]) -> Self {
+        let mut python = Command::new("python3");
+        python
+            .arg(root().join("tests/notifications").join(program))
+            .args(["--port", &port.to_string()])
+            .args(arguments);
+        python.env("PYTHONPATH", python_path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = python.spawn().expect("python3 runs");
+        let output = process.stdout.take().expect("its output is a pipe");
+        let said = Arc::<Mutex<Vec<Value>>>::default();
+        let lines = Arc::clone(&said);
+        // Ends with the process, whose output it reads.
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                lines.lock().unwrap().push(serde_json::from_str(&line).expect("a line is JSON"));
+            }
+        });
+        let server = Self { process, said };
+        server.said(program, |line| line["listening"] == port).await;
+        server
+    }
+
+    /// Everything it was given so far.
+    pub(crate) fn given(&self) -> Vec<Value> {
+        self.said.lock().unwrap().iter().filter(|line| line.get("listening").is_none()).cloned().collect()
+    }
+
+    /// Waits until it says this.
+    pub(crate) async fn said(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let found = until(what, PATIENCE, async || {
+            let said = self.said.lock().unwrap().clone();
+            said.iter().find(|line| is_it(line)).cloned().ok_or_else(|| format!("{said:#?}"))
+        });
+        found.await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Waits for the mail whose subject begins so.
+    pub(crate) async fn mail(&self, beginning: &str) -> Value {
+        self.said(beginning, |line| header(line, "subject").starts_with(beginning)).await
+    }
+
+    /// Waits for the call of this type that was answered so.
+    pub(crate) async fn call(&self, kind: &str, status: u16) -> Value {
+        self.said(kind, |line| line["body"]["type"] == kind && line["status"] == status).await
+    }
+}
+
+/// A header of a mail; empty when it has none.
+pub(crate) fn header(mail: &Value, name: &str) -> String {
+    let headers = mail["headers"].as_array().into_iter().flatten();
+    let found = headers.filter(|header| header[0] == name).filter_map(|header| header[1].as_str());
+    found.collect::<Vec<_>>().join("; ")
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; what matters is that it is gone.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
