@@ -13,7 +13,7 @@ use concord_protocol::event::{
 };
 use concord_protocol::payload::{
     Acknowledgement, Answer, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification, OpenCase,
-    OpenDebate, Question, Request, Response, Review, Ruling, TaskAssignment,
+    OpenDebate, OutcomeReport, Question, Request, Response, Review, Ruling, TaskAssignment,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
@@ -206,6 +206,11 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
         }
         MessageType::Ruling => {
             let payload: Ruling = envelope.payload()?;
+            payload.check()?;
+            Ok(written(payload))
+        }
+        MessageType::Outcome => {
+            let payload: OutcomeReport = envelope.payload()?;
             payload.check()?;
             Ok(written(payload))
         }

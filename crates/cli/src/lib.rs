@@ -10,6 +10,7 @@ mod bench;
 mod case;
 mod challenge;
 mod check;
+mod circumstances;
 mod connection;
 mod dead;
 mod deadlines;
@@ -20,6 +21,7 @@ mod doctor;
 mod expert;
 mod failure;
 mod gate;
+mod outcome;
 mod output;
 mod panel;
 mod queue;
@@ -55,6 +57,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Expert(verb) => expert::run(&connection, verb).await,
         Verb::Queue(args) => queue::run(&connection, args).await,
         Verb::Rule(args) => rule::run(&connection, args).await,
+        Verb::Outcome(args) => outcome::run(&connection, args).await,
         Verb::Challenge(args) => challenge::run(&connection, &args).await,
         Verb::Gate(verb) => gate::run(&connection, verb).await,
         Verb::Decisions(verb) => decisions::run(&connection, verb).await,

@@ -12,7 +12,7 @@ use crate::args::{JsonArg, agent_id, debate_id, json_value, words};
 use crate::connection::ConnectionArgs;
 use crate::debate::{self, resolution_text};
 use crate::failure::{FOUND, Failure};
-use crate::output::{self, FAINT, GOOD, NAMED, STRONG, styled};
+use crate::output::{self, FAINT, GOOD, NAMED, STRONG, one_line, styled};
 use crate::queue::brief;
 use crate::say::{Became, Heard, Speech, WaitArgs, say};
 
@@ -156,6 +156,7 @@ impl RuleArgs {
             return Ok(format!("{} {debate}: {}\n", styled(GOOD, "resolved"), styled(STRONG, position)));
         }
         let aside: RulingSetAside = fact.read()?;
+        let changes: String = aside.changes.iter().map(|line| format!("\n  {}", one_line(line, 400))).collect();
         let advice = match aside.brief {
             Some(briefed) => format!(
                 " Its digest is {}; `concord queue next --expert {}` shows the brief as it is now.",
@@ -163,7 +164,10 @@ impl RuleArgs {
             ),
             None => String::new(),
         };
-        Err(Failure::failed(format!("the ruling is recorded and does not count: {}{advice}", aside.explanation)))
+        Err(Failure::failed(format!(
+            "the ruling is recorded and does not count: {}{advice}{changes}",
+            aside.explanation
+        )))
     }
 }
 
@@ -221,7 +225,7 @@ mod tests {
                 serde_json::from_value(json!({
                     "fact": "ruling_set_aside", "at": "2026-11-21T20:00:00.000Z", "cause": "m-1",
                     "data": {
-                        "case_id": "c-1", "reason": "changed", "explanation": "It has changed.",
+                        "case_id": "c-1", "reason": "changed", "explanation": "It has changed.", "changes": ["ann: new evidence \"page 4\""],
                         "heard": { "agent_id": "eva", "message_id": "m-1", "digest": "x" },
                         "brief": brief::tests::example(),
                     },
@@ -232,6 +236,7 @@ mod tests {
         let failure = args.text(&heard).unwrap_err();
         assert_eq!(failure.code(), 1);
         assert!(failure.to_string().contains("does not count: It has changed. Its digest is abc123"), "{failure}");
+        assert!(failure.to_string().ends_with("\n  ann: new evidence \"page 4\""), "{failure}");
         heard.became = Became::Sent;
         assert!(args.text(&heard).unwrap().contains("is sent as m-1"));
     }

@@ -11,6 +11,7 @@ pub fn from_case(case_id: &CaseId, state: &CaseState) -> Option<DetectionInput> 
         case_id: case_id.clone(),
         policy: opened.policy.clone(),
         gate: state.gate().map(str::to_owned),
+        circumstances: opened.circumstances.clone(),
         findings: state.findings.clone(),
     })
 }

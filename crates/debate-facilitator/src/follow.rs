@@ -36,6 +36,9 @@ impl Follow {
             FollowUp::Queue(input) => {
                 quietly(feed::step(shell, &stores.queue, queue::id(), context, &input, trace).await)
             }
+            FollowUp::Outcome(debate, known) => {
+                verdicts::enter_outcome(shell, stores, &context, &trace, &known, &debate).await
+            }
             FollowUp::Verdict(resolved) => verdicts::enter(shell, stores, &context, &trace, &resolved).await,
         }
     }

@@ -1,9 +1,9 @@
 //! Which messages and facts are inputs for which debate.
 
-use concord_domain::debate::{DebateInput, GivenAnswer, Opening};
+use concord_domain::debate::{DebateInput, GivenAnswer, Opening, Standing, ToldOutcome};
 use concord_domain::effect;
 use concord_domain::ladder::{Said, Word};
-use concord_protocol::payload::{Acknowledgement, Answer, Clarification, Evidence, Request, Ruling};
+use concord_protocol::payload::{Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling};
 use concord_protocol::subject::Service;
 use concord_protocol::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
 use concord_runtime::Routed;
@@ -20,6 +20,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         MessageType::Request => request(envelope),
         MessageType::Acknowledgement | MessageType::Clarification | MessageType::Evidence => spoken(envelope),
         MessageType::Ruling => ruling(envelope),
+        MessageType::Outcome => outcome(envelope),
         MessageType::Unknown(name) => Err(unknown_type(name)),
         _ => Ok(Routed::Ignored("other_type")),
     }
@@ -79,6 +80,21 @@ fn ruling(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let ruling: Ruling = envelope.payload()?;
     ruling.check()?;
     Ok(said(ruling.debate_id.clone(), envelope, Word::Ruling(Box::new(ruling))))
+}
+
+fn outcome(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
+    let report: OutcomeReport = envelope.payload()?;
+    report.check()?;
+    let id = report.debate_id.token();
+    let told = ToldOutcome {
+        agent_id: envelope.from_agent.clone(),
+        message_id: envelope.message_id.clone(),
+        digest: digest_of(envelope),
+        case_id: envelope.case_id.clone(),
+        report,
+        standing: Standing::default(),
+    };
+    Ok(Routed::Step { id, input: DebateInput::Outcome(Box::new(told)) })
 }
 
 fn said(debate: DebateId, envelope: &Envelope, word: Word) -> Routed<DebateInput> {

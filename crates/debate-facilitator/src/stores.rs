@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use concord_domain::debate::{DebateInput, DebateMachine, Known, Opening};
+use concord_domain::case::CaseMachine;
+use concord_domain::debate::verdicts::domain_of;
+use concord_domain::debate::{DebateInput, DebateMachine, Known, Opening, Standing, ToldOutcome};
 use concord_domain::precedent::{self, PrecedentMachine};
-use concord_domain::queue::QueueMachine;
+use concord_domain::queue::{self, QueueMachine};
 use concord_domain::record::{RecordMachine, credibility_of};
 use concord_protocol::Timestamp;
 use concord_protocol::payload::OpenDebate;
-use concord_protocol::payload::track_record::{Context, Credibility, Query};
+use concord_protocol::payload::track_record::{Credibility, Query};
 use concord_protocol::policy::{ConflictHandling, VoteRule};
 use concord_runtime::consume::Problem;
 use concord_runtime::feed::Prepare;
@@ -28,6 +30,8 @@ pub(crate) struct Stores {
     pub(crate) queue: Of<QueueMachine>,
     pub(crate) records: Of<RecordMachine>,
     pub(crate) precedents: Of<PrecedentMachine>,
+    /// Cases are the coordinator's: they are only read, to know who opened them.
+    cases: Of<CaseMachine>,
 }
 
 impl Stores {
@@ -38,6 +42,7 @@ impl Stores {
             queue: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
             records: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
             precedents: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
+            cases: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
         }
     }
 
@@ -52,9 +57,9 @@ impl Stores {
             let record = self.records.load(&position.agent_id.token()).await?;
             let query = Query {
                 now,
-                domain: domain_of(&request),
-                regime: None,
-                context: Context { metric: Some(request.conflict.subject.clone()), ..Context::default() },
+                domain: domain_of(&request.terms, &request.conflict),
+                regime: request.terms.circumstances.regime.clone(),
+                context: request.terms.circumstances.judging(&request.conflict.subject),
             };
             let credibility = credibility_of(&record.state, ladder.credibility, &query);
             // Why it is so is told by `concord record show`; a debate keeps what decides.
@@ -66,11 +71,16 @@ impl Stores {
         known.precedents = precedent::recent(&precedents.state, PRECEDENTS_SHOWN).into_iter().cloned().collect();
         Ok(Opening { request, known })
     }
-}
 
-/// In which field track records count: the debate's domain, else what it is about.
-pub(crate) fn domain_of(request: &OpenDebate) -> String {
-    request.terms.domain.clone().unwrap_or_else(|| request.conflict.subject.clone())
+    /// Whether somebody's word on what proved right counts, besides what the policy says.
+    async fn standing(&self, told: &ToldOutcome) -> Result<Standing, step::Error> {
+        let queue = self.queue.load(&queue::id()).await?;
+        let case = match &told.case_id {
+            Some(case) => Some(self.cases.load(&case.token()).await?),
+            None => None,
+        };
+        Ok(Standing::of(&told.agent_id, case.as_ref().map(|case| &case.state), &queue.state))
+    }
 }
 
 fn needs_the_past(request: &OpenDebate) -> bool {
@@ -86,6 +96,10 @@ impl Prepare<DebateInput> for Stores {
             DebateInput::Open(opening) => {
                 let opening = self.opening(opening.request, concord_runtime::clock::now()).await?;
                 Ok(DebateInput::Open(Box::new(opening)))
+            }
+            DebateInput::Outcome(told) => {
+                let standing = self.standing(&told).await?;
+                Ok(DebateInput::Outcome(Box::new(ToldOutcome { standing, ..*told })))
             }
             other => Ok(other),
         }

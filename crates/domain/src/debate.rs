@@ -7,6 +7,8 @@
 //! |           |         | round: round_closed or resolved    | refused (no party, not asked)         | round           |
 //! | resolved  | ignored | answer_set_aside (late)            | answer_set_aside or refused           | ignored         |
 //!
+//! Once it is resolved, what [proved](proved) right can be said, once; before that it is refused.
+//!
 //! **When a round settles a conflict.** The specification's rule, `agreements >= answers - 1`, is met by no answer and by
 //! one. Here a round settles when at least `answers_min` (2 or more) parties answered and either all parties hold the
 //! same position, or all answers but one agreed with a peer and one position is held by more parties than any other.
@@ -25,10 +27,13 @@ mod close;
 mod decide;
 mod effects;
 mod position;
+mod proved;
 mod resolving;
 mod state;
+pub mod verdicts;
 
 pub(crate) use close::Ended;
+pub use proved::{Standing, ToldOutcome};
 pub(crate) use resolving::Resolving;
 pub use state::{DebateState, Heard};
 
@@ -51,6 +56,8 @@ pub enum DebateInput {
     Said(Box<Said>),
     /// What the queue of people, a gate or an operator does to it.
     Order(Box<Order>),
+    /// What proved right, said after the debate.
+    Outcome(Box<ToldOutcome>),
     /// A deadline has passed.
     Elapsed(DeadlineElapsed),
 }
@@ -152,7 +159,8 @@ impl Machine for DebateMachine {
             | DebateEvent::Clarified(_)
             | DebateEvent::Assigned(_)
             | DebateEvent::Unassigned(_)
-            | DebateEvent::RulingSetAside(_) => Self::deadlines(state),
+            | DebateEvent::RulingSetAside(_)
+            | DebateEvent::OutcomeKnown(_) => Self::deadlines(state),
         }
     }
 
@@ -182,6 +190,7 @@ impl Machine for DebateMachine {
             DebateEvent::FellBack(fell) => Some(fell.case_id.clone()),
             DebateEvent::AwaitsGate(awaits) => Some(awaits.case_id.clone()),
             DebateEvent::DeadlinesMoved(moved) => Some(moved.case_id.clone()),
+            DebateEvent::OutcomeKnown(known) => Some(known.case_id.clone()),
             DebateEvent::Answered(_) => None,
         }
     }

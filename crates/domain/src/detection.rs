@@ -2,7 +2,7 @@
 
 use concord_protocol::CaseId;
 use concord_protocol::event::{Deadline, Detected, DetectionEvent, ReceivedFinding, Record};
-use concord_protocol::payload::DebateTerms;
+use concord_protocol::payload::{Circumstances, DebateTerms};
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::Service;
 
@@ -30,6 +30,8 @@ pub struct DetectionInput {
     pub policy: Policy,
     /// Its first gate.
     pub gate: Option<String>,
+    /// In which circumstances it is judged.
+    pub circumstances: Circumstances,
     /// Its findings.
     pub findings: Vec<ReceivedFinding>,
 }
@@ -48,6 +50,7 @@ impl Machine for DetectionMachine {
             case_id: input.case_id.clone(),
             policy: input.policy.clone(),
             gate: input.gate.clone(),
+            circumstances: input.circumstances.clone(),
             debated: found.debated,
             deferred: found.deferred,
             conflicts_omitted: found.omitted,
@@ -91,6 +94,7 @@ fn terms(detected: &Detected) -> DebateTerms {
         priority: ladder.priority,
         domain: ladder.domain.clone(),
         gate: detected.gate.clone(),
+        circumstances: detected.circumstances.clone(),
         ..DebateTerms::default()
     }
 }

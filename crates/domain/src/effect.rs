@@ -128,6 +128,8 @@ pub enum Effect {
         reason: RulingRefusal,
         /// In words.
         explanation: String,
+        /// What has changed since the brief that was ruled on, one line a change.
+        changes: Vec<String>,
         /// The brief to rule on instead.
         brief: Option<Box<Briefed>>,
     },

@@ -141,10 +141,7 @@ pub(crate) fn open_request(participants: &[&str], policy: Policy) -> OpenRequest
         request_id: message("m-open"),
         request: OpenCase {
             case_id: Some(case_id()),
-            policy: Value::Null,
-            participants: participants.iter().map(|name| agent(name)).collect(),
-            task: task(),
-            gates: Vec::new(),
+            ..OpenCase::new(participants.iter().map(|name| agent(name)).collect(), task())
         },
         policy,
     }
@@ -177,6 +174,7 @@ pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseI
         case_id: case_id(),
         policy: policy(),
         gate: None,
+        circumstances: Default::default(),
         debated,
         deferred,
         conflicts_omitted: 0,

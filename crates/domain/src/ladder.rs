@@ -35,6 +35,7 @@ mod mediate;
 mod person;
 mod times;
 
+pub(crate) use brief::changes;
 pub(crate) use control::{cancel, control};
 pub(crate) use effects::effects;
 pub(crate) use fallback::reviewed;
@@ -72,6 +73,8 @@ pub struct Ladder {
     pub contact: Contact,
     /// Digest of the brief that the expert was given last.
     pub digest: Option<String>,
+    /// What has changed since an expert was first shown the debate: the digest of the brief before, and one line.
+    pub changes: Vec<(String, String)>,
     /// The provisional decision.
     pub provisional: Option<ConflictOutcome>,
 }
@@ -93,6 +96,7 @@ impl Ladder {
             expert: None,
             contact: Contact::default(),
             digest: None,
+            changes: Vec::new(),
             provisional: None,
         }
     }

@@ -81,6 +81,8 @@ message_types! {
     Alert = "alert",
     /// A person's binding answer.
     Ruling = "ruling",
+    /// What proved right of what was debated, known later.
+    Outcome = "outcome",
     /// A person's review at a gate.
     Review = "review",
     /// Asks another to do something.

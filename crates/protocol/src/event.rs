@@ -9,6 +9,7 @@ mod deadline;
 mod debate;
 mod detection;
 mod ladder;
+mod outcome;
 mod precedent;
 mod queue;
 mod record;
@@ -31,6 +32,7 @@ pub use ladder::{
     DiscussionEnded, Escalated, EscalationReason, EvidenceGiven, FellBack, Heard, MediatorAsked, OpinionGiven,
     QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
 };
+pub use outcome::{OutcomeKnown, ProvedParty};
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason, Released,

@@ -11,6 +11,7 @@ mod expert;
 mod finding;
 mod ladder;
 mod log;
+mod outcome;
 mod precedent;
 pub mod track_record;
 
@@ -35,9 +36,10 @@ pub use ladder::{
     Ruling,
 };
 pub use log::LogEntry;
+pub use outcome::OutcomeReport;
 pub use precedent::{LEVELS, Precedent};
 pub use track_record::{
-    Credibility, Observation, Settlement, SettlementReason, TrackRecord, Version as CredibilityVersion,
+    Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord, Version as CredibilityVersion,
 };
 
 /// Whether there is nothing to count; such a field is left out.

@@ -243,7 +243,7 @@ pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
             | (Service::Coordinator | Service::DebateFacilitator, Aggregate::Deadline, "elapsed")
             | (Service::ConflictDetector, Aggregate::Case, "findings_closed")
             // What follows from facts of debates, of the queue of people and of gates for debates and the queue.
-            | (Service::DebateFacilitator, Aggregate::Debate, "escalated" | "fell_back" | "resolved")
+            | (Service::DebateFacilitator, Aggregate::Debate, "escalated" | "fell_back" | "resolved" | "outcome_known")
             | (Service::DebateFacilitator, Aggregate::Queue, _)
             | (Service::DebateFacilitator, Aggregate::Case, "gate_reviewed" | "cancelled")
     )
@@ -375,7 +375,7 @@ mod tests {
     fn every_fact_named_in_reads_exists() {
         let facts = all_facts();
         let read = facts.iter().filter(|(a, f)| Service::ALL.iter().any(|s| reads(*s, *a, f.name))).count();
-        assert_eq!(read, 15);
+        assert_eq!(read, 16);
         assert_eq!(facts.iter().filter(|(aggregate, fact)| notifies(*aggregate, fact.name)).count(), 4);
     }
 

@@ -22,6 +22,7 @@ mod gates;
 mod ladder;
 mod opening;
 pub(crate) mod operators;
+mod outcomes;
 mod strangers;
 
 use ladder::Ladder;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::case::CaseMachine;
 use concord_domain::deadline::DeadlineMachine;
-use concord_domain::debate::DebateMachine;
+use concord_domain::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
 use concord_domain::detection::DetectionMachine;
 use concord_domain::queue::{self, QueueMachine};
 use concord_domain::{Context, Machine};
@@ -148,7 +148,7 @@ impl Process {
                 step(&self.cases, &context, concord_coordinator::route::from_message(&envelope)?).await
             }
             Service::DebateFacilitator => {
-                let routed = concord_debate_facilitator::route::from_message(&envelope)?;
+                let routed = self.prepared(concord_debate_facilitator::route::from_message(&envelope)?).await?;
                 match plants::ruled_badly(self, &context, routed).await? {
                     Some(routed) => step(&self.debates, &context, routed).await,
                     None => Ok(()),
@@ -156,6 +156,18 @@ impl Process {
             }
             service => Ok(bystander::ignore(service, &envelope).map(|_| ())?),
         }
+    }
+
+    /// With what is read elsewhere: whose word on what proved right counts. Track records and precedents are not simulated.
+    async fn prepared(&self, routed: Routed<DebateInput>) -> Result<Routed<DebateInput>, Problem> {
+        let Routed::Step { id, input: DebateInput::Outcome(told) } = routed else { return Ok(routed) };
+        let queue = self.queue.load(&queue::id()).await?;
+        let case = match &told.case_id {
+            Some(case) => Some(self.cases.load(&case.token()).await?),
+            None => None,
+        };
+        let standing = Standing::of(&told.agent_id, case.as_ref().map(|case| &case.state), &queue.state);
+        Ok(Routed::Step { id, input: DebateInput::Outcome(Box::new(ToldOutcome { standing, ..*told })) })
     }
 
     /// A fact of another service, for the coordinator or the facilitator.
@@ -176,7 +188,7 @@ impl Process {
                             step(&self.queue, &context, Routed::Step { id: queue::id(), input }).await
                         }
                         // Track records and precedents are not simulated.
-                        FollowUp::Verdict(_) => Ok(()),
+                        FollowUp::Verdict(_) | FollowUp::Outcome(..) => Ok(()),
                     };
                     // What follows from a fact may be out of date; the service passes over it too.
                     match done {

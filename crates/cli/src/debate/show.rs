@@ -208,6 +208,7 @@ fn said(event: &DebateEvent) -> String {
         DebateEvent::RulingSetAside(aside) => {
             format!("of {}: {} {}", aside.heard.agent_id, word(aside.reason), aside.explanation)
         }
+        DebateEvent::OutcomeKnown(known) => format!("{}, says {}", known.position, known.heard.agent_id),
         DebateEvent::FellBack(fell) => fell.outcome.resolution.as_ref().map_or(String::new(), resolution_text),
         DebateEvent::AwaitsGate(awaits) => awaits.gate.clone(),
         DebateEvent::DeadlinesMoved(moved) => {

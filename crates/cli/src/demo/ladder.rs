@@ -76,9 +76,11 @@ async fn open(stage: &Stage, case: &CaseId, cast: &Cast) -> Result<(), Failure> 
     let request = OpenCase {
         case_id: Some(case.clone()),
         policy: json!({ "ladder": { "time_scale": TIME_SCALE } }),
-        participants: vec![cast.finance.clone(), cast.strategy.clone()],
-        task: Task { kind: "valuation".into(), title: "ACME".into(), input: Value::Null },
         gates: vec![GATE.to_owned()],
+        ..OpenCase::new(
+            vec![cast.finance.clone(), cast.strategy.clone()],
+            Task { kind: "valuation".into(), title: "ACME".into(), input: Value::Null },
+        )
     };
     connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await?;
     let found = |summary: &str| json!({ "summary": summary });

@@ -100,8 +100,7 @@ async fn deliberate(stage: &Stage, contract: &Contract, screen: &Screen) -> Resu
     let mut facts = follow(broker, vec![broker.subjects().all("event")]).await?;
     let case_id = CaseId::derived(&format!("demo/{}", concord_runtime::clock::now()));
     let (policy, participants) = (serde_json::json!("contract-review"), panel::names());
-    let (task, gates) = (contract.task(), Vec::new());
-    let request = OpenCase { case_id: Some(case_id.clone()), policy, participants, task, gates };
+    let request = OpenCase { case_id: Some(case_id.clone()), policy, ..OpenCase::new(participants, contract.task()) };
     connection::ask::<serde_json::Value>(broker, Service::Coordinator, "open_case", &request).await?;
     let (mut picker, mut view) = (Picker::new(case_id.clone()), View::new());
     loop {

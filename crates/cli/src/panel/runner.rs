@@ -171,9 +171,8 @@ pub(crate) async fn run(
             let Some((index, contract)) = waiting.next() else { break };
             let case_id = case_id(&run, index, &contract.contract_id);
             under_way.insert(case_id.token(), UnderWay { contract, case: Versioned::default() });
-            let task = contract.task();
-            let (case, participants) = (Some(case_id.clone()), participants.clone());
-            let request = OpenCase { case_id: case, policy: policy(), participants, task, gates: Vec::new() };
+            let asked = OpenCase::new(participants.clone(), contract.task());
+            let request = OpenCase { case_id: Some(case_id.clone()), policy: policy(), ..asked };
             let opened = connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await;
             match opened {
                 Ok(_) => {}

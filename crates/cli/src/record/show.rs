@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use clap::{Args, ValueEnum};
 use concord_domain::compare::normalise;
 use concord_domain::record::{RecordMachine, RecordState, credibility_of};
-use concord_protocol::payload::Credibility;
 use concord_protocol::payload::track_record::{Context, Query, Version};
+use concord_protocol::payload::{Circumstances, Credibility};
 use concord_protocol::{AgentId, Timestamp};
 use concord_runtime::clock;
 use concord_runtime::nats_ledger::NatsLedger;
@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::args::JsonArg;
 use crate::case::file;
+use crate::circumstances::{CircumstancesArgs, name};
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output;
@@ -39,39 +40,10 @@ pub(crate) struct ShowArgs {
     /// How credibility is computed.
     #[arg(long, value_enum, default_value_t = VersionArg::Simple)]
     version: VersionArg,
-    /// The present regime, for example `bull_low_rates`.
-    #[arg(long, value_parser = name)]
-    regime: Option<String>,
     #[command(flatten)]
-    circumstances: Circumstances,
+    circumstances: CircumstancesArgs,
     #[command(flatten)]
     json: JsonArg,
-}
-
-/// The circumstances of what is to be judged.
-#[derive(Debug, Clone, Args)]
-struct Circumstances {
-    /// Sector of the economy, for example `software`.
-    #[arg(long, value_parser = name)]
-    sector: Option<String>,
-    /// What is judged, for example `price_target`.
-    #[arg(long, value_parser = name)]
-    metric: Option<String>,
-    /// How far ahead, for example `1y`.
-    #[arg(long, value_parser = name)]
-    horizon: Option<String>,
-    /// Size of what is judged, for example `large_cap`.
-    #[arg(long, value_parser = name)]
-    size: Option<String>,
-    /// Stage of its life, for example `growth`.
-    #[arg(long, value_parser = name)]
-    stage: Option<String>,
-}
-
-impl From<Circumstances> for Context {
-    fn from(Circumstances { sector, metric, horizon, size, stage }: Circumstances) -> Self {
-        Self { sector, metric, horizon, size, stage }
-    }
 }
 
 /// How credibility is computed.
@@ -90,11 +62,6 @@ impl From<VersionArg> for Version {
             VersionArg::Comprehensive => Self::Comprehensive,
         }
     }
-}
-
-/// A name from the command line.
-fn name(text: &str) -> Result<String, String> {
-    if normalise(text).is_empty() { Err("a name is expected".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// What is known of an agent, and what follows from it.
@@ -155,16 +122,17 @@ fn shown(args: &ShowArgs, record: &RecordState, now: Timestamp) -> Result<Shown,
             }
         },
     };
-    let (version, context) = (args.version.into(), Context::from(args.circumstances.clone()));
+    let (version, circumstances) = (args.version.into(), Circumstances::from(args.circumstances.clone()));
+    let Circumstances { regime, context } = circumstances;
     let in_domain = |domain: &str| {
-        let query = Query { now, domain: domain.to_owned(), regime: args.regime.clone(), context: context.clone() };
+        let query = Query { now, domain: domain.to_owned(), regime: regime.clone(), context: context.clone() };
         InDomain { domain: domain.to_owned(), credibility: credibility_of(record, version, &query) }
     };
     Ok(Shown {
         agent_id: agent.clone(),
         now,
         version,
-        regime: args.regime.clone(),
+        regime: regime.clone(),
         observations: record.observations().len(),
         forgotten: record.forgotten(),
         domains: asked.into_iter().map(in_domain).collect(),

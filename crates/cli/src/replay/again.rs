@@ -72,7 +72,9 @@ fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
         let deferred = deferred.to_vec();
         let policy = opened.policy.clone();
         let gate = before.gate().map(str::to_owned);
-        Some(CaseInput::Detected(Box::new(Detected { case_id, policy, gate, debated, deferred, conflicts_omitted })))
+        let circumstances = opened.circumstances.clone();
+        let detected = Detected { case_id, policy, gate, circumstances, debated, deferred, conflicts_omitted };
+        Some(CaseInput::Detected(Box::new(detected)))
     };
     let finding = |received: &concord_protocol::event::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
     Some(match &record.event {

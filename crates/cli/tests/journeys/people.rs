@@ -75,11 +75,24 @@ impl Stage {
         message.publish(self.installation.client()).await;
     }
 
+    /// The challenged agent gives evidence, and that is recorded.
+    async fn answered(&self, debate: &str) {
+        self.speak(debate, "fin", "acknowledgement", json!({})).await;
+        self.speak(debate, "fin", "evidence", json!({ "evidence": ["10-K page 45"] })).await;
+        let given = |shown: &Value| facts(shown).any(|fact| fact == "evidence_given");
+        self.until(&format!("debate show {debate}"), given).await;
+    }
+
     async fn holds(&self) {
         settled(self.installation.client(), LONG).await.unwrap();
         let check = self.words("check").await;
         assert_eq!(check.code, 0, "{check:?}");
     }
+}
+
+/// The names of what has happened in a debate that is shown.
+fn facts(shown: &Value) -> impl Iterator<Item = &str> {
+    shown["facts"].as_array().unwrap().iter().filter_map(|fact| fact["fact"].as_str())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,11 +107,7 @@ async fn a_person_is_given_a_debate_and_rules() {
 
     let debate = stage.challenge().await;
     controls(&stage, &debate).await;
-    stage.speak(&debate, "fin", "acknowledgement", json!({})).await;
-    stage.speak(&debate, "fin", "evidence", json!({ "evidence": ["10-K page 45"] })).await;
-    let show = format!("debate show {debate}");
-    let asked = |shown: &Value| shown["facts"].as_array().unwrap().iter().any(|fact| fact["fact"] == "evidence_given");
-    stage.until(&show, asked).await;
+    stage.answered(&debate).await;
     let too_early = stage.words(&format!("rule {debate} --position p1 --rationale so --expert eva")).await.refused(1);
     assert!(too_early.contains("nobody has been given the debate"), "{too_early}");
     stage.speak(&debate, "sid", "disagreement", json!({ "reasoning": "That is last year's." })).await;
@@ -123,6 +132,8 @@ async fn a_person_is_given_a_debate_and_rules() {
     let text = stage.words(&format!("decisions show {entry}")).await.good();
     assert!(text.contains("as it was written") && text.contains("The filing says so."), "{text}");
     assert!(stage.words("decisions show c-1-9").await.refused(1).contains("has no entry 9"));
+    outcomes(&stage, &debate).await;
+    another(&stage).await;
     stage.say(&["expert", "leave", "eva", "--why", "on holiday"]).await.good();
     let error = stage.say(&["expert", "leave", "eva", "--why", "again"]).await.refused(1);
     assert!(error.contains("eva"), "{error}");
@@ -166,6 +177,7 @@ async fn rulings(stage: &Stage, debate: &str, digest: &Value) {
     let old = ["--digest", digest.as_str().unwrap()];
     let changed = rule("eva", "p2", &old).await.refused(1);
     assert!(changed.contains("does not count") && changed.contains("has changed"), "{changed}");
+    assert!(changed.contains("sid: new evidence \"The peers' reports\""), "{changed}");
     let aside = rule("eva", "p2", &[&old[..], &["--json"]].concat()).await;
     let printed: Value = serde_json::from_str(&aside.out).unwrap();
     assert_eq!((aside.code, &printed["counts"], &printed["fact"]), (1, &json!(false), &json!("ruling_set_aside")));
@@ -180,6 +192,52 @@ async fn rulings(stage: &Stage, debate: &str, digest: &Value) {
     assert!(rule("fay", "p1", &[]).await.refused(1).contains("The debate is resolved (ruling)"));
     let shown = stage.words(&format!("debate show {debate}")).await.good();
     assert!(shown.contains("resolved (ruling): 30 %") && shown.contains("ruling_set_aside"), "{shown}");
+}
+
+/// What proved right is said once, by somebody who had no part in it, and enters the records.
+async fn outcomes(stage: &Stage, debate: &str) {
+    let tell = async |from: &str, more: &[&str]| {
+        stage.say(&[&["outcome", debate, "--because", "annual report", "--from", from], more].concat()).await
+    };
+    assert!(tell("sid", &["--held-by", "fin"]).await.refused(1).contains("sid was a party"));
+    assert!(tell("nosy", &["--held-by", "fin"]).await.refused(1).contains("UNAUTHORIZED"));
+    assert!(tell("eva", &["--held-by", "nosy"]).await.refused(1).contains("held no position"));
+    assert!(
+        tell("eva", &["--held-by", "fin", "--at", "2999-01-01T00:00:00Z"]).await.refused(1).contains("in the future")
+    );
+    let told = tell("eva", &["--position", "a quarter", "--value", "25", "--regime", "recession"]).await.good();
+    assert!(told.contains("fin was right") && told.contains("sid was wrong"), "{told}");
+    let second = tell("eva", &["--held-by", "sid", "--json"]).await;
+    let printed: Value = serde_json::from_str(&second.out).unwrap();
+    assert_eq!((second.code, &printed["became"]), (1, &json!("refused")));
+    // The person ruled for the other side: both are in the records, each from its source.
+    let line = "record show fin --domain valuation";
+    stage.until(line, |record| record["domains"][0]["credibility"]["observations"] == 2).await;
+    assert!(stage.say(&["outcome", "d-none", "--held-by", "fin", "--because", "x", "--from", "eva"]).await.code == 1);
+}
+
+/// Another challenge, ruled with a position of the expert's own and without waiting; and one that an operator cancels.
+async fn another(stage: &Stage) {
+    let debate = stage.challenge().await;
+    let early = ["outcome", &debate, "--held-by", "fin", "--because", "x", "--from", "eva"];
+    assert!(stage.say(&early).await.refused(1).contains("not resolved yet"));
+    stage.answered(&debate).await;
+    stage.speak(&debate, "sid", "disagreement", json!({ "reasoning": "Still last year's." })).await;
+    let next = stage.until("queue", |queue| queue["assigned"][0]["debate_id"] == debate.as_str()).await;
+    let expert = next["assigned"][0]["expert"].as_str().unwrap().to_owned();
+    stage.until(&format!("queue next --expert {expert}"), |next| !next.is_null()).await;
+    let own =
+        ["rule", &debate, "--own", "27 %", "--value", "27", "--rationale", "between the two", "--expert", &expert];
+    assert!(stage.say(&[&own[..], &["--no-wait"]].concat()).await.good().contains("is sent as"));
+    let show = format!("debate show {debate}");
+    let ruled = stage.until(&show, |shown| shown["outcome"]["status"] == "ruling").await;
+    assert_eq!(ruled["outcome"]["resolution"]["value"], 27);
+
+    let debate = stage.challenge().await;
+    let cancel = ["debate", "cancel", &debate, "--by", "olga", "--why", "a mistake"];
+    stage.say(&cancel).await.good();
+    let shown = stage.json(&format!("debate show {debate}")).await;
+    assert_eq!((&shown["outcome"]["status"], &shown["waits_for"]), (&json!("cancelled"), &json!([])));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,8 +282,29 @@ async fn a_provisional_decision_is_reviewed_at_its_gate() {
     stage.say(&export).await.good();
     assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 5);
 
+    confirmed(&stage).await;
     cancelled(&stage).await;
     stage.holds().await;
+}
+
+/// What stands provisionally in another case is confirmed.
+async fn confirmed(stage: &Stage) {
+    let opening = json!({
+        "case_id": "c-3", "participants": ["fin", "sid"], "task": { "type": "test" }, "gates": ["release"],
+        "policy": { "ladder": { "time_scale": 14_400 } },
+    });
+    stage.say_with("case open -", &opening.to_string()).await.good();
+    for agent in ["fin", "sid"] {
+        Message::finding("c-3", agent, json!({ "summary": "Seen." }), 0.8).publish(stage.installation.client()).await;
+    }
+    stage.until("case show c-3", |case| case["phase"] == "decided").await;
+    let made = stage.say_with("challenge c-3 - --json", CHALLENGE).await.json();
+    stage.until("gate show c-3", |shown| shown["requires_review"] == 1).await;
+    let debate = made["debate_id"].as_str().unwrap();
+    let confirm = ["gate", "review", "c-3", "--gate", "release", "--by", "gail", "--confirm", debate];
+    assert!(stage.say(&confirm).await.good().contains("is final"));
+    let listed = stage.until("decisions list c-3", |entries| entries.as_array().unwrap().len() == 2).await;
+    assert_eq!(listed[1]["entry"]["method"], "confirmed");
 }
 
 async fn cancelled(stage: &Stage) {

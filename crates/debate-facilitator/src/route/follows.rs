@@ -5,8 +5,8 @@ use concord_domain::debate::DebateInput;
 use concord_domain::ladder::Order;
 use concord_domain::queue::{Enqueue, QueueInput};
 use concord_protocol::event::{
-    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, GateReviewed, QueueEvent, Record,
-    RecordMeta, ReleaseReason,
+    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, GateReviewed, OutcomeKnown,
+    QueueEvent, Record, RecordMeta, ReleaseReason,
 };
 use concord_protocol::payload::{Level, Status};
 use concord_protocol::subject::Aggregate;
@@ -21,6 +21,8 @@ pub enum FollowUp {
     Queue(QueueInput),
     /// The end of a debate enters track records and precedents.
     Verdict(Box<DebateResolved>),
+    /// What proved right after this debate enters track records.
+    Outcome(Token, Box<OutcomeKnown>),
 }
 
 impl FollowUp {
@@ -59,6 +61,7 @@ fn of_debate(record: Record<DebateEvent>) -> Vec<FollowUp> {
             let release = (level >= Level::Person).then(|| released(reason_of(resolved.outcome.status)));
             release.into_iter().chain([FollowUp::Verdict(resolved)]).collect()
         }
+        DebateEvent::OutcomeKnown(known) => vec![FollowUp::Outcome(record.meta.id, known)],
         _ => Vec::new(),
     }
 }

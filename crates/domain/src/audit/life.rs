@@ -87,7 +87,7 @@ impl Life for DebateMachine {
     }
 
     fn may_follow_end(event: &DebateEvent) -> bool {
-        matches!(event, DebateEvent::AnswerSetAside(_) | DebateEvent::RulingSetAside(_))
+        matches!(event, DebateEvent::AnswerSetAside(_) | DebateEvent::RulingSetAside(_) | DebateEvent::OutcomeKnown(_))
     }
 
     fn may_rest(state: &DebateState) -> bool {

@@ -59,6 +59,12 @@ fn beginning(text: &str, bytes_max: usize) -> String {
     if json_text_bytes(text) <= bytes_max { text.to_owned() } else { cut(text, bytes_max, MARK) }
 }
 
+/// A text as a part of a line that a person reads.
+pub(crate) fn line(text: &str, bytes_max: usize) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    beginning(&one_line, bytes_max)
+}
+
 fn cut(text: &str, bytes_max: usize, mark: &str) -> String {
     let mut left = bytes_max.saturating_sub(json_text_bytes(mark));
     let fits = |c: &char| {

@@ -120,7 +120,13 @@ impl Hostile {
         }
         let mut detection = Story::<DetectionMachine>::of("c-1");
         let findings = case.state().findings.clone();
-        let input = DetectionInput { case_id: case_id(), policy: self.policy.clone(), gate: None, findings };
+        let input = DetectionInput {
+            case_id: case_id(),
+            policy: self.policy.clone(),
+            gate: None,
+            circumstances: Default::default(),
+            findings,
+        };
         detection.hears(&happened("e-closed", 20), &input);
         let found = detection.state().detected.clone().unwrap();
         let conflicts = found.debated.clone();

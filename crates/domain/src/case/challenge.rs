@@ -46,6 +46,7 @@ pub(super) fn challenge(
         gate: state.gate().map(str::to_owned),
         refers_to: None,
         added_context: None,
+        circumstances: opened.circumstances.clone(),
     };
     Decision::Append(CaseEvent::Challenged(Box::new(Challenged {
         heard: received.heard.clone(),

@@ -80,6 +80,7 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
             && opened.policy == *policy
             && opened.task == request.task
             && opened.gates == request.gates
+            && opened.circumstances == request.circumstances
             && opened.participants.iter().eq(participants.iter());
         if same {
             return Decision::Ignore(Ignored::Repetition);
@@ -87,7 +88,8 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         return Decision::Reject(request.case_id.as_ref().map_or_else(reused_message_id, exists));
     }
     let checked = check_participants(&request.participants).and_then(|()| check_task(&request.task));
-    if let Err(fault) = checked.and_then(|()| gate::check_names(&request.gates)) {
+    let checked = checked.and_then(|()| gate::check_names(&request.gates));
+    if let Err(fault) = checked.and_then(|()| request.circumstances.check("/payload/parameters/circumstances")) {
         return Decision::Reject(fault);
     }
     Decision::Append(CaseEvent::Opened(CaseOpened {
@@ -100,6 +102,7 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         participants: participants.into_iter().collect(),
         task: request.task.clone(),
         gates: request.gates.clone(),
+        circumstances: request.circumstances.clone(),
     }))
 }
 

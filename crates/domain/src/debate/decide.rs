@@ -8,10 +8,10 @@ use concord_protocol::policy::Policy;
 use concord_protocol::{AgentId, ErrorCode, Fault};
 
 use super::state::DebateState;
-use super::{DebateInput, GivenAnswer, Opening, close, position, round_name};
+use super::{DebateInput, GivenAnswer, Opening, close, position, proved, round_name};
 use crate::budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
 use crate::case::{PARTICIPANTS_MAX, reused_message_id};
-use crate::ladder::{self, Order};
+use crate::ladder::{self, Order, Word};
 use crate::machine::{Context, Decision, Ignored};
 
 type DebateDecision = Decision<DebateEvent>;
@@ -20,16 +20,32 @@ pub(super) fn decide(state: &DebateState, context: &Context, input: &DebateInput
     match (input, &state.opened) {
         (DebateInput::Open(opening), None) => open(context, opening),
         (DebateInput::Open(_), Some(_)) => Decision::Ignore(Ignored::AlreadyDone),
-        (_, None) => Decision::Reject(Fault::invalid(
-            "/reply_to",
-            "There is no such debate.",
-            "Answer with reply_to set to the question's message_id, or correlation_id to its debate_id.",
-        )),
+        (input, None) => Decision::Reject(unknown(input)),
         (DebateInput::Answer(given), Some(opened)) => answer(state, opened, context, given),
         (DebateInput::Said(said), Some(opened)) => ladder::said(state, opened, state.ladder.as_deref(), context, said),
         (DebateInput::Order(order), Some(opened)) => self::order(state, opened, context, order),
+        (DebateInput::Outcome(told), Some(opened)) => proved::told(state, opened, context, told),
         (DebateInput::Elapsed(deadline), Some(opened)) => elapsed(state, opened, context, deadline),
     }
+}
+
+/// The fault stands where the message names its debate.
+fn unknown(input: &DebateInput) -> Fault {
+    const NONE: &str = "There is no such debate.";
+    let named = match input {
+        DebateInput::Outcome(_) => true,
+        DebateInput::Said(said) => matches!(said.word, Word::Ruling(_)),
+        _ => false,
+    };
+    if named {
+        return Fault::invalid(
+            "/payload/debate_id",
+            NONE,
+            "Name a debate; `concord decisions list` and the brief give its id.",
+        );
+    }
+    let advice = "Answer with reply_to set to the question's message_id, or correlation_id to its debate_id.";
+    Fault::invalid("/reply_to", NONE, advice)
 }
 
 fn order(state: &DebateState, opened: &DebateOpened, context: &Context, order: &Order) -> DebateDecision {

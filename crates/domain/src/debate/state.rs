@@ -10,7 +10,7 @@ use concord_protocol::payload::{ConflictOutcome, Contact, Level, Position, Round
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, MessageId, Timestamp};
 
-use crate::ladder::Ladder;
+use crate::ladder::{self, Ladder};
 
 /// What is remembered of an answer of the round; its words are in its fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct DebateState {
     pub ladder: Option<Box<Ladder>>,
     /// How it ended.
     pub outcome: Option<ConflictOutcome>,
+    /// Who has said what proved right, once that is known.
+    pub proved_by: Option<AgentId>,
     /// Senders and digests of the messages that were recorded, to know a repetition.
     pub seen: BTreeMap<MessageId, (AgentId, String)>,
     /// Answers recorded and not used.
@@ -91,6 +93,10 @@ impl DebateState {
                 self.outcome = Some(resolved.outcome);
                 self.due = None;
             }
+            DebateEvent::OutcomeKnown(known) => {
+                self.proved_by = Some(known.heard.agent_id.clone());
+                self.remember(known.heard);
+            }
             other => self.climb(other, record.meta.at),
         }
     }
@@ -135,7 +141,9 @@ impl DebateState {
             DebateEvent::EvidenceGiven(given) => {
                 let given = *given;
                 self.remember(given.heard);
+                let mut changes = Vec::new();
                 if let Some(held) = self.positions.iter_mut().find(|held| held.agent_id == given.position.agent_id) {
+                    changes = ladder::changes(held, &given.position);
                     *held = given.position;
                 }
                 self.on_ladder(|ladder| {
@@ -144,7 +152,8 @@ impl DebateState {
                     ladder.evidence += 1;
                     ladder.rearrange(given.waits_for, given.held);
                     if let Some(briefed) = given.brief {
-                        ladder.digest = Some(briefed.digest);
+                        let before = ladder.digest.replace(briefed.digest).unwrap_or_default();
+                        ladder.changes.extend(changes.into_iter().map(|line| (before.clone(), line)));
                     }
                 });
             }
@@ -192,7 +201,8 @@ impl DebateState {
             | DebateEvent::Answered(_)
             | DebateEvent::AnswerSetAside(_)
             | DebateEvent::RoundClosed(_)
-            | DebateEvent::Resolved(_) => {}
+            | DebateEvent::Resolved(_)
+            | DebateEvent::OutcomeKnown(_) => {}
         }
     }
 

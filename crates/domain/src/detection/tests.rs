@@ -11,6 +11,7 @@ fn input(conflicts_max: u32) -> DetectionInput {
         case_id: case_id(),
         policy: Policy { conflicts_max, ..policy() },
         gate: None,
+        circumstances: Default::default(),
         findings: vec![said("ben", 80, "reject"), said("ann", 30, "sign")],
     }
 }

@@ -31,8 +31,11 @@ pub(super) fn draft(effect: Effect, owner: Service) -> Draft {
             }
         }
         Effect::AskExpert { briefed } => ask_expert(*briefed, owner),
-        Effect::RefuseRuling { to, message_id, reason, explanation, brief } => {
-            let report = refusal(&message_id, reason, explanation, brief.as_deref());
+        Effect::RefuseRuling { to, message_id, reason, explanation, changes, brief } => {
+            let mut report = refusal(&message_id, reason, explanation, brief.as_deref());
+            if !changes.is_empty() {
+                report.details.insert("changes".into(), json!(changes));
+            }
             Draft {
                 correlation_id: Some(message_id.to_string()),
                 reply_to: Some(message_id),

@@ -6,7 +6,57 @@ use concord_protocol::event::{Briefed, DebateOpened};
 use concord_protocol::payload::{Brief, BriefedPosition, Level, Position};
 
 use super::Ladder;
+use crate::budget::excerpt;
 use crate::{digest, vote};
+
+/// Most bytes of a text in a line about a change.
+const LINE_BYTES_MAX: usize = 160;
+/// Most lines about changes in one answer.
+const CHANGES_MAX: usize = 40;
+
+/// What is different in a party's position, one line a change, for an expert who has seen it before.
+pub(crate) fn changes(before: &Position, after: &Position) -> Vec<String> {
+    let agent = &after.agent_id;
+    let mut lines = Vec::new();
+    if (&before.position, &before.value) != (&after.position, &after.value) {
+        let said = |one: &Position| match &one.value {
+            Some(value) => format!("{} ({})", quoted(&one.position), shortened(&value.to_string())),
+            None => quoted(&one.position),
+        };
+        lines.push(format!("{agent}: position {} instead of {}", said(after), said(before)));
+    }
+    let new = after.evidence.iter().filter(|item| !before.evidence.contains(item));
+    lines.extend(new.map(|item| format!("{agent}: new evidence {}", quoted(item))));
+    let gone = before.evidence.iter().filter(|item| !after.evidence.contains(item)).count();
+    if gone > 0 {
+        lines.push(format!("{agent}: {gone} earlier items of evidence are no longer shown"));
+    }
+    if before.reasoning != after.reasoning {
+        let words = after.reasoning.as_deref().map_or_else(|| "none".to_owned(), quoted);
+        lines.push(format!("{agent}: reasoning {words}"));
+    }
+    lines
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", shortened(text))
+}
+
+fn shortened(text: &str) -> String {
+    excerpt::line(text, LINE_BYTES_MAX)
+}
+
+/// What has changed since the brief with this digest; nothing where no expert has been shown such a brief.
+pub(super) fn changes_since(ladder: &Ladder, digest: &str) -> Vec<String> {
+    let since = ladder.changes.iter().skip_while(|(before, _)| before != digest);
+    let mut lines: Vec<String> = since.map(|(_, line)| line.clone()).collect();
+    let more = lines.len().saturating_sub(CHANGES_MAX);
+    lines.truncate(CHANGES_MAX);
+    if more > 0 {
+        lines.push(format!("and {more} further changes"));
+    }
+    lines
+}
 
 /// The brief of a debate as it stands with these positions.
 pub(super) fn brief(opened: &DebateOpened, ladder: &Ladder, positions: &[Position]) -> Brief {

@@ -46,6 +46,7 @@ pub(crate) fn effects(debate_id: &DebateId, event: &DebateEvent) -> Vec<Effect> 
             message_id: aside.heard.message_id.clone(),
             reason: aside.reason,
             explanation: aside.explanation.clone(),
+            changes: aside.changes.clone(),
             brief: aside.brief.clone().map(Box::new),
         }],
         DebateEvent::FellBack(fell) => vec![Effect::tell_all(
@@ -55,6 +56,13 @@ pub(crate) fn effects(debate_id: &DebateId, event: &DebateEvent) -> Vec<Effect> 
         DebateEvent::AwaitsGate(awaits) => {
             let data = json!({ "debate_id": debate_id, "gate": awaits.gate });
             vec![Effect::tell_all("debate_awaits_gate", data)]
+        }
+        DebateEvent::OutcomeKnown(known) => {
+            let data = json!({
+                "debate_id": debate_id, "topic": known.topic, "position": known.position, "value": known.value,
+                "by": known.heard.agent_id, "explanation": known.explanation, "parties": known.parties,
+            });
+            vec![Effect::tell_all("outcome_known", data)]
         }
         DebateEvent::Answered(_)
         | DebateEvent::AnswerSetAside(_)

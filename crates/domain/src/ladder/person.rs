@@ -99,6 +99,7 @@ pub(super) fn ruling(
             heard: heard(said),
             reason,
             explanation,
+            changes: if changed { brief::changes_since(ladder, &ruling.digest) } else { Vec::new() },
             brief: brief::briefed_again(opened, ladder, &state.positions).filter(|_| changed),
         })));
     }

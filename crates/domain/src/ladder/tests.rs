@@ -22,6 +22,7 @@ use crate::fixtures::{
 use crate::machine::Machine;
 
 mod notified;
+mod outcome;
 mod random;
 
 pub(crate) use random::stories;
@@ -193,6 +194,18 @@ fn the_table_of_timeouts_in_the_specification() {
 }
 
 #[test]
+fn of_two_deadlines_that_are_over_the_earlier_is_the_reason() {
+    let mut story = challenged();
+    passes(&mut story, "evidence", after(HOUR));
+    assert_eq!(escalation(&story), (Level::Mediation, EscalationReason::Unacknowledged));
+    let mut story = challenged();
+    let word = says("finance", "m-1", Word::Acknowledgement { commit_by: None });
+    assert_eq!(story.hears(&said("m-1", MINUTE), &word), "acknowledged");
+    passes(&mut story, "evidence", after(HOUR));
+    assert_eq!(escalation(&story), (Level::Mediation, EscalationReason::NoEvidence));
+}
+
+#[test]
 fn challenger_and_challenged_settle_it_themselves() {
     let mut story = challenged();
     let clarify = |from: &str, id: &str| says(from, id, Word::Clarification { text: "Which year?".into() });
@@ -270,6 +283,8 @@ fn only_the_expert_rules_and_only_on_what_the_debate_is_now() {
     assert_eq!(story.hears(&said("r-2", 22), &rules("eve", "r-2", &digest, "p1")), "ruling_set_aside");
     let DebateEvent::RulingSetAside(aside) = &story.last().event else { panic!() };
     assert_eq!(aside.reason, RulingRefusal::Changed);
+    let lines = ["finance: new evidence \"10-K page m-9\"", "finance: reasoning \"See the ROI table.\""];
+    assert_eq!(aside.changes, lines);
     let now = aside.brief.clone().unwrap().digest;
     assert_eq!(Some(&now), ladder(&story).digest.as_ref());
     assert_eq!(story.hears(&said("r-3", 23), &rules("eve", "r-3", &now, "p2")), "resolved");

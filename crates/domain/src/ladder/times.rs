@@ -122,6 +122,10 @@ pub(crate) fn elapsed(
     }
     let climbs = |reason| escalated(state, opened, ladder, context, reason, None);
     match name {
+        // Two deadlines that are both over may be heard of in either order: what was missed first is the reason.
+        EVIDENCE if ladder.due(ACKNOWLEDGE).is_some_and(|first| first <= deadline.due) => {
+            climbs(EscalationReason::Unacknowledged)
+        }
         ACKNOWLEDGE => climbs(EscalationReason::Unacknowledged),
         EVIDENCE => climbs(EscalationReason::NoEvidence),
         EVALUATION => climbs(EscalationReason::NotEvaluated),

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{Heard, facts};
 use crate::id::{AgentId, DebateId, MessageId};
 use crate::payload::{
-    Conflict, ConflictOutcome, DebateTerms, Decision, Finding, LogEntry, Review, SetAsideReason, Task, is_zero,
+    Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, Finding, LogEntry, Review, SetAsideReason, Task,
+    is_zero,
 };
 use crate::policy::Policy;
 use crate::subject::Aggregate;
@@ -61,6 +62,9 @@ pub struct CaseOpened {
     /// Its gates, in the order in which they are passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
+    /// In which circumstances it is judged.
+    #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
 }
 
 /// A finding as it was received.

@@ -9,6 +9,7 @@ use super::ladder::{
     Acknowledged, AwaitsGate, Clarified, DeadlinesMoved, DebateAssigned, Escalated, EvidenceGiven, FellBack, Heard,
     OpinionGiven, Reminded, RulingSetAside, Unassigned,
 };
+use super::outcome::OutcomeKnown;
 use super::{Deadline, facts};
 use crate::id::{AgentId, CaseId, MessageId};
 use crate::payload::{
@@ -55,6 +56,8 @@ facts! {
         "Level 5: the provisional decision waits for its gate; everyone in the case is told.";
     DeadlinesMoved(DeadlinesMoved) = "deadlines_moved", effects: false, deadlines: true,
         "An operator has held, resumed or extended the deadlines of the debate.";
+    OutcomeKnown(Box<OutcomeKnown>) = "outcome_known", effects: true, deadlines: false,
+        "What proved right has been said after the debate; it enters the track records, and everyone is told.";
 }
 
 impl DebateEvent {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts;
 use crate::id::CaseId;
-use crate::payload::{Conflict, is_zero};
+use crate::payload::{Circumstances, Conflict, is_zero};
 use crate::policy::Policy;
 use crate::subject::Aggregate;
 
@@ -26,6 +26,9 @@ pub struct Detected {
     /// The first gate of the case, for provisional decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
+    /// In which circumstances the case is judged.
+    #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
     /// To be debated, in ranking order.
     pub debated: Vec<Conflict>,
     /// Beyond the policy's limit.

@@ -283,6 +283,10 @@ pub struct RulingSetAside {
     pub reason: RulingRefusal,
     /// In words: what stands instead, or what has changed.
     pub explanation: String,
+    /// What has changed since the brief that was ruled on, one line a change, the oldest first. Empty where the digest is
+    /// of no brief of this debate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
     /// The brief as it is now, where the old one was ruled on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<Briefed>,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, CaseId, Token};
+use crate::payload::track_record::Circumstances;
 use crate::timestamp::Timestamp;
 
 /// Parameters of the request `open_case`.
@@ -25,6 +26,17 @@ pub struct OpenCase {
     /// Named human checkpoints, in the order in which they are passed. None for a case that ends with its decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
+    /// In which circumstances it is judged, where that is known: track records are weighed by them.
+    #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
+}
+
+impl OpenCase {
+    /// A case under the usual policy, without gates.
+    pub fn new(participants: Vec<AgentId>, task: Task) -> Self {
+        let (case_id, policy, gates, circumstances) = Default::default();
+        Self { case_id, policy, participants, task, gates, circumstances }
+    }
 }
 
 /// The matter of a case.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, DebateId, Token};
 use crate::payload::challenge::check_text;
+use crate::payload::track_record::Circumstances;
 use crate::payload::{ChallengeTerms, DebatePriority, Position, Precedent, Resolution, check_name};
 use crate::timestamp::Timestamp;
 
@@ -284,6 +285,9 @@ pub struct DebateTerms {
     /// What the parties did not know then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added_context: Option<String>,
+    /// In which circumstances the case is judged.
+    #[serde(skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
 }
 
 impl Default for DebateTerms {
@@ -296,6 +300,7 @@ impl Default for DebateTerms {
             gate: None,
             refers_to: None,
             added_context: None,
+            circumstances: Circumstances::default(),
         }
     }
 }

@@ -47,6 +47,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// Whether nothing is known.
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The five dimensions by name, in the order in which they are written.
     pub fn dimensions(&self) -> [(&'static str, Option<&str>); 5] {
         [
@@ -56,6 +61,59 @@ impl Context {
             ("size", self.size.as_deref()),
             ("stage", self.stage.as_deref()),
         ]
+    }
+
+    /// Checks the names; `pointer` is where the context stands in its message.
+    fn check(&self, pointer: &str) -> Result<(), Fault> {
+        let stated = self.dimensions().into_iter().filter_map(|(name, value)| Some((name, value?)));
+        stated.into_iter().try_for_each(|(name, value)| check_name(&format!("{pointer}/{name}"), value))
+    }
+}
+
+/// What is known of the circumstances of a case: what its agents' track records are weighed by.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Circumstances {
+    /// The present regime, for example `bull_low_rates`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regime: Option<String>,
+    /// The rest. A metric stated here stands back behind what a debate is about.
+    #[serde(skip_serializing_if = "Context::is_unknown")]
+    pub context: Context,
+}
+
+impl Circumstances {
+    /// Whether nothing is known; such circumstances are left out.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks the names; `pointer` is where the circumstances stand in their message.
+    pub fn check(&self, pointer: &str) -> Result<(), Fault> {
+        self.regime.iter().try_for_each(|regime| check_name(&format!("{pointer}/regime"), regime))?;
+        self.context.check(&format!("{pointer}/context"))
+    }
+
+    /// The context in which this metric is judged.
+    pub fn judging(&self, metric: &str) -> Context {
+        Context { metric: Some(metric.to_owned()), ..self.context.clone() }
+    }
+
+    /// These, and of the others what is not known here.
+    #[must_use]
+    pub fn or(&self, others: &Self) -> Self {
+        let either = |own: &Option<String>, other: &Option<String>| own.clone().or_else(|| other.clone());
+        let (own, other) = (&self.context, &others.context);
+        Self {
+            regime: either(&self.regime, &others.regime),
+            context: Context {
+                sector: either(&own.sector, &other.sector),
+                metric: either(&own.metric, &other.metric),
+                horizon: either(&own.horizon, &other.horizon),
+                size: either(&own.size, &other.size),
+                stage: either(&own.stage, &other.stage),
+            },
+        }
     }
 }
 
@@ -95,8 +153,7 @@ impl Observation {
         }
         check_name(&format!("{pointer}/domain"), &self.domain)?;
         self.regime.iter().try_for_each(|regime| check_name(&format!("{pointer}/regime"), regime))?;
-        let stated = self.context.dimensions().into_iter().filter_map(|(name, value)| Some((name, value?)));
-        stated.into_iter().try_for_each(|(name, value)| check_name(&format!("{pointer}/context/{name}"), value))
+        self.context.check(&format!("{pointer}/context"))
     }
 }
 

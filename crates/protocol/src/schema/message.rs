@@ -7,12 +7,12 @@ use super::{Make, document, generator, make, properties};
 use crate::envelope::{Envelope, MessageType};
 use crate::payload::{
     Acknowledgement, Answer, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification, OpenCase,
-    OpenDebate, Question, Request, Response, Review, Ruling, TaskAssignment,
+    OpenDebate, OutcomeReport, Question, Request, Response, Review, Ruling, TaskAssignment,
 };
 use crate::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, Make); 16] = [
+const PAYLOADS: [(MessageType, Make); 17] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
@@ -28,6 +28,7 @@ const PAYLOADS: [(MessageType, Make); 16] = [
     (MessageType::Clarification, make::<Clarification>),
     (MessageType::Evidence, make::<Evidence>),
     (MessageType::Ruling, make::<Ruling>),
+    (MessageType::Outcome, make::<OutcomeReport>),
     (MessageType::Review, make::<Review>),
 ];
 

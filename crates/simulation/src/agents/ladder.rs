@@ -137,6 +137,7 @@ impl Agents {
                 self.hear_of(world, message);
                 self.review(world, message);
                 self.speak_up(world, message);
+                self.say_what_proved_right(world, message);
                 false
             }
             _ => false,

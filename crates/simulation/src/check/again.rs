@@ -5,11 +5,11 @@
 
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::case::{CaseMachine, CaseState};
-use concord_domain::debate::DebateMachine;
+use concord_domain::debate::{DebateInput, DebateMachine, Standing};
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
-use concord_protocol::event::{DetectionEvent, Facts, Origin, Record, event_id};
+use concord_protocol::event::{CaseEvent, DetectionEvent, Facts, Origin, QueueEvent, Record, event_id};
 use concord_protocol::{CaseId, Envelope};
 use concord_runtime::Routed;
 
@@ -37,7 +37,8 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                 Verb::Debate(id, input) => Some(Routed::Step { id: id.clone(), input: input.clone() }),
                 _ => None,
             });
-            said(archive, record, route).into_iter().chain(ordered).collect()
+            let said = said(archive, record, route).into_iter();
+            said.map(|input| with_standing(archive, record.sequence, input)).chain(ordered).collect()
         }
         Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
             let follow_ups = concord_debate_facilitator::route::follows(aggregate, bytes, sequence).ok()?;
@@ -52,6 +53,23 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         let states = seen_before(archive, record);
         states.iter().filter_map(|state| concord_conflict_detector::route::from_case(&case, state)).collect()
     });
+}
+
+/// An outcome with the standing that its sender had at some time before: what is read of others is read a little earlier.
+fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateInput {
+    let DebateInput::Outcome(mut told) = input else { return input };
+    let case = told.case_id.as_ref().and_then(|case| archive.cases.get(&case.token()));
+    let opened_by = case.and_then(|records| records.first()).and_then(|record| match &record.event {
+        CaseEvent::Opened(opened) => Some(&opened.opened_by),
+        _ => None,
+    });
+    let mut earlier = archive.queues.values().flatten().filter(|record| record.sequence < before);
+    let is_expert = earlier.any(|record| match &record.event {
+        QueueEvent::ExpertRegistered(registered) => registered.expert.agent_id == told.agent_id,
+        _ => false,
+    });
+    told.standing = Standing { opened_case: opened_by == Some(&told.agent_id), is_expert };
+    DebateInput::Outcome(told)
 }
 
 /// The states of a case that its detection may have seen: it looks when the findings are closed, or later.

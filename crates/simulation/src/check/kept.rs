@@ -57,7 +57,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
 fn known_when_refused(archive: &Archive, message: &Message, id: &Token, pointer: &str, violations: &mut Vec<String>) {
     let born = match pointer {
         "/case_id" => archive.born(&archive.cases, id),
-        "/reply_to" => archive.born(&archive.debates, id),
+        "/reply_to" | "/payload/debate_id" => archive.born(&archive.debates, id),
         _ => None,
     };
     if born.is_some_and(|born| born < message.at) {
@@ -101,6 +101,9 @@ fn of_debate(envelope: &Envelope) -> Fate {
         Err(_) => Fate::Dead,
         Ok(Routed::Step { id, input: DebateInput::Answer(given) }) => {
             Fate::Recorded((id, given.message_id, given.digest))
+        }
+        Ok(Routed::Step { id, input: DebateInput::Outcome(told) }) => {
+            Fate::Recorded((id, told.message_id, told.digest))
         }
         Ok(Routed::Step { id, input: DebateInput::Said(said) }) => match said.word {
             Word::Ruling(_) => Fate::Recorded((id, said.message_id, said.digest)),
@@ -154,6 +157,7 @@ fn on_ladder(event: &DebateEvent) -> Option<&Heard> {
         DebateEvent::OpinionGiven(given) => Some(&given.heard),
         DebateEvent::Escalated(escalated) => escalated.heard.as_ref(),
         DebateEvent::RulingSetAside(aside) => Some(&aside.heard),
+        DebateEvent::OutcomeKnown(known) => Some(&known.heard),
         DebateEvent::Resolved(resolved) => resolved.heard.as_ref(),
         _ => None,
     }

@@ -162,7 +162,13 @@ impl Hall {
         }
         let mut detection = Versioned::<DetectionMachine>::default();
         let findings = vec![found("ann", 10), found("ben", 90)];
-        let input = DetectionInput { case_id: case_id(), policy: policy(), gate: None, findings };
+        let input = DetectionInput {
+            case_id: case_id(),
+            policy: policy(),
+            gate: None,
+            circumstances: Default::default(),
+            findings,
+        };
         let completed = hall.step(&mut detection, &c, &closed, &input);
         let conflict = detection.state.detected.clone().unwrap().debated[0].clone();
         let d = conflict.conflict_id.token();

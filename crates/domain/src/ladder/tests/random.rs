@@ -46,6 +46,10 @@ fn step() -> impl Strategy<Value = Step> {
         }),
         2 => (expert, any::<bool>(), proptest::sample::select(vec!["p1", "p2", "p7"]))
             .prop_map(|(expert, current, position)| Step::Rules { expert, current, position }),
+        1 => (proptest::sample::select(vec!["olga", "finance"]), any::<bool>()).prop_map(|(who, finance)| {
+            let held_by = if finance { "finance" } else { "strategy" };
+            Step::Input(super::outcome::tells_right(who, held_by))
+        }),
         1 => action.prop_map(|action| Step::Input(reviews(action))),
         1 => (proptest::sample::select(controls), 1u64..HOUR).prop_map(|(control, later_ms)| {
             Step::Input(order(Order::Deadlines { control, later_ms, by: agent("olga"), why: "window".into() }))
