@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use concord_protocol::subject::Service;
-use concord_testkit::{programs_of, until};
+use concord_testkit::{binaries, programs_of, until};
 use serde_json::{Value, json};
 
 mod server;
@@ -179,6 +179,24 @@ async fn what_is_refused_for_good_is_kept_and_can_be_sent_again_and_the_ladder_g
     let (_, said) = concord(&stage, &["doctor"]);
     assert!(!said.contains("missing"), "{said}");
     stage.holds().await;
+}
+
+#[test]
+fn bad_settings_end_the_adapter_and_good_ones_are_printed_without_secrets() {
+    let adapter = |arguments: &[&str]| {
+        let mut command = Command::new(binaries().join("concord-agent-adapter"));
+        let output = command.args(arguments).env("CONCORD_SERVICE__NOTIFY__EMAIL__PASSWORD", "s3cret").output();
+        let output = output.expect("the adapter runs");
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let host = ["--set", "service.notify.email.host=smtp.example.org"];
+    let (code, said) = adapter(&[&host[..], &["--check-config"]].concat());
+    assert_eq!(code, Some(64));
+    assert_eq!(said, "error: the setting \"service.notify.email.from\" is wrong: say who the mails are from\n");
+    let more = ["--set", "service.notify.email.from=c@example.org", "--set", "service.notify.email.username=c"];
+    assert_eq!(adapter(&[&host[..], &more, &["--check-config"]].concat()).0, Some(0));
+    let (code, said) = adapter(&[&host[..], &more, &["--print-config"]].concat());
+    assert!(code == Some(0) && said.contains("(hidden)") && !said.contains("s3cret"), "{said}");
 }
 
 /// Runs the command: whether it is content, and what it says.

@@ -66,7 +66,7 @@ pub(crate) fn start(shell: &Shell, settings: &NotifySettings) -> Result<(), Erro
 
 /// How a channel sends.
 enum Sender {
-    Email(email::Mailer),
+    Email(Box<email::Mailer>),
     Webhook(Box<webhook::Caller>),
 }
 
@@ -74,7 +74,7 @@ impl Sender {
     /// None when the channel is off.
     fn new(channel: Channel, settings: &NotifySettings) -> Result<Option<Self>, Error> {
         Ok(match channel {
-            Channel::Email => email::Mailer::new(settings)?.map(Self::Email),
+            Channel::Email => email::Mailer::new(settings)?.map(|mailer| Self::Email(Box::new(mailer))),
             Channel::Webhook => webhook::Caller::new(settings)?.map(|caller| Self::Webhook(Box::new(caller))),
         })
     }

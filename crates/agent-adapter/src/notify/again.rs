@@ -1,6 +1,7 @@
 //! The verb `notify`: an operator has people told of a fact again, as after the cause of a failure was mended.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use concord_protocol::event::Record;
@@ -15,6 +16,9 @@ use serde_json::json;
 
 use super::notice::Notice;
 use super::{Notifier, shown};
+
+/// Whoever asks waits a little longer for the answer.
+const ANSWER_MAX: Duration = Duration::from_secs(8);
 
 /// What is asked.
 #[derive(Deserialize)]
@@ -33,7 +37,8 @@ pub(super) fn verb(shell: &Shell, notifiers: Vec<Arc<Notifier>>) -> Verb {
             let request: Request = concord_protocol::envelope::from_json(&request, "")?;
             let of_channel = |notifier: &&Arc<Notifier>| notifier.channel == request.channel;
             let notifier = notifiers.iter().find(of_channel).ok_or_else(|| off(request.channel))?;
-            again(&shell, notifier, request.sequence).await
+            let told = tokio::time::timeout(ANSWER_MAX, again(&shell, notifier, request.sequence)).await;
+            told.unwrap_or_else(|_| Err(failed(format!("no end within {} s", ANSWER_MAX.as_secs()))))
         });
         done
     })
@@ -65,6 +70,9 @@ async fn again(shell: &Shell, notifier: &Notifier, sequence: u64) -> Result<Byte
     let notice = Notice::of(record).ok_or_else(none)?;
     let recipients = sender.recipients(&notice);
     for recipient in &recipients {
+        if notifier.known(&notice, recipient) == Some(Ok(())) {
+            continue;
+        }
         // Whoever asks knows of the earlier tries, and of the time that is over.
         let told = notifier.tell_one(sender, &notice, recipient).await;
         told.map_err(|failure| failed(format!("{}: {failure}", shown(notifier.channel, recipient))))?;

@@ -63,12 +63,16 @@ fn held(position: &Position) -> String {
 }
 
 fn happened(notice: &Notice) -> String {
+    one_line(&sentence(notice), LINE_MAX)
+}
+
+fn sentence(notice: &Notice) -> String {
     match (&notice.what, &notice.to) {
         (What::Assigned { .. }, _) => "A debate waits for your ruling.".into(),
         (What::Reminded(percent), _) => format!("A debate waits for your ruling; {percent} % of the time is over."),
         (What::FellBack(_), Audience::Gate(gate)) => {
             format!(
-                "Nobody has ruled on a debate. What is decided stands provisionally, until the gate {gate} reviews it."
+                "No person has ruled on a debate. What is decided stands provisionally, until the gate {gate} reviews it."
             )
         }
         (_, Audience::Gate(gate)) => format!("A provisional decision waits for its review at the gate {gate}."),
@@ -90,15 +94,20 @@ fn answer(notice: &Notice) -> Vec<String> {
             ]
         }
         Audience::Gate(gate) => {
-            let gate = one_line(gate, LINE_MAX);
+            let gate = quoted(&one_line(gate, LINE_MAX));
             vec![
                 "What stands, and what rests on it:".into(),
                 format!("  concord gate show {case}"),
                 "Your review, or --override or --redebate instead:".into(),
-                format!("  concord gate review {case} --gate \"{gate}\" --by YOU --confirm {debate}"),
+                format!("  concord gate review {case} --gate {gate} --by YOU --confirm {debate}"),
             ]
         }
     }
+}
+
+/// As one word of a shell: whoever copies a command runs nothing that a stranger wrote.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// The text on one line that says what it seems to say: no line breaks, nothing that turns the direction of writing.

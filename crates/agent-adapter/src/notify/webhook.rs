@@ -1,6 +1,5 @@
 //! The channel of addresses that are called, signed by the Standard Webhooks scheme.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -77,7 +76,8 @@ impl Caller {
         let target = self.allowed.target(to)?;
         let addresses = self.allowed.addresses(&target).await?;
         let request = self.request(notice, &target, prefix)?;
-        let stream = connect(&addresses).await.map_err(|error| passing("connect", &error))?;
+        // The first of them that answers.
+        let stream = TcpStream::connect(&*addresses).await.map_err(|error| passing("connect", &error))?;
         let status = if target.is_tls {
             let name = server_name(&target)?;
             let stream = self.tls.connect(name, stream).await.map_err(|error| passing("speak TLS", &error))?;
@@ -134,11 +134,6 @@ fn server_name(target: &Target) -> Result<ServerName<'static>, Failure> {
     }
 }
 
-/// The first that answers.
-async fn connect(addresses: &[SocketAddr]) -> std::io::Result<TcpStream> {
-    TcpStream::connect(addresses).await
-}
-
 /// One request on a connection of its own. Its answer's body is not read: nothing in it could matter.
 async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> hyper::Result<StatusCode>
 where
@@ -166,10 +161,14 @@ fn judge(status: StatusCode) -> Result<(), Failure> {
 
 /// The body: the scheme's usual three fields.
 fn body(notice: &Notice) -> Value {
-    let mut data = json!({
-        "debate_id": notice.debate_id, "case_id": notice.case_id, "topic": notice.topic, "sequence": notice.sequence,
-    });
-    let mut add = |name: &str, value: Value| data[name] = value;
+    let mut data = Map::new();
+    let mut add = |name: &str, value: Value| {
+        data.insert(name.to_owned(), value);
+    };
+    add("debate_id", json!(notice.debate_id));
+    add("case_id", json!(notice.case_id));
+    add("topic", json!(notice.topic));
+    add("sequence", json!(notice.sequence));
     match &notice.to {
         Audience::Expert { expert, .. } => add("expert", json!(expert)),
         Audience::Gate(gate) => add("gate", json!(gate)),
@@ -192,7 +191,39 @@ fn body(notice: &Notice) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use concord_runtime::settings::Secret;
+
     use super::*;
+    use crate::notify::settings::WebhookSettings;
+
+    fn refused(webhook: WebhookSettings) -> String {
+        let settings = NotifySettings { webhook, ..NotifySettings::default() };
+        let Err(error) = Caller::new(&settings) else { panic!("{settings:?} are good") };
+        error.to_string()
+    }
+
+    #[test]
+    fn settings_that_could_not_work_are_refused_by_name() {
+        let secret = || Some(Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+        let usual = || WebhookSettings { hosts: vec!["a.example".into()], secret: secret(), ..Default::default() };
+        let of = |webhook| Caller::new(&NotifySettings { webhook, ..NotifySettings::default() });
+        assert!(of(WebhookSettings::default()).unwrap().is_none(), "it is off");
+        assert!(of(WebhookSettings { gate_url: Some("https://a.example/x".into()), ..usual() }).unwrap().is_some());
+        let url = |text: &str| Some(text.to_owned());
+        for (webhook, key) in [
+            (WebhookSettings { hosts: vec!["a.example/x".into()], ..usual() }, "hosts"),
+            (WebhookSettings { gate_url: url("https://b.example/"), ..usual() }, "gate_url"),
+            (WebhookSettings { gate_url: url("http://a.example/"), ..usual() }, "gate_url"),
+            (WebhookSettings { gate_url: url("https://a.example/"), hosts: Vec::new(), ..usual() }, "gate_url"),
+            (WebhookSettings { secret: None, ..usual() }, "secret"),
+            (WebhookSettings { secret: Some(Secret::new("MfKQ9r8G")), ..usual() }, "secret"),
+            (WebhookSettings { secret_file: Some("/x".into()), ..usual() }, "secret"),
+            (WebhookSettings { secret: None, secret_file: Some("/nowhere".into()), ..usual() }, "secret_file"),
+        ] {
+            let error = refused(webhook);
+            assert!(error.contains(&format!("\"service.notify.webhook.{key}\"")) && !error.contains("MfKQ"), "{error}");
+        }
+    }
 
     #[test]
     fn answers_are_told_apart() {

@@ -90,6 +90,15 @@ fn no_topic_can_add_a_header_or_a_line() {
 }
 
 #[test]
+fn a_command_that_is_copied_runs_nothing_that_a_stranger_wrote() {
+    let gate = "board'; rm -r ~ '\n$(id)";
+    let notice = Notice { what: What::AwaitsGate, to: Audience::Gate(gate.into()), until: None, ..notice("x") };
+    let text = text::body(&notice);
+    let command = "  concord gate review c-1 --gate 'board'\\''; rm -r ~ '\\'' $(id)' --by YOU --confirm d-1\n";
+    assert!(text.contains(command), "{text}");
+}
+
+#[test]
 fn what_is_no_mailbox_gets_no_mail() {
     let from: Mailbox = "concord@example.org".parse().unwrap();
     for to in ["", "eva", "eva@", "eva@example.org\r\nBcc: b@example.org", "<eva@example.org>", "a@b, c@d"] {
