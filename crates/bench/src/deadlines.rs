@@ -15,7 +15,7 @@ use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use concord_installation::Installation;
 use concord_protocol::event::names::ACKNOWLEDGE;
 use concord_protocol::event::{DeadlineEvent, DebateEvent, Record};
-use concord_protocol::payload::{ChallengeTerms, Conflict, ConflictType, DebateTerms, Level, OpenDebate, Position};
+use concord_protocol::payload::{ChallengeTerms, Conflict, ConflictType, DebateTerms, OpenDebate, Position};
 use concord_protocol::policy::{LadderPolicy, LevelTimes, Policy};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Service, SubjectSpace};
@@ -71,13 +71,11 @@ pub struct DeadlinesReport {
     pub elapsed: Lateness,
     /// Until the debate's new level was stored.
     pub escalated: Lateness,
-    /// Until the debate waited for a person: mediation, which was due at once, had taken place.
-    pub to_person: Lateness,
     /// Memory with all debates open, by process, in megabytes.
     pub resident_mb: BTreeMap<String, f64>,
-    /// The most memory until all of them waited for a person.
+    /// The most memory until all debates were on their new level.
     pub peak_mb: BTreeMap<String, f64>,
-    /// Processor time from the instant until all of them waited for a person, by process, in seconds.
+    /// Processor time from the instant until all debates were on their new level, by process, in seconds.
     pub cpu_seconds: BTreeMap<String, f64>,
 }
 
@@ -95,7 +93,7 @@ pub async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport> {
     armed(&context, debates * 2, instant).await?;
     let resident_mb = memory(&installation, resident_mb);
     let before = processor_times(&installation);
-    until_all(&context, Level::Person, debates, instant).await?;
+    all_escalated(&context, debates, instant).await?;
     let after = processor_times(&installation);
     let peak_mb = memory(&installation, peak_mb);
     let lateness = read(&context, debates).await?;
@@ -104,7 +102,7 @@ pub async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport> {
         let before = before.get(&name).copied().unwrap_or(0.0);
         (name, round(seconds - before))
     });
-    let Read { spread_ms, delivered, elapsed, escalated, to_person } = lateness;
+    let Read { spread_ms, delivered, elapsed, escalated } = lateness;
     Ok(DeadlinesReport {
         debates,
         spread_ms,
@@ -112,7 +110,6 @@ pub async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport> {
         delivered,
         elapsed,
         escalated,
-        to_person,
         resident_mb,
         peak_mb,
         cpu_seconds: used.collect(),
@@ -146,7 +143,8 @@ async fn open_all(client: &Client, debates: usize, instant: u64) -> anyhow::Resu
     Ok(client.flush().await?)
 }
 
-/// A request to open the debate of a challenge, of which nobody will take notice.
+/// A request to open the debate of a challenge, of which nobody will take notice. A mediator is to be asked on the next
+/// level, so that the deadline at which track records are compared is not due at the same instant.
 fn request(number: usize, acknowledge_ms: u64) -> anyhow::Result<serde_json::Value> {
     let case_id = CaseId::new(format!("c-late-{number}"))?;
     let (challenger, challenged) = (AgentId::new("strategy")?, AgentId::new("finance")?);
@@ -161,7 +159,7 @@ fn request(number: usize, acknowledge_ms: u64) -> anyhow::Result<serde_json::Val
     };
     let times = LevelTimes { acknowledge_ms, ..LevelTimes::default() };
     let policy = Policy {
-        ladder: LadderPolicy { times, queue_max: 100_000, ..LadderPolicy::default() },
+        ladder: LadderPolicy { times, mediator: Some(AgentId::new("mediator")?), ..LadderPolicy::default() },
         ..Policy::contract_review()
     };
     let challenge = ChallengeTerms {
@@ -205,8 +203,8 @@ async fn armed(context: &jetstream::Context, deadlines: usize, instant: u64) -> 
     Ok(())
 }
 
-/// Waits until all debates have climbed as far as to this level.
-async fn until_all(context: &jetstream::Context, level: Level, debates: usize, instant: u64) -> anyhow::Result<()> {
+/// Waits until all debates have climbed.
+async fn all_escalated(context: &jetstream::Context, debates: usize, instant: u64) -> anyhow::Result<()> {
     let events = subjects::stream(context, StreamKind::Events).await?;
     // The number that a consumer has before it costs the broker nothing to say.
     let config = pull::Config {
@@ -216,12 +214,11 @@ async fn until_all(context: &jetstream::Context, level: Level, debates: usize, i
         ..pull::Config::default()
     };
     let mut counter = events.create_consumer(config).await?;
-    let facts = if level == Level::Person { debates * 2 } else { debates };
     let started = Instant::now();
-    while (counter.info().await?.num_pending as usize) < facts {
+    while (counter.info().await?.num_pending as usize) < debates {
         if started.elapsed() > PATIENCE {
             let late = now_ms()?.saturating_sub(instant);
-            bail!("{late} ms after the instant {} of {facts} levels were reached", counter.cached_info().num_pending);
+            bail!("{late} ms after the instant {} of {debates} debates had climbed", counter.cached_info().num_pending);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -233,7 +230,6 @@ struct Read {
     delivered: Lateness,
     elapsed: Lateness,
     escalated: Lateness,
-    to_person: Lateness,
 }
 
 /// What is stored says how late everything was.
@@ -248,12 +244,10 @@ async fn read(context: &jetstream::Context, debates: usize) -> anyhow::Result<Re
     ensure!(due.len() == debates, "{} debates were opened instead of {debates}", due.len());
     let spread_ms = due.values().max().zip(due.values().min()).map_or(0, |(last, first)| last - first);
     let late = |id: &str, at: u64| due.get(id).map(|due| at.saturating_sub(*due));
-    let (mut escalated, mut to_person) = (Vec::new(), Vec::new());
+    let mut escalated = Vec::new();
     for stored in stored(context, StreamKind::Events, space.fact(Aggregate::Debate, "escalated")).await? {
         let record = Record::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
-        let DebateEvent::Escalated(fact) = &record.event else { continue };
-        let reached = if fact.to == Level::Person { &mut to_person } else { &mut escalated };
-        reached.extend(late(record.meta.id.as_str(), stored.at));
+        escalated.extend(late(record.meta.id.as_str(), stored.at));
     }
     let mut elapsed = Vec::new();
     for stored in stored(context, StreamKind::Events, space.fact(Aggregate::Deadline, "elapsed")).await? {
@@ -270,8 +264,8 @@ async fn read(context: &jetstream::Context, debates: usize) -> anyhow::Result<Re
     for (what, found) in [("delivered", &delivered), ("elapsed", &elapsed), ("escalated", &escalated)] {
         ensure!(found.len() == debates, "{} deadlines are {what} instead of {debates}", found.len());
     }
-    let [delivered, elapsed, escalated, to_person] = [delivered, elapsed, escalated, to_person].map(Lateness::of);
-    Ok(Read { spread_ms, delivered, elapsed, escalated, to_person })
+    let [delivered, elapsed, escalated] = [delivered, elapsed, escalated].map(Lateness::of);
+    Ok(Read { spread_ms, delivered, elapsed, escalated })
 }
 
 fn millis(timestamp: Timestamp) -> anyhow::Result<u64> {

@@ -106,7 +106,6 @@ fn print_deadlines(report: &DeadlinesReport) {
     line("    deadline delivered", report.delivered);
     line("    deadline.elapsed stored", report.elapsed);
     line("    new level stored", report.escalated);
-    line("    waiting for a person", report.to_person);
     for (service, resident) in &report.resident_mb {
         let peak = report.peak_mb.get(service).copied().unwrap_or_default();
         anstream::println!("    {service:<20} {resident:>6.1} MB resident, {peak:.1} MB at most");
