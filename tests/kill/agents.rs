@@ -9,21 +9,22 @@ use concord_testkit::{Heard, Message};
 use futures::TryStreamExt;
 use tokio::task::JoinSet;
 
-use crate::cases::says;
+/// What an agent says to what it hears; the same whenever, and however often, it hears it.
+pub(crate) type Says = fn(&Heard) -> Vec<Message>;
 
-/// Agents that answer as [`says`] says, until they are dropped.
+/// Agents that answer until they are dropped.
 pub(crate) struct Agents {
     _tasks: JoinSet<()>,
 }
 
 impl Agents {
-    pub(crate) fn start(client: &async_nats::Client, names: &'static [&'static str]) -> Self {
+    pub(crate) fn start(client: &async_nats::Client, names: &'static [&'static str], says: Says) -> Self {
         let mut tasks = JoinSet::new();
         for name in names {
             let jetstream = jetstream::new(client.clone());
             tasks.spawn(async move {
                 // Whatever fails, what was not acknowledged is delivered again. A request waits for the broker.
-                while let Err(error) = listen(&jetstream, name).await {
+                while let Err(error) = listen(&jetstream, name, says).await {
                     println!("{name} begins again: {error}");
                 }
             });
@@ -32,7 +33,7 @@ impl Agents {
     }
 }
 
-async fn listen(jetstream: &jetstream::Context, name: &str) -> Result<(), async_nats::Error> {
+async fn listen(jetstream: &jetstream::Context, name: &str, says: Says) -> Result<(), async_nats::Error> {
     let config = pull::Config {
         durable_name: Some(format!("test-agent-{name}")),
         filter_subject: format!("concord.v1.msg.*.*.{name}.*"),
@@ -44,7 +45,7 @@ async fn listen(jetstream: &jetstream::Context, name: &str) -> Result<(), async_
     // Many at a time, for an agent that waits for each answer to be stored would be what everyone waits for.
     messages
         .map_err(async_nats::Error::from)
-        .try_for_each_concurrent(32, |message| answer(jetstream, name, message))
+        .try_for_each_concurrent(32, |message| answer(jetstream, name, says, message))
         .await?;
     Err("the subscription ended".into())
 }
@@ -52,11 +53,12 @@ async fn listen(jetstream: &jetstream::Context, name: &str) -> Result<(), async_
 async fn answer(
     jetstream: &jetstream::Context,
     name: &str,
+    says: Says,
     message: jetstream::Message,
 ) -> Result<(), async_nats::Error> {
     let body = serde_json::from_slice(&message.payload)?;
     let heard = Heard { agent: name.to_owned(), subject: message.subject.to_string(), body };
-    if let Some(said) = says(&heard) {
+    for said in says(&heard) {
         publish(jetstream, &said).await?;
     }
     message.ack().await

@@ -19,7 +19,7 @@ fn hash(words: &[&str]) -> u64 {
 }
 
 /// One of `of` numbers, by chance that follows from words alone.
-fn chance(words: &[&str], of: usize) -> usize {
+pub(crate) fn chance(words: &[&str], of: usize) -> usize {
     usize::try_from(hash(words) % of as u64).unwrap_or(0)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn opening(number: usize) -> Message {
 }
 
 /// What an agent says to what it hears; the same whenever, and however often, it hears it.
-pub(crate) fn says(heard: &Heard) -> Option<Message> {
+pub(crate) fn says(heard: &Heard) -> Vec<Message> {
     let asked = heard.body["message_id"].as_str().unwrap_or_default();
     let answer = match heard.kind() {
         "task_assignment" => heard.finding(finding(heard.case(), &heard.agent), confidence(heard.case(), &heard.agent)),
@@ -46,9 +46,9 @@ pub(crate) fn says(heard: &Heard) -> Option<Message> {
             let (kind, answer) = answer(heard.case(), &heard.agent, heard.payload());
             heard.answer(kind, answer)
         }
-        _ => return None,
+        _ => return Vec::new(),
     };
-    Some(answer.with("/message_id", format!("{asked}-{}", heard.agent)))
+    vec![answer.with("/message_id", format!("{asked}-{}", heard.agent))]
 }
 
 fn confidence(case: &str, agent: &str) -> f64 {

@@ -7,7 +7,7 @@ use concord_protocol::subject::Service;
 use concord_testkit::{SERVICES, TestInstallation, until};
 
 use crate::agents::{Agents, publish};
-use crate::cases::{AGENTS, case_id, decisions, opening};
+use crate::cases::{self, AGENTS, case_id, decisions, opening};
 
 const CASES: usize = 60;
 /// The stated time, `work.drain_ms`.
@@ -42,7 +42,7 @@ async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     .await;
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
-    let _agents = Agents::start(&client, &AGENTS);
+    let _agents = Agents::start(&client, &AGENTS, cases::says);
     for number in 0..CASES {
         publish(&jetstream, &opening(number)).await.expect("the request is stored");
     }

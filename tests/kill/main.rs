@@ -2,9 +2,13 @@
 //! decision as if nothing had happened.
 
 mod agents;
+mod blows;
 mod cases;
 mod deadlines;
 mod drain;
+mod facts;
+mod ladder;
+mod parties;
 mod random;
 mod reconnect;
 mod storm;

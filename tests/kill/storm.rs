@@ -5,77 +5,18 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream;
 use concord_protocol::dead::header;
 use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
-use concord_testkit::{Plan, SERVICES, TestInstallation, audit, settled, stored, until, with_hosted_agent};
+use concord_testkit::{TestInstallation, audit, settled, stored, until};
 use serde_json::Value;
 
 use crate::agents::{Agents, publish};
-use crate::cases::{AGENTS, decisions, opening};
+use crate::blows::{Blow, last_fact, plan, start, strike};
+use crate::cases::{self, AGENTS, decisions, opening};
 use crate::random::Random;
 
 const CASES: usize = 200;
-const REPLICAS: usize = 2;
-/// How often each process is killed.
-const KILLS: u64 = 3;
 /// Facts of an undisturbed run, at least: the measure of how far a run has come.
 const FACTS_OF_A_CASE: u64 = 8;
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// What happens when a run has come so far.
-#[derive(Debug, Clone, Copy)]
-enum Blow {
-    /// One process is killed and started again.
-    Process(Service, usize),
-    /// All processes of a service are killed, and then started again.
-    Service(Service),
-    /// The broker is stopped and started again.
-    Broker,
-}
-
-/// Blows by the number of facts at which they fall, in order.
-fn plan(random: &mut Random, facts: u64) -> Vec<(u64, Blow)> {
-    let mut blows = Vec::new();
-    for service in SERVICES {
-        for replica in 0..REPLICAS {
-            blows.extend((0..KILLS).map(|_| (random.between(1, facts), Blow::Process(service, replica))));
-        }
-        blows.push((random.between(1, facts), Blow::Service(service)));
-    }
-    blows.push((random.between(facts / 4, facts / 2), Blow::Broker));
-    blows.sort_by_key(|(at, _)| *at);
-    blows
-}
-
-async fn strike(installation: &TestInstallation, blow: Blow) {
-    let replicas = match blow {
-        Blow::Process(service, replica) => vec![(service, replica)],
-        Blow::Service(service) => (0..REPLICAS).map(|replica| (service, replica)).collect(),
-        Blow::Broker => {
-            installation.stop_broker().await.expect("the broker stops");
-            return installation.start_broker().await.expect("the broker starts again");
-        }
-    };
-    for (service, replica) in &replicas {
-        installation.kill(*service, *replica).expect("a process of the plan");
-    }
-    for (service, replica) in &replicas {
-        installation.launch(*service, *replica).expect("it starts again");
-    }
-}
-
-async fn start() -> TestInstallation {
-    TestInstallation::start_with(|plan: Plan| {
-        // What a killed process had in hand is delivered to another after this time.
-        let plan = with_hosted_agent(plan).with_setting("work.ack_wait_ms=2000");
-        SERVICES.iter().fold(plan, |plan, service| plan.with_replicas(*service, REPLICAS))
-    })
-    .await
-}
-
-async fn last_fact(jetstream: &jetstream::Context) -> Result<u64, String> {
-    let stream = jetstream.get_stream("CONCORD_EVENTS").await.map_err(|error| error.to_string())?;
-    Ok(stream.cached_info().state.last_sequence)
-}
 
 /// Runs all cases under these blows: what was decided, and how many facts it took.
 async fn run(blows: &[(u64, Blow)]) -> (Vec<(String, Value)>, u64) {
@@ -83,7 +24,7 @@ async fn run(blows: &[(u64, Blow)]) -> (Vec<(String, Value)>, u64) {
     let installation = start().await;
     let client = installation.client().clone();
     let jetstream = jetstream::new(client.clone());
-    let _agents = Agents::start(&client, &AGENTS[..4]);
+    let _agents = Agents::start(&client, &AGENTS[..4], cases::says);
     for number in 0..CASES {
         publish(&jetstream, &opening(number)).await.expect("the request is stored");
     }

@@ -149,7 +149,8 @@ async fn stored(client: &Client) -> anyhow::Result<u64> {
     Ok(sum)
 }
 
-fn processor_times(installation: &Installation) -> BTreeMap<String, f64> {
+/// Processor time of every process until now, in seconds.
+pub(crate) fn processor_times(installation: &Installation) -> BTreeMap<String, f64> {
     let services = installation
         .processes()
         .filter_map(|(service, replica)| Some((service.as_str().to_owned(), installation.pid(service, replica)?)));

@@ -6,13 +6,16 @@
 //! 3. [`cases`]: whole cases a second with agents that answer at once, every service its own process; the latency of a
 //!    lone case; where the processor time goes.
 //! 4. [`memory`]: what each service holds resident with many cases open.
+//! 5. [`deadlines`]: many debates whose deadlines are due at one instant, beside as many bare schedules of the broker.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 pub mod agents;
+mod bare;
 pub mod cases;
+pub mod deadlines;
 pub mod memory;
 pub mod process;
 pub mod raw;
@@ -40,6 +43,8 @@ pub struct Options {
     pub lone_cases: usize,
     /// Cases open at once, for the memory.
     pub open_cases: usize,
+    /// Debates open at once, with deadlines at one instant.
+    pub open_debates: usize,
 }
 
 impl Options {
@@ -55,6 +60,7 @@ impl Options {
             concurrency: vec![32, 256],
             lone_cases: 200,
             open_cases: 1_000,
+            open_debates: 10_000,
         }
     }
 }
@@ -93,6 +99,8 @@ pub struct Report {
     pub lone_p99_ms: f64,
     /// Resident memory with many cases open.
     pub memory: memory::MemoryReport,
+    /// Many deadlines at one instant.
+    pub deadlines: deadlines::DeadlinesReport,
 }
 
 /// Measures everything; `progress` is told what is being measured.
@@ -114,6 +122,8 @@ pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::R
     let lone = cases::measure(options, 1, options.lone_cases).await?;
     progress(&format!("memory with {} cases open", options.open_cases));
     let memory = memory::measure(options).await?;
+    progress(&format!("{} deadlines at one instant", options.open_debates));
+    let deadlines = deadlines::measure(options).await?;
     Ok(Report {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         in_flight: options.in_flight,
@@ -125,6 +135,7 @@ pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::R
         lone_p50_ms: lone.p50_ms,
         lone_p99_ms: lone.p99_ms,
         memory,
+        deadlines,
     })
 }
 

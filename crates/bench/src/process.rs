@@ -14,8 +14,17 @@ pub fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
 
 /// Resident memory of a process, in megabytes.
 pub fn resident_mb(pid: u32) -> anyhow::Result<f64> {
+    status_mb(pid, "VmRSS:")
+}
+
+/// The most memory that a process has had resident, in megabytes.
+pub fn peak_mb(pid: u32) -> anyhow::Result<f64> {
+    status_mb(pid, "VmHWM:")
+}
+
+fn status_mb(pid: u32, field: &str) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("reading the process's memory")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
-    let kilobytes: f64 = line.trim().trim_end_matches(" kB").trim().parse().context("reading VmRSS")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0 kB");
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").trim().parse().context("reading the process's memory")?;
     Ok(kilobytes / 1_024.0)
 }

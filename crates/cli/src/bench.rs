@@ -1,7 +1,8 @@
 //! `concord bench`: measurements beside the raw broker, in the same run.
 
 use clap::Args;
-use concord_bench::{Options, Report};
+use concord_bench::deadlines::{DeadlinesReport, Lateness};
+use concord_bench::{Options, Report, deadlines};
 
 use crate::args::JsonArg;
 use crate::failure::Failure;
@@ -27,6 +28,12 @@ pub(crate) struct BenchArgs {
     /// Whole cases of each measurement.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     cases: u32,
+    /// Debates whose deadlines are due at one instant.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
+    debates: u32,
+    /// Measure nothing but these deadlines.
+    #[arg(long)]
+    deadlines_only: bool,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -39,14 +46,23 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
         rounds: args.rounds as usize,
         in_flight: args.in_flight as usize,
         cases: args.cases as usize,
+        open_debates: args.debates as usize,
         ..Options::new(folder.path())
     };
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: the numbers are several times worse than those of a release build");
     }
-    let report = concord_bench::run(&options, |what| eprintln!("measuring {what}"))
-        .await
-        .map_err(|error| Failure::failed(format!("{error:#}")))?;
+    let failed = |error| Failure::failed(format!("{error:#}"));
+    if args.deadlines_only {
+        let report = deadlines::measure(&options).await.map_err(failed)?;
+        if args.json.json {
+            crate::output::json(&report)?;
+        } else {
+            print_deadlines(&report);
+        }
+        return Ok(0);
+    }
+    let report = concord_bench::run(&options, |what| eprintln!("measuring {what}")).await.map_err(failed)?;
     if args.json.json {
         crate::output::json(&report)?;
     } else {
@@ -76,5 +92,25 @@ fn print(report: &Report) {
     anstream::println!("a case alone          {:>9.1} ms p50, {:.1} ms p99", report.lone_p50_ms, report.lone_p99_ms);
     for (service, megabytes) in &report.memory.resident_mb {
         anstream::println!("{service:<20}  {megabytes:>9.1} MB resident, {} cases open", report.memory.open_cases);
+    }
+    print_deadlines(&report.deadlines);
+}
+
+fn print_deadlines(report: &DeadlinesReport) {
+    let DeadlinesReport { debates, spread_ms, .. } = report;
+    anstream::println!("{debates} debates, each with a deadline at one instant (within {spread_ms} ms)");
+    let line = |what: &str, Lateness { p50_ms, p99_ms, max_ms }: Lateness| {
+        anstream::println!("{what:<34} {p50_ms:>6} ms p50, {p99_ms:>6} ms p99, {max_ms:>6} ms at most");
+    };
+    line("    bare schedules of the broker", report.broker);
+    line("    deadline delivered", report.delivered);
+    line("    deadline.elapsed stored", report.elapsed);
+    line("    new level stored", report.escalated);
+    for (service, resident) in &report.resident_mb {
+        let peak = report.peak_mb.get(service).copied().unwrap_or_default();
+        anstream::println!("    {service:<20} {resident:>6.1} MB resident, {peak:.1} MB at most");
+    }
+    for (process, seconds) in &report.cpu_seconds {
+        anstream::println!("    {process:<20} {seconds:>6.2} s of processor time");
     }
 }

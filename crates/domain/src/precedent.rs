@@ -8,14 +8,16 @@
 //! | has a later one of the same debate  | ignored: already done                            |
 //! | has an earlier one of it            | recorded, in its place                           |
 //! | fewer than 20 debates               | recorded                                         |
-//! | 20 debates                          | recorded; the oldest is forgotten                |
+//! | 20 debates, all of them later       | ignored: already done                            |
+//! | 20 other debates                    | recorded; the oldest is forgotten                |
 //!
 //! A provisional decision is recorded when it is made; when a person overrides it, the entry of the override takes its
-//! place. The later of two entries is the one of the later time; at the same time, that of the higher level.
+//! place. The later of two entries is the one of the later time; at the same time, that of the higher level. What would be forgotten at
+//! once is not recorded: it may have been recorded before, and forgotten since.
 
 use concord_protocol::event::{Deadline, PrecedentEvent, PrecedentRecorded, Record};
 use concord_protocol::payload::{ConflictType, Precedent};
-use concord_protocol::{CaseId, DebateId, Token};
+use concord_protocol::{CaseId, DebateId, Timestamp, Token};
 
 use crate::budget::excerpt;
 use crate::compare::normalise;
@@ -40,6 +42,11 @@ impl PrecedentState {
     /// The entry of a debate.
     pub fn of(&self, debate: &DebateId) -> Option<&Precedent> {
         self.kept.iter().find(|entry| entry.debate_id == *debate)
+    }
+
+    /// Whether an entry of this time, of a debate that is not known, would be forgotten at once.
+    fn is_past(&self, at: Timestamp, most: usize) -> bool {
+        self.kept.len() >= most && self.kept.first().is_some_and(|oldest| at <= oldest.at)
     }
 
     /// Adds an entry in place of an earlier one of its debate, and forgets the oldest beyond `most`.
@@ -82,6 +89,7 @@ impl Machine for PrecedentMachine {
         match state.of(&entry.debate_id) {
             Some(known) if *known == entry => Decision::Ignore(Ignored::Repetition),
             Some(known) if (known.at, known.level) > (entry.at, entry.level) => Decision::Ignore(Ignored::AlreadyDone),
+            None if state.is_past(entry.at, DEBATES_MAX) => Decision::Ignore(Ignored::AlreadyDone),
             _ => Decision::Append(PrecedentEvent::Recorded(PrecedentRecorded { precedent: entry })),
         }
     }

@@ -6,6 +6,7 @@
 //! | has one of the same debate and source             | ignored: repetition                          |
 //! | has one that belongs to no debate, of this cause  | ignored: repetition                          |
 //! | fewer than 5,000                                  | observed                                     |
+//! | 5,000, all of them later                          | ignored: already done                        |
 //! | 5,000                                             | observed; the oldest observation is forgotten |
 //!
 //! **What counts as the same.** An outcome arrives twice, or another replica repeats the step: of one debate, one source
@@ -15,7 +16,7 @@
 //! **What is forgotten.** An observation loses half of its weight in two years, and the oldest weighs the least: at most a
 //! five-thousandth of the score, which is less than its interval leaves open. The bound is that of the whole record, so
 //! thousands of observations in one domain can displace old ones in another. What identifies an observation goes with
-//! it; were it brought again, it would be the oldest again and be forgotten at once.
+//! it; were it brought again, it would be the oldest again and be forgotten at once, so it is not taken.
 
 use concord_protocol::event::{Deadline, Observed, Record, RecordEvent};
 use concord_protocol::payload::Observation;
@@ -75,6 +76,9 @@ impl Machine for RecordMachine {
         let origin = Origin::of(input.debate_id.as_ref(), &context.cause);
         if state.has(&origin, input.observation.source) {
             return Decision::Ignore(Ignored::Repetition);
+        }
+        if state.is_past(input.observation.at, OBSERVATIONS_MAX) {
+            return Decision::Ignore(Ignored::AlreadyDone);
         }
         let Observe { observation, debate_id, case_id, by } = input.clone();
         Decision::Append(RecordEvent::Observed(Observed { observation, debate_id, case_id, by }))

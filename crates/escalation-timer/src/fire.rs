@@ -10,7 +10,7 @@ use concord_protocol::{Timestamp, Token};
 use concord_runtime::consume::{Done, Problem};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
-use concord_runtime::{Aggregates, Read, broker, clock, feed};
+use concord_runtime::{Aggregates, Read, Trace, broker, clock, feed};
 
 /// Where deadlines become facts.
 pub(crate) struct Firing {
@@ -21,19 +21,31 @@ pub(crate) struct Firing {
 
 /// How a deadline stands in the last fact of its aggregate.
 pub(crate) enum Standing {
-    /// It is open and due at this time.
-    Open(Timestamp),
+    /// It is open.
+    Open {
+        /// When it is due.
+        due: Timestamp,
+        /// The trace context of the fact that says so, to go on with.
+        trace: Option<Trace>,
+    },
     /// It is not open.
     Closed,
 }
 
 impl Firing {
-    /// How a deadline stands, on the word of the stream's leader.
-    pub(crate) async fn standing(&self, aggregate: Aggregate, id: &Token, name: &Token) -> Result<Standing, Problem> {
-        let Some(last) = self.ledger.last(aggregate, id, Read::Leader).await? else { return Ok(Standing::Closed) };
+    /// How a deadline stands. That one is not open is to be believed on the word of the stream's leader alone.
+    pub(crate) async fn standing(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        name: &Token,
+        read: Read,
+    ) -> Result<Standing, Problem> {
+        let Some(last) = self.ledger.last(aggregate, id, read).await? else { return Ok(Standing::Closed) };
         let meta = RecordMeta::decode(&last.payload)?;
         let open = meta.deadlines.into_iter().find(|deadline| deadline.name == *name);
-        Ok(open.map_or(Standing::Closed, |deadline| Standing::Open(deadline.due)))
+        let trace = || broker::trace_of(Some(&last.headers));
+        Ok(open.map_or(Standing::Closed, |deadline| Standing::Open { due: deadline.due, trace: trace() }))
     }
 
     /// Stores that an open deadline has passed. The caller has seen that it is due.
@@ -43,6 +55,7 @@ impl Firing {
         id: &Token,
         deadline: Deadline,
         fired_by: FiredBy,
+        trace: Option<Trace>,
     ) -> Result<Done, Problem> {
         let now = clock::now();
         let lateness_ms = now.millis_since(deadline.due);
@@ -50,7 +63,6 @@ impl Firing {
         let cause = MessageId::of_deadline(id, &deadline.name, deadline.due);
         let fire = Fire { aggregate, id: id.clone(), deadline, fired_by };
         let context = Shell::message_context(cause);
-        let trace = self.ledger.last(aggregate, id, Read::Any).await?.and_then(|m| broker::trace_of(Some(&m.headers)));
         let done = feed::step(&self.shell, &self.deadlines, fire.deadline_id(), context, &fire, trace).await?;
         self.deadlines.forget(&fire.deadline_id());
         #[allow(clippy::cast_precision_loss)] // Seconds for a histogram.

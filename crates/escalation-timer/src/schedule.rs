@@ -1,6 +1,7 @@
 //! The broker's scheduler: arming, cancelling and listing.
 
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::HeaderMap;
@@ -14,10 +15,17 @@ use concord_runtime::api::{Answer, Verb, answer};
 use concord_runtime::consume::Problem;
 use concord_runtime::service::Shell;
 use futures::TryStreamExt;
+use lru::LruCache;
 use serde::{Deserialize, Serialize};
 
 /// How long a delivered deadline stays in the stream; what nobody took by then is the watchdog's.
 const DUE_TTL: &str = "24h";
+
+/// How many delivered deadlines are remembered until the fact that closes them comes, a moment later. Of one that is
+/// forgotten too soon the broker is told in vain.
+const DELIVERED_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(16_383);
+
+type Key = (Aggregate, Token, Token);
 
 /// A deadline as the broker holds and delivers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +41,8 @@ pub(crate) struct Armed {
 pub(crate) struct Schedule {
     shell: Shell,
     timers: Arc<Stream<()>>,
+    /// What the broker has delivered to this process, and so holds no longer.
+    delivered: Arc<Mutex<LruCache<Key, ()>>>,
 }
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
@@ -40,16 +50,27 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 impl Schedule {
     pub(crate) async fn new(shell: &Shell) -> Result<Self, AnyError> {
         let timers = Arc::new(shell.broker.stream(StreamKind::Timers).await?);
-        Ok(Self { shell: shell.clone(), timers })
+        let delivered = Arc::new(Mutex::new(LruCache::new(DELIVERED_MAX)));
+        Ok(Self { shell: shell.clone(), timers, delivered })
     }
 
     pub(crate) fn shell(&self) -> &Shell {
         &self.shell
     }
 
+    fn delivered<T>(&self, change: impl FnOnce(&mut LruCache<Key, ()>) -> T) -> T {
+        change(&mut self.delivered.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Remembers that the broker has delivered the deadline.
+    pub(crate) fn was_delivered(&self, aggregate: Aggregate, id: &Token, name: &Token) {
+        self.delivered(|delivered| delivered.put((aggregate, id.clone(), name.clone()), ()));
+    }
+
     /// Has the broker deliver the deadline when it is due, in place of an earlier one of the same name.
     pub(crate) async fn arm(&self, aggregate: Aggregate, id: &Token, deadline: &Deadline) -> Result<(), Problem> {
         let Deadline { name, due } = deadline.clone();
+        self.delivered(|delivered| delivered.pop(&(aggregate, id.clone(), name.clone())));
         let subjects = self.shell.broker.subjects();
         let target = subjects.build(&Subject::TimerDue { aggregate, id: id.clone(), name: name.clone() });
         let subject = subjects.build(&Subject::TimerArmed { aggregate, id: id.clone(), name: name.clone() });
@@ -64,8 +85,12 @@ impl Schedule {
         Ok(())
     }
 
-    /// Has the broker hold the deadline no longer. One that is being delivered at this moment is seen through later.
+    /// Has the broker hold the deadline no longer. One that is being delivered at this moment is seen through later. Most
+    /// deadlines that pass are closed by what follows from that, and the broker need not be told of those.
     pub(crate) async fn cancel(&self, aggregate: Aggregate, id: &Token, name: &Token) -> Result<(), Problem> {
+        if self.delivered(|delivered| delivered.pop(&(aggregate, id.clone(), name.clone()))).is_some() {
+            return Ok(());
+        }
         let subjects = self.shell.broker.subjects();
         let subject = subjects.build(&Subject::TimerArmed { aggregate, id: id.clone(), name: name.clone() });
         self.timers.purge().filter(subject).await?;

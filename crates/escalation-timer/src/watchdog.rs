@@ -12,8 +12,8 @@ use concord_protocol::event::{self, Deadline, FiredBy, RecordMeta};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{Timestamp, Token};
-use concord_runtime::clock;
 use concord_runtime::consume::{Chain, Problem};
+use concord_runtime::{Read, clock};
 use futures::StreamExt;
 
 use crate::fire::{Firing, Standing};
@@ -79,15 +79,16 @@ impl Watchdog {
         metrics.deadlines_open.set(i64::try_from(self.open.by_due.len()).unwrap_or(i64::MAX));
         let before = Timestamp::from_unix_millis(clock::now().unix_millis().saturating_sub_unsigned(self.grace_ms));
         for ((aggregate, id), deadline) in self.open.overdue(before) {
-            match self.firing.standing(aggregate, &id, &deadline.name).await {
-                Ok(Standing::Open(due)) if due == deadline.due => {
+            match self.firing.standing(aggregate, &id, &deadline.name, Read::Leader).await {
+                Ok(Standing::Open { due, trace }) if due == deadline.due => {
                     tracing::warn!(%aggregate, %id, name = %deadline.name, %due, "Nobody fired a deadline; firing it.");
-                    self.firing.fire(aggregate, &id, deadline.clone(), FiredBy::Watchdog).await.map_err(into_error)?;
+                    let fired = self.firing.fire(aggregate, &id, deadline.clone(), FiredBy::Watchdog, trace).await;
+                    fired.map_err(into_error)?;
                     metrics.watchdog_fired.inc();
                     self.open.set((aggregate, id), Vec::new());
                 }
                 // Closed or moved by a fact that is read in the next round.
-                Ok(Standing::Open(_) | Standing::Closed) => {}
+                Ok(Standing::Open { .. } | Standing::Closed) => {}
                 // Such an aggregate never comes to an end; the others must not wait behind it.
                 Err(Problem::Failed(error)) if error.is::<event::Error>() => {
                     let error = Chain(&*error);

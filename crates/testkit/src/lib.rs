@@ -21,5 +21,5 @@ pub use hosted::with_hosted_agent;
 pub use installation::TestInstallation;
 pub use message::{Message, unique};
 pub use programs::{binaries, nats_server, programs_of};
-pub use stored::{Stored, layout, settled, stored};
+pub use stored::{Stored, layout, settled, stored, stored_from};
 pub use until::{Missing, until};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, Context};
+use concord_protocol::Timestamp;
 use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use futures::StreamExt;
 
@@ -15,6 +16,8 @@ use crate::{Missing, until};
 pub struct Stored {
     /// Its position.
     pub sequence: u64,
+    /// When the broker stored it.
+    pub at: Timestamp,
     /// Its subject.
     pub subject: String,
     /// Its headers.
@@ -42,12 +45,23 @@ pub fn layout() -> Layout {
 
 /// Everything that a stream holds on subjects that match `filter`, in order.
 pub async fn stored(client: &async_nats::Client, kind: StreamKind, filter: &str) -> Result<Vec<Stored>, String> {
-    read(&jetstream::new(client.clone()), &layout().stream_name(kind), filter).await.map_err(|error| error.to_string())
+    stored_from(client, kind, filter, 1).await
 }
 
-async fn read(jetstream: &Context, stream: &str, filter: &str) -> Result<Vec<Stored>, async_nats::Error> {
+/// The same from this position on.
+pub async fn stored_from(
+    client: &async_nats::Client,
+    kind: StreamKind,
+    filter: &str,
+    first: u64,
+) -> Result<Vec<Stored>, String> {
+    let (jetstream, stream) = (jetstream::new(client.clone()), layout().stream_name(kind));
+    read(&jetstream, &stream, filter, first).await.map_err(|error| error.to_string())
+}
+
+async fn read(jetstream: &Context, stream: &str, filter: &str, first: u64) -> Result<Vec<Stored>, async_nats::Error> {
     let config = pull::Config {
-        deliver_policy: DeliverPolicy::All,
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: first },
         ack_policy: AckPolicy::None,
         filter_subject: filter.to_owned(),
         inactive_threshold: Duration::from_secs(30),
@@ -65,6 +79,7 @@ async fn read(jetstream: &Context, stream: &str, filter: &str) -> Result<Vec<Sto
             waiting = info.pending;
             found.push(Stored {
                 sequence: info.stream_sequence,
+                at: millis(info.published.unix_timestamp_nanos()),
                 subject: message.subject.to_string(),
                 headers: message.headers.clone().unwrap_or_default(),
                 payload: message.payload.clone(),
@@ -74,6 +89,10 @@ async fn read(jetstream: &Context, stream: &str, filter: &str) -> Result<Vec<Sto
     let name = &consumer.cached_info().name;
     jetstream.delete_consumer_from_stream(name, stream).await?;
     Ok(found)
+}
+
+fn millis(nanoseconds: i128) -> Timestamp {
+    Timestamp::from_unix_millis(i64::try_from(nanoseconds / 1_000_000).unwrap_or(i64::MAX))
 }
 
 /// Waits until no service has anything to do: nothing waits in a consumer, nothing is under way, and nothing new was

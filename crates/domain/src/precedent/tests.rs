@@ -97,12 +97,31 @@ fn the_id_is_that_of_kind_and_subject_however_it_is_written() {
 #[test]
 fn of_more_than_twenty_debates_the_oldest_is_forgotten() {
     let mut story = Story::<PrecedentMachine>::of("p");
-    for n in (0..25).rev() {
+    for n in 0..25 {
         assert_eq!(story.hears(&said(&format!("m-{n}"), 99), &entry(n, u64::from(n), 1, "80")), "recorded");
     }
     let all = recent(story.state(), usize::MAX);
     assert_eq!(times(&all), (5..25).rev().map(after).collect::<Vec<_>>());
     assert_eq!(times(&recent(story.state(), 5)), (20..25).rev().map(after).collect::<Vec<_>>());
+}
+
+/// The fact has the same id both times, so the broker would not store it: it would be tried for ever.
+#[test]
+fn what_is_forgotten_is_not_recorded_when_it_comes_again() {
+    let mut story = Story::<PrecedentMachine>::of("p");
+    let given: Vec<Precedent> = (0..21).map(|n| entry(n, 10 + u64::from(n / 2), 1, "80")).collect();
+    for entry in &given {
+        assert_eq!(story.hears(&said(&format!("m-{}", entry.debate_id), 99), entry), "recorded");
+    }
+    assert_eq!(story.state().of(&debate(0)), None);
+    assert_eq!(story.hears(&said("m-d-0", 99), &given[0]), "ignored: already_done");
+    assert_eq!(
+        story.hears(&said("m-30", 99), &entry(30, 5, 1, "80")),
+        "ignored: already_done",
+        "it would be forgotten"
+    );
+    assert_eq!(story.hears(&said("m-31", 99), &entry(1, 10, 2, "80")), "recorded", "the oldest, and in its place");
+    assert_eq!(recent(story.state(), usize::MAX).len(), DEBATES_MAX);
 }
 
 proptest! {

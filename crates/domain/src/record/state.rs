@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use concord_protocol::payload::Observation;
 use concord_protocol::payload::track_record::Source;
-use concord_protocol::{DebateId, MessageId};
+use concord_protocol::{DebateId, MessageId, Timestamp};
 
 /// Most observations of one agent; beyond that the oldest are forgotten.
 pub const OBSERVATIONS_MAX: usize = 5_000;
@@ -53,6 +53,11 @@ impl RecordState {
     pub(super) fn has(&self, origin: &Origin, source: Source) -> bool {
         // The newest first: what is repeated is mostly what has just arrived.
         self.kept.iter().rev().any(|kept| kept.observation.source == source && kept.origin == *origin)
+    }
+
+    /// Whether an observation of this time would be forgotten at once: it may have been taken before, and forgotten since.
+    pub(super) fn is_past(&self, at: Timestamp, most: usize) -> bool {
+        self.kept.len() >= most && self.kept.front().is_some_and(|oldest| at <= oldest.observation.at)
     }
 
     /// Adds an observation and forgets the oldest beyond `most`.

@@ -117,17 +117,11 @@ fn of_more_than_five_thousand_observations_the_oldest_is_forgotten() {
     assert_eq!((state.observations().len(), state.forgotten()), (OBSERVATIONS_MAX, 3));
     assert_eq!(state.observations().next().unwrap().at, after(3));
     assert!(!state.has(&cause(2), Source::Outcome) && state.has(&cause(3), Source::Outcome));
-    // Brought again, what was forgotten is the oldest again.
-    let before = state.clone();
-    state.keep(cause(2), observation(2, Source::Outcome), OBSERVATIONS_MAX);
-    assert_eq!((state.kept_as(&before), state.forgotten()), (true, 4));
-}
-
-impl RecordState {
-    /// Whether the same is kept.
-    fn kept_as(&self, other: &Self) -> bool {
-        self.observations().eq(other.observations())
-    }
+    // Brought again, what was forgotten would be the oldest again.
+    let context = Context::of_message(after(99_999), MessageId::new("m-2").unwrap());
+    let again = |n| observe(None, observation(n, Source::Outcome));
+    assert_eq!(RecordMachine::decide(&state, &context, &again(2)), Decision::Ignore(Ignored::AlreadyDone));
+    assert!(matches!(RecordMachine::decide(&state, &context, &again(4)), Decision::Append(_)), "of another cause");
 }
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,72 @@
+//! Processes are killed and started again, and the broker is away for a moment: by how far a run has come, so that the same
+//! seed gives the same blows.
+
+use async_nats::jetstream;
+use concord_protocol::subject::Service;
+use concord_testkit::{Plan, SERVICES, TestInstallation, with_hosted_agent};
+
+use crate::random::Random;
+
+/// Processes of each service.
+const REPLICAS: usize = 2;
+/// How often each process is killed.
+const KILLS: u64 = 3;
+
+/// What happens when a run has come so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Blow {
+    /// One process is killed and started again.
+    Process(Service, usize),
+    /// All processes of a service are killed, and then started again.
+    Service(Service),
+    /// The broker is stopped and started again.
+    Broker,
+}
+
+/// Blows by the number of facts at which they fall, in order.
+pub(crate) fn plan(random: &mut Random, facts: u64) -> Vec<(u64, Blow)> {
+    let mut blows = Vec::new();
+    for service in SERVICES {
+        for replica in 0..REPLICAS {
+            blows.extend((0..KILLS).map(|_| (random.between(1, facts), Blow::Process(service, replica))));
+        }
+        blows.push((random.between(1, facts), Blow::Service(service)));
+    }
+    blows.push((random.between(facts / 4, facts / 2), Blow::Broker));
+    blows.sort_by_key(|(at, _)| *at);
+    blows
+}
+
+/// Strikes, and returns when what was killed has been started again.
+pub(crate) async fn strike(installation: &TestInstallation, blow: Blow) {
+    let replicas = match blow {
+        Blow::Process(service, replica) => vec![(service, replica)],
+        Blow::Service(service) => (0..REPLICAS).map(|replica| (service, replica)).collect(),
+        Blow::Broker => {
+            installation.stop_broker().await.expect("the broker stops");
+            return installation.start_broker().await.expect("the broker starts again");
+        }
+    };
+    for (service, replica) in &replicas {
+        installation.kill(*service, *replica).expect("a process of the plan");
+    }
+    for (service, replica) in &replicas {
+        installation.launch(*service, *replica).expect("it starts again");
+    }
+}
+
+/// An installation of two processes of each service.
+pub(crate) async fn start() -> TestInstallation {
+    TestInstallation::start_with(|plan: Plan| {
+        // What a killed process had in hand is delivered to another after this time.
+        let plan = with_hosted_agent(plan).with_setting("work.ack_wait_ms=2000");
+        SERVICES.iter().fold(plan, |plan, service| plan.with_replicas(*service, REPLICAS))
+    })
+    .await
+}
+
+/// How far a run has come.
+pub(crate) async fn last_fact(jetstream: &jetstream::Context) -> Result<u64, String> {
+    let stream = jetstream.get_stream("CONCORD_EVENTS").await.map_err(|error| error.to_string())?;
+    Ok(stream.cached_info().state.last_sequence)
+}
