@@ -23,9 +23,9 @@ pub(crate) struct SimLedger(pub(crate) Connection);
 
 impl SimLedger {
     /// The last fact of an aggregate.
-    pub(crate) async fn last(&self, aggregate: Aggregate, id: &Token) -> Result<Option<RecordMeta>, Error> {
+    pub(crate) async fn last(&self, aggregate: Aggregate, id: &Token, read: Read) -> Result<Option<RecordMeta>, Error> {
         let lock = self.0.subjects().aggregate(aggregate, id);
-        let request = Request::Facts { lock, after: 0, leader: true };
+        let request = Request::Facts { lock, after: 0, leader: read == Read::Leader };
         let Reply::Facts(facts) = self.0.ask("give the last fact", request).await? else { return Ok(None) };
         let Some((sequence, _, bytes)) = facts.last() else { return Ok(None) };
         let meta = RecordMeta::decode(bytes).map_err(|source| Error::Unreadable { sequence: *sequence, source })?;
@@ -44,7 +44,7 @@ impl SimLedger {
             return Ok(None);
         }
         let mut kept = record.clone();
-        let before = self.last(Aggregate::Debate, &record.meta.id).await?.map(|meta| meta.deadlines);
+        let before = self.last(Aggregate::Debate, &record.meta.id, Read::Leader).await?.map(|meta| meta.deadlines);
         kept.meta.deadlines.extend(before.into_iter().flatten().filter(|open| record.meta.closed.contains(&open.name)));
         kept.meta.closed.clear();
         Ok(Some(kept))

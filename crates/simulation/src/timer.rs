@@ -5,7 +5,7 @@ use concord_domain::{Context, machine::Ignored};
 use concord_protocol::event::{Deadline, FiredBy, RecordMeta};
 use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{MessageId, Token};
-use concord_runtime::Outcome;
+use concord_runtime::{Outcome, Read};
 
 use crate::faults::Plant;
 use crate::network::{Reply, Request, WATCHDOG_GRACE_MS};
@@ -37,15 +37,21 @@ async fn hold(process: &Process, aggregate: Aggregate, id: &Token, deadline: &De
     Ok(())
 }
 
-/// The broker has delivered a deadline: what counts is what the aggregate's last fact says of it.
+/// The broker has delivered a deadline: what counts is what the aggregate's last fact says of it. That it is open and due
+/// is believed on the word of any copy, everything else on the leader's alone.
 pub(crate) async fn due(process: &Process, delivery: &Delivery) -> Result<(), Problem> {
     let Ok(Subject::TimerDue { aggregate, id, name }) = process.connection.subjects().parse(&delivery.subject) else {
         return Err(Problem::Failed);
     };
-    let last = process.ledger.last(aggregate, &id).await?;
-    let open = last.and_then(|meta| meta.deadlines.into_iter().find(|deadline| deadline.name == name));
-    let Some(open) = open else { return Ok(()) };
     let early = process.connection.plant() == Some(Plant::EarlyFire);
+    let stands = async |read| {
+        let last = process.ledger.last(aggregate, &id, read).await?;
+        Ok::<_, Problem>(last.and_then(|meta| meta.deadlines.into_iter().find(|deadline| deadline.name == name)))
+    };
+    if let Some(open) = stands(Read::Any).await?.filter(|open| process.connection.now() >= open.due) {
+        return fire(process, aggregate, id, open, FiredBy::Scheduler).await;
+    }
+    let Some(open) = stands(Read::Leader).await? else { return Ok(()) };
     // Open with a later due than the broker has delivered: it was moved while the broker delivered it.
     if early || process.connection.now() >= open.due {
         return fire(process, aggregate, id, open, FiredBy::Scheduler).await;
