@@ -33,6 +33,7 @@ mod state;
 pub mod verdicts;
 
 pub(crate) use close::Ended;
+pub(crate) use decide::set_aside;
 pub use proved::{Standing, ToldOutcome};
 pub(crate) use resolving::Resolving;
 pub use state::{DebateState, Heard};

@@ -39,7 +39,7 @@ pub(crate) use brief::changes;
 pub(crate) use control::{cancel, control};
 pub(crate) use effects::effects;
 pub(crate) use fallback::reviewed;
-pub(crate) use heard::{answer, opening_deadlines, said};
+pub(crate) use heard::{answer, heard_answer, opening_deadlines, said};
 pub(crate) use mediate::mediate;
 pub(crate) use person::{assigned, overflowed, unassigned};
 pub(crate) use times::{Climb, climb, elapsed};

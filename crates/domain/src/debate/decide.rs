@@ -1,7 +1,7 @@
 //! What to do about an input to a debate. Split by input; the table is in the module above.
 
 use concord_protocol::event::{
-    AnswerSetAside, Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, ReceivedAnswer,
+    AnswerSetAside, Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, Heard, ReceivedAnswer,
 };
 use concord_protocol::payload::{Answer, Conflict, OpenDebate, Position, SetAsideReason, json_text_bytes};
 use concord_protocol::policy::Policy;
@@ -156,7 +156,7 @@ fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: 
         return ladder::answer(state, opened, on, context, given, held, Some(&revised));
     }
     if let Some(reason) = unusable(state, given) {
-        return set_aside(state, opened, given, reason);
+        return set_aside(state, opened, ladder::heard_answer(given), given.answer.clone(), reason);
     }
     if !state.asked.contains(&given.agent_id) {
         return Decision::Reject(not_asked(&given.agent_id));
@@ -193,10 +193,12 @@ fn unusable(state: &DebateState, given: &GivenAnswer) -> Option<SetAsideReason> 
     answered.then_some(SetAsideReason::Repeated)
 }
 
-fn set_aside(
+/// A late or repeated answer is recorded, if there is room for it.
+pub(crate) fn set_aside(
     state: &DebateState,
     opened: &DebateOpened,
-    given: &GivenAnswer,
+    heard: Heard,
+    answer: Answer,
     reason: SetAsideReason,
 ) -> DebateDecision {
     if state.set_aside.len() >= opened.policy.set_aside_max as usize {
@@ -207,12 +209,14 @@ fn set_aside(
             "Give one answer to each question, before its deadline.",
         ));
     }
+    let Heard { agent_id, message_id, digest } = heard;
+    let case_id = opened.case_id.clone();
     Decision::Append(DebateEvent::AnswerSetAside(AnswerSetAside {
-        case_id: opened.case_id.clone(),
-        agent_id: given.agent_id.clone(),
-        message_id: given.message_id.clone(),
-        digest: given.digest.clone(),
-        answer: given.answer.clone(),
+        case_id,
+        agent_id,
+        message_id,
+        digest,
+        answer,
         reason,
     }))
 }

@@ -2,8 +2,8 @@
 
 use concord_protocol::event::names::{ACKNOWLEDGE, COMPARE, EVALUATION, EVIDENCE};
 use concord_protocol::event::{
-    Acknowledged, AnswerSetAside, ChallengerAsked, Clarified, Deadline, DebateEvent, DebateOpened, EscalationReason,
-    EvidenceGiven, Heard, OpinionGiven,
+    Acknowledged, ChallengerAsked, Clarified, Deadline, DebateEvent, DebateOpened, EscalationReason, EvidenceGiven,
+    Heard, OpinionGiven,
 };
 use concord_protocol::payload::{
     Answer, ChallengeTerms, ConflictView, DebateLimits, Evidence, LADDER_ITEMS_MAX, Level, Position, Question,
@@ -14,7 +14,7 @@ use concord_protocol::{ErrorCode, Fault, Timestamp, Token};
 use super::{Ladder, Said, Word, brief, named, person, times};
 use crate::budget::excerpt::{self, Room};
 use crate::case::reused_message_id;
-use crate::debate::{DebateState, GivenAnswer, Resolving};
+use crate::debate::{self, DebateState, GivenAnswer, Resolving};
 use crate::machine::{Context, Decision, Ignored};
 
 type DebateDecision = Decision<DebateEvent>;
@@ -88,32 +88,13 @@ pub(super) fn heard(said: &Said) -> Heard {
     Heard { agent_id: said.agent_id.clone(), message_id: said.message_id.clone(), digest: said.digest.clone() }
 }
 
-fn heard_answer(given: &GivenAnswer) -> Heard {
+pub(crate) fn heard_answer(given: &GivenAnswer) -> Heard {
     Heard { agent_id: given.agent_id.clone(), message_id: given.message_id.clone(), digest: given.digest.clone() }
 }
 
 /// Recorded as late, if there is room for it.
 fn late(state: &DebateState, opened: &DebateOpened, said: &Said) -> DebateDecision {
-    set_aside(state, opened, &heard(said), Answer::default())
-}
-
-fn set_aside(state: &DebateState, opened: &DebateOpened, heard: &Heard, answer: Answer) -> DebateDecision {
-    if state.set_aside.len() >= opened.policy.set_aside_max as usize {
-        return Decision::Reject(Fault::new(
-            ErrorCode::CapacityExceeded,
-            "",
-            "This debate has recorded as many late messages as its policy allows.",
-            "Speak before the deadline of the level.",
-        ));
-    }
-    Decision::Append(DebateEvent::AnswerSetAside(AnswerSetAside {
-        case_id: opened.case_id.clone(),
-        agent_id: heard.agent_id.clone(),
-        message_id: heard.message_id.clone(),
-        digest: heard.digest.clone(),
-        answer,
-        reason: SetAsideReason::Late,
-    }))
+    debate::set_aside(state, opened, heard(said), Answer::default(), SetAsideReason::Late)
 }
 
 /// The terms of the challenge, where the debate is one and the agents are still at it.
@@ -292,7 +273,7 @@ pub(crate) fn answer(
 ) -> DebateDecision {
     let heard = heard_answer(given_answer);
     let Some(terms) = challenge(opened, ladder).filter(|_| state.outcome.is_none()) else {
-        return set_aside(state, opened, &heard, given_answer.answer.clone());
+        return debate::set_aside(state, opened, heard, given_answer.answer.clone(), SetAsideReason::Late);
     };
     if given_answer.agent_id == terms.challenged {
         return revision(state, opened, ladder, context, given_answer, held, revised);
