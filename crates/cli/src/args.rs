@@ -6,7 +6,7 @@ use concord_protocol::{AgentId, DebateId};
 use crate::connection::ConnectionArgs;
 use crate::{
     agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, expert, gate, outcome,
-    panel, queue, record, replay, rule, up,
+    panel, permissions, queue, record, replay, rule, up,
 };
 
 /// Concord: agents and people settle their disagreements over NATS.
@@ -89,6 +89,8 @@ pub(crate) enum Verb {
     Decisions(decisions::DecisionsVerb),
     /// List the agents that the agent adapter hosts.
     Agents(agents::AgentsArgs),
+    /// Print what the NATS user of an agent or person may do, for the broker's configuration.
+    Permissions(permissions::PermissionsArgs),
     /// List the deadlines that the broker holds.
     Deadlines(deadlines::DeadlinesArgs),
     /// Look for faults: broker, streams, consumers, services, clocks, dead letters; says what to do about each.

@@ -24,6 +24,7 @@ mod gate;
 mod outcome;
 mod output;
 mod panel;
+mod permissions;
 mod queue;
 mod read;
 mod record;
@@ -57,6 +58,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Expert(verb) => expert::run(&connection, verb).await,
         Verb::Queue(args) => queue::run(&connection, args).await,
         Verb::Rule(args) => rule::run(&connection, args).await,
+        Verb::Permissions(args) => permissions::run(&connection, &args),
         Verb::Outcome(args) => outcome::run(&connection, args).await,
         Verb::Challenge(args) => challenge::run(&connection, &args).await,
         Verb::Gate(verb) => gate::run(&connection, verb).await,

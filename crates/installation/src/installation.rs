@@ -272,7 +272,7 @@ async fn start_broker(plan: &Plan, progress: &mut impl FnMut(Progress)) -> Resul
     }
     progress(Progress::StartingBroker);
     let program = plan.nats_server.clone().map_or_else(NatsServer::find, Ok)?;
-    let broker = NatsServer::spawn(&program, &plan.directory.join("broker"), plan.port).await?;
+    let broker = NatsServer::spawn_with(&program, &plan.directory.join("broker"), plan.port, &plan.nats_config).await?;
     let url = broker.url();
     progress(Progress::BrokerReady { url: url.clone() });
     Ok((Some(broker), url))

@@ -24,6 +24,8 @@ pub struct NatsServer {
     directory: PathBuf,
     process: Process,
     port: Mutex<Option<u16>>,
+    /// Further lines of its configuration.
+    more: String,
 }
 
 /// What the server says where it listens.
@@ -50,6 +52,11 @@ impl NatsServer {
     ///
     /// Without a `port` it takes any free one of the loopback interface.
     pub async fn spawn(program: &Path, directory: &Path, port: Option<u16>) -> Result<Self, Error> {
+        Self::spawn_with(program, directory, port, "").await
+    }
+
+    /// The same with further lines of configuration. A connection without credentials must stay possible.
+    pub async fn spawn_with(program: &Path, directory: &Path, port: Option<u16>, more: &str) -> Result<Self, Error> {
         std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
         let program = Program {
             name: "nats-server".into(),
@@ -59,7 +66,12 @@ impl NatsServer {
             log: directory.join("nats-server.log"),
             orphaned: "TERM",
         };
-        let server = Self { directory: directory.to_owned(), process: Process::new(program), port: Mutex::new(port) };
+        let server = Self {
+            directory: directory.to_owned(),
+            process: Process::new(program),
+            port: Mutex::new(port),
+            more: more.to_owned(),
+        };
         server.start().await?;
         Ok(server)
     }
@@ -102,9 +114,10 @@ impl NatsServer {
         let quoted = |path: &Path| serde_json::to_string(&path.display().to_string()).unwrap_or_default();
         let text = format!(
             "host: \"127.0.0.1\"\nport: {port}\nmax_payload: {PAYLOAD_MAX}\nports_file_dir: {}\n\
-             jetstream {{ store_dir: {} }}\n",
+             jetstream {{ store_dir: {} }}\n{}\n",
             quoted(&self.directory),
             quoted(&self.directory.join("jetstream")),
+            self.more,
         );
         let path = self.directory.join("nats.conf");
         std::fs::write(&path, text).map_err(|error| Error::file(path, error))

@@ -29,6 +29,8 @@ pub struct Plan {
     pub nats_server: Option<PathBuf>,
     /// Port of the broker; any free one when absent.
     pub port: Option<u16>,
+    /// Further lines of the configuration of a broker that is started: users, accounts, TLS.
+    pub nats_config: String,
     /// A broker that is there already, instead of starting one.
     pub server_url: Option<String>,
     /// Where the services' programs are; beside the running program when absent.
@@ -50,6 +52,7 @@ impl Plan {
             directory: directory.into(),
             nats_server: None,
             port: None,
+            nats_config: String::new(),
             server_url: None,
             binaries: None,
             replicas: SERVICES.iter().map(|service| (*service, 1)).collect(),

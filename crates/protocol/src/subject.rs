@@ -2,9 +2,13 @@
 //!
 //! The grammar is that of `docs/subjects.md`, which is generated from [`GRAMMAR`].
 
+mod permissions;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use permissions::Permissions;
 
 use crate::id::{self, AgentId, CaseId, Recipient, Token};
 
@@ -143,6 +147,9 @@ pub enum Lane {
 }
 
 impl Lane {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Normal, Self::Urgent];
+
     /// The lane's token.
     pub fn as_str(self) -> &'static str {
         match self {
