@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Service;
-use concord_testkit::{Message, Stored, TestInstallation, audit, settled, stored, unique, until};
+use concord_testkit::{Message, Stored, TestInstallation, stored, unique, until};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,12 +92,7 @@ impl Stage {
     }
 
     async fn holds(&self) {
-        let client = self.installation.client();
-        settled(client, PATIENCE).await.unwrap_or_else(|error| panic!("{error}"));
-        let report = audit(client).await.expect("the streams can be read");
-        let violations: Vec<_> = report.violations().collect();
-        assert!(report.holds(), "{violations:#?}");
-        assert!(self.installation.exited().is_empty(), "{:?}", self.installation.exited());
+        self.installation.holds(PATIENCE).await;
     }
 }
 

@@ -85,8 +85,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: OutcomeArgs) -> Resul
     report.check().map_err(|fault| unusable(&fault))?;
     let broker = connection.connect().await?;
     let (state, _) = debate::load(&broker, &args.debate).await?;
-    let case = state.opened.as_ref().map(|opened| opened.case_id.clone());
-    let case = case.ok_or_else(|| Failure::failed(format!("debate {} was never opened", args.debate)))?;
+    let case = debate::case_of(&state, &args.debate)?;
     let speech = Speech {
         from: &args.from,
         to: Service::DebateFacilitator,

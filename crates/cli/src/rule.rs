@@ -76,8 +76,7 @@ struct Ruled<'a> {
 pub(crate) async fn run(connection: &ConnectionArgs, args: RuleArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let (state, records) = debate::load(&broker, &args.debate).await?;
-    let case = state.opened.as_ref().map(|opened| opened.case_id.clone());
-    let case = case.ok_or_else(|| Failure::failed(format!("debate {} was never opened", args.debate)))?;
+    let case = debate::case_of(&state, &args.debate)?;
     let digest = match &args.digest {
         Some(digest) => digest.clone(),
         None => brief::latest(&state, &records).map(|briefed| briefed.digest).ok_or_else(|| {

@@ -2,7 +2,8 @@
 
 use concord_protocol::event::{Deadline, DeadlineElapsed, Detected, Facts, FiredBy, ReceivedFinding, Record};
 use concord_protocol::payload::{
-    Answer, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase, OpenDebate, Position, Status, Task,
+    Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase, OpenDebate,
+    Position, Status, Task,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::{Aggregate, SubjectSpace};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use crate::budget::FACT_BYTES_MAX;
 use crate::case::{CaseInput, OpenRequest};
 use crate::debate::{DebateInput, GivenAnswer, Opening, round_name};
+use crate::detection::DetectionInput;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::{digest, effect};
 
@@ -167,6 +169,11 @@ pub(crate) fn received(from: &str, message_id: &str, confidence: f64, finding: V
 
 pub(crate) fn finding(from: &str, message_id: &str, finding: Value) -> CaseInput {
     CaseInput::Finding(Box::new(received(from, message_id, 0.8, finding)))
+}
+
+/// The findings of a case that has no gates, for the detector.
+pub(crate) fn detection_of(findings: Vec<ReceivedFinding>, policy: Policy) -> DetectionInput {
+    DetectionInput { case_id: case_id(), policy, gate: None, circumstances: Circumstances::default(), findings }
 }
 
 pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseInput {

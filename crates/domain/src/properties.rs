@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::case::{CaseInput, CaseMachine, Phase};
 use crate::deadline::{DeadlineMachine, Fire};
 use crate::debate::{DebateInput, DebateMachine, GivenAnswer};
-use crate::detection::{DetectionInput, DetectionMachine};
+use crate::detection::DetectionMachine;
 use crate::effect;
 use crate::fixtures::*;
 use crate::machine::Machine;
@@ -299,7 +299,7 @@ proptest! {
         let mut story = Story::<DetectionMachine>::of("c-1");
         let findings = NAMES.iter().zip(found)
             .map(|(name, (found, sure))| received(name, &format!("m-{name}"), sure, found)).collect();
-        let input = DetectionInput { case_id: case_id(), policy: rules.clone(), gate: None, circumstances: Default::default(), findings };
+        let input = detection_of(findings, rules.clone());
         prop_assert_eq!(story.hears(&happened("e-1", 0), &input), "completed");
         prop_assert_eq!(story.hears(&happened("e-2", 0), &input), "ignored: already_done");
         prop_assert!(story.state().detected.clone().unwrap().debated.len() <= rules.conflicts_max as usize);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::programs::{binaries, nats_server};
-use crate::until;
+use crate::{audit, settled, until};
 
 /// A real broker and real services in a temporary directory; an [`Installation`] besides.
 pub struct TestInstallation {
@@ -42,6 +42,18 @@ impl TestInstallation {
         let installation = installation.unwrap_or_else(|error| panic!("{error}"));
         let client = async_nats::connect(installation.server_url()).await.expect("the test's nats-server answers");
         Self { installation, client, directory }
+    }
+
+    /// Waits until nothing is under way; then every invariant must hold, and every service live.
+    ///
+    /// # Panics
+    /// When that is not so.
+    pub async fn holds(&self, patience: Duration) {
+        settled(&self.client, patience).await.unwrap_or_else(|error| panic!("{error}"));
+        let report = audit(&self.client).await.expect("the streams can be read");
+        let violations: Vec<_> = report.violations().collect();
+        assert!(report.holds(), "{violations:#?}");
+        assert!(self.exited().is_empty(), "{:?}", self.exited());
     }
 
     /// A connection to its broker.

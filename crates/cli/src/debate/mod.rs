@@ -2,8 +2,8 @@
 
 use clap::Subcommand;
 use concord_domain::debate::{DebateMachine, DebateState};
-use concord_protocol::DebateId;
 use concord_protocol::event::{DebateEvent, Record};
+use concord_protocol::{CaseId, DebateId};
 use concord_runtime::Broker;
 use concord_runtime::nats_ledger::NatsLedger;
 
@@ -40,6 +40,12 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: DebateVerb) -> Result
         DebateVerb::Extend(args) => control::extend(connection, &args).await,
         DebateVerb::Cancel(args) => control::cancel(connection, &args).await,
     }
+}
+
+/// The case that a debate belongs to.
+pub(crate) fn case_of(state: &DebateState, debate: &DebateId) -> Result<CaseId, Failure> {
+    let case = state.opened.as_ref().map(|opened| opened.case_id.clone());
+    case.ok_or_else(|| Failure::failed(format!("debate {debate} was never opened")))
 }
 
 /// A debate and its facts; an error when there is none under this id.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::case::{CaseInput, CaseMachine, Phase};
 use crate::debate::{DebateMachine, GivenAnswer};
-use crate::detection::{DetectionInput, DetectionMachine};
+use crate::detection::DetectionMachine;
 use crate::fixtures::*;
 use crate::machine::{Decision, Machine};
 use crate::replay;
@@ -120,13 +120,7 @@ impl Hostile {
         }
         let mut detection = Story::<DetectionMachine>::of("c-1");
         let findings = case.state().findings.clone();
-        let input = DetectionInput {
-            case_id: case_id(),
-            policy: self.policy.clone(),
-            gate: None,
-            circumstances: Default::default(),
-            findings,
-        };
+        let input = detection_of(findings, self.policy.clone());
         detection.hears(&happened("e-closed", 20), &input);
         let found = detection.state().detected.clone().unwrap();
         let conflicts = found.debated.clone();

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::case::CaseMachine;
 use crate::debate::DebateMachine;
-use crate::detection::{DetectionInput, DetectionMachine};
+use crate::detection::DetectionMachine;
 use crate::fixtures::{
-    Story, after, agent, case_due, case_id, conflict, finding, happened, joins, keeps, open_case, open_debate, policy,
-    received, said, start, token,
+    Story, after, agent, case_due, case_id, conflict, detection_of, finding, happened, joins, keeps, open_case,
+    open_debate, policy, received, said, start, token,
 };
 
 proptest! {
@@ -64,16 +64,7 @@ fn what_is_said_because_of_each_fact() {
         received("ben", "m-2", 0.8, json!({"risk_score": 90})),
     ];
     let mut detection = Story::<DetectionMachine>::of("c-1");
-    detection.hears(
-        &happened("e", 3),
-        &DetectionInput {
-            case_id: case_id(),
-            policy: policy(),
-            gate: None,
-            circumstances: Default::default(),
-            findings,
-        },
-    );
+    detection.hears(&happened("e", 3), &detection_of(findings, policy()));
     let conflict = detection.state().detected.clone().unwrap().debated[0].clone();
     let id = conflict.conflict_id.clone();
     let opening = format!("conflict-detector to debate-facilitator: request about \"{id}\"");
@@ -98,16 +89,7 @@ fn a_request_for_a_debate_is_read_as_it_was_meant() {
         received("ben", "m-2", 0.8, json!({"recommendation": "reject"})),
     ];
     let mut detection = Story::<DetectionMachine>::of("c-1");
-    detection.hears(
-        &happened("e", 3),
-        &DetectionInput {
-            case_id: case_id(),
-            policy: policy(),
-            gate: None,
-            circumstances: Default::default(),
-            findings,
-        },
-    );
+    detection.hears(&happened("e", 3), &detection_of(findings, policy()));
     let sent = messages::<DetectionMachine>(detection.last()).unwrap().remove(0);
     let request: Request = sent.payload().unwrap();
     assert_eq!(request.action, OPEN_DEBATE);

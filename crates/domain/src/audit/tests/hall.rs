@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::super::*;
 use crate::deadline::Fire;
 use crate::debate::{DebateInput, round_name};
-use crate::detection::DetectionInput;
 use crate::fixtures::*;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::{case, effect};
@@ -162,13 +161,7 @@ impl Hall {
         }
         let mut detection = Versioned::<DetectionMachine>::default();
         let findings = vec![found("ann", 10), found("ben", 90)];
-        let input = DetectionInput {
-            case_id: case_id(),
-            policy: policy(),
-            gate: None,
-            circumstances: Default::default(),
-            findings,
-        };
+        let input = detection_of(findings, policy());
         let completed = hall.step(&mut detection, &c, &closed, &input);
         let conflict = detection.state.detected.clone().unwrap().debated[0].clone();
         let d = conflict.conflict_id.token();
