@@ -6,6 +6,7 @@
 //! [`event`] the facts the services store, [`error_code`] the codes that reach a sender or an operator.
 
 pub mod dead;
+pub mod dialect;
 pub mod envelope;
 pub mod error_code;
 pub mod event;
@@ -21,6 +22,7 @@ pub mod subject;
 pub mod timestamp;
 pub mod trace;
 
+pub use dialect::Dialect;
 pub use envelope::{Envelope, MessageType, Metadata, Priority};
 pub use error_code::ErrorCode;
 pub use fault::Fault;

@@ -1,6 +1,7 @@
 //! What is said, by message type. A payload is read by [`crate::Envelope::payload`].
 
 mod calendar;
+mod card;
 mod case;
 mod challenge;
 mod conflict;
@@ -16,6 +17,9 @@ mod precedent;
 pub mod track_record;
 
 pub use calendar::{Calendar, OpeningHours, Weekday};
+pub use card::{
+    AGENT_CAPACITY_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, EXAMPLES_MAX, HEARTBEAT_MS, SKILLS_MAX, Skill,
+};
 pub use case::{OpenCase, Task, TaskAssignment};
 pub use challenge::{
     Acknowledgement, Challenge, ChallengeTerms, Clarification, ESCALATION_TIMER_MAX, Evidence, LADDER_ITEMS_MAX,

@@ -1,0 +1,252 @@
+//! An agent's card: what it can do and how it is spoken to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check_name;
+use crate::dialect::Dialect;
+use crate::error_code::ErrorCode;
+use crate::fault::Fault;
+use crate::id::AgentId;
+
+/// Most skills of an agent.
+pub const SKILLS_MAX: usize = 64;
+/// Most examples, and most tags, of a skill.
+pub const EXAMPLES_MAX: usize = 32;
+/// Most domains, and most triggers, of an agent.
+const DOMAINS_MAX: usize = 64;
+/// Longest description or example, in bytes.
+pub const CARD_TEXT_BYTES_MAX: usize = 1_024;
+/// Largest card as JSON, in bytes: every matcher keeps every card in memory.
+pub const CARD_BYTES_MAX: usize = 65_536;
+/// The most messages at a time that an agent can state.
+pub const AGENT_CAPACITY_MAX: u32 = 10_000;
+/// The shortest and the longest time between two heartbeats, in milliseconds.
+pub const HEARTBEAT_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
+
+/// One thing that an agent can do.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Skill {
+    /// Its name, unique on the card.
+    pub name: String,
+    /// What it is, for people and for the matcher.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Words by which it is found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Messages that it is for, as somebody would write them. Three are enough for good matching.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+}
+
+/// What an agent says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// Under which id it speaks.
+    pub agent_id: AgentId,
+    /// For a reader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it does, for a reader.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Its own version, as it numbers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it can do: by these it is woken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<Skill>,
+    /// What it knows about; compared without regard to case and spacing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+    /// Words or phrases that wake it where meaning cannot be matched; compared without regard to case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<String>,
+    /// How it writes and wants to be written to.
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// Requests that it works on at a time; no limit is kept when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub capacity: Option<u32>,
+    /// How often it sends a heartbeat, in milliseconds. It is unavailable when three are missed; one that states nothing
+    /// is taken to be available until it says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 3_600_000))]
+    pub heartbeat_ms: Option<u64>,
+}
+
+impl Card {
+    /// A card that says nothing but a name.
+    pub fn new(agent_id: AgentId) -> Self {
+        Self {
+            agent_id,
+            name: None,
+            description: String::new(),
+            version: None,
+            skills: Vec::new(),
+            domains: Vec::new(),
+            triggers: Vec::new(),
+            dialect: Dialect::default(),
+            capacity: None,
+            heartbeat_ms: None,
+        }
+    }
+
+    /// Checks ranges, lengths and numbers of things; `pointer` is where the card stands, for the fault.
+    pub fn check(&self, pointer: &str) -> Result<(), Fault> {
+        at_most(&format!("{pointer}/skills"), "skills", self.skills.len(), SKILLS_MAX)?;
+        for (place, skill) in self.skills.iter().enumerate() {
+            let pointer = format!("{pointer}/skills/{place}");
+            skill.check(&pointer)?;
+            if self.skills.iter().take(place).any(|earlier| earlier.name == skill.name) {
+                return Err(Fault::invalid(
+                    format!("{pointer}/name"),
+                    format!("There are two skills {:?}.", skill.name),
+                    "Name each skill once; put its examples together.",
+                ));
+            }
+        }
+        names(&format!("{pointer}/domains"), "domains", &self.domains, DOMAINS_MAX)?;
+        names(&format!("{pointer}/triggers"), "triggers", &self.triggers, DOMAINS_MAX)?;
+        for (field, name) in [("name", &self.name), ("version", &self.version)] {
+            name.as_deref().map_or(Ok(()), |name| filled(&format!("{pointer}/{field}"), name))?;
+        }
+        text(&format!("{pointer}/description"), &self.description)?;
+        if let Some(capacity) = self.capacity.filter(|capacity| !(1..=AGENT_CAPACITY_MAX).contains(capacity)) {
+            return Err(Fault::invalid(
+                format!("{pointer}/capacity"),
+                format!("capacity is {capacity}."),
+                format!("Give a number from 1 to {AGENT_CAPACITY_MAX}, or leave it out."),
+            ));
+        }
+        if let Some(heartbeat_ms) = self.heartbeat_ms.filter(|every| !HEARTBEAT_MS.contains(every)) {
+            return Err(Fault::invalid(
+                format!("{pointer}/heartbeat_ms"),
+                format!("heartbeat_ms is {heartbeat_ms}."),
+                format!("Give {} to {} milliseconds; usual is 10000.", HEARTBEAT_MS.start(), HEARTBEAT_MS.end()),
+            ));
+        }
+        let bytes = serde_json::to_vec(self).map_or(usize::MAX, |json| json.len());
+        if bytes > CARD_BYTES_MAX {
+            return Err(Fault::new(
+                ErrorCode::CapacityExceeded,
+                pointer,
+                format!("The card has {bytes} bytes as JSON; at most {CARD_BYTES_MAX} are accepted."),
+                "Shorten descriptions, or give fewer examples; three for a skill are enough.",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Skill {
+    fn check(&self, pointer: &str) -> Result<(), Fault> {
+        filled(&format!("{pointer}/name"), &self.name)?;
+        text(&format!("{pointer}/description"), &self.description)?;
+        names(&format!("{pointer}/tags"), "tags", &self.tags, EXAMPLES_MAX)?;
+        at_most(&format!("{pointer}/examples"), "examples", self.examples.len(), EXAMPLES_MAX)?;
+        for (place, example) in self.examples.iter().enumerate() {
+            text(&format!("{pointer}/examples/{place}"), example)?;
+        }
+        Ok(())
+    }
+}
+
+fn at_most(pointer: &str, what: &str, count: usize, max: usize) -> Result<(), Fault> {
+    if count <= max {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        pointer,
+        format!("There are {count} {what}."),
+        format!("Give at most {max}."),
+    ))
+}
+
+fn names(pointer: &str, what: &str, names: &[String], max: usize) -> Result<(), Fault> {
+    at_most(pointer, what, names.len(), max)?;
+    names.iter().enumerate().try_for_each(|(place, name)| filled(&format!("{pointer}/{place}"), name))
+}
+
+fn filled(pointer: &str, name: &str) -> Result<(), Fault> {
+    if name.trim().is_empty() {
+        return Err(Fault::invalid(pointer, "It is blank.", "Give a name, or leave it out."));
+    }
+    check_name(pointer, name)
+}
+
+fn text(pointer: &str, text: &str) -> Result<(), Fault> {
+    if text.len() <= CARD_TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        pointer,
+        format!("It has {} bytes.", text.len()),
+        format!("Write at most {CARD_TEXT_BYTES_MAX} bytes."),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn card(fields: Value) -> Card {
+        let mut whole = json!({ "agent_id": "ann" });
+        whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn a_card_needs_nothing_but_a_name() {
+        let card = card(json!({}));
+        assert_eq!(card, Card::new(AgentId::new("ann").unwrap()));
+        assert_eq!(card.check(""), Ok(()));
+        assert_eq!(serde_json::to_value(&card).unwrap(), json!({ "agent_id": "ann", "dialect": "concord" }));
+        assert!(serde_json::from_value::<Card>(json!({ "agent_id": "ann", "skils": [] })).is_err());
+    }
+
+    #[test]
+    fn what_is_good_is_accepted() {
+        let skill = json!({ "name": "tax", "description": "Taxes", "tags": ["vat"], "examples": ["What is VAT?"] });
+        for fields in [
+            json!({ "skills": [skill], "domains": ["tax"], "triggers": ["vat"], "dialect": "panel" }),
+            json!({ "capacity": 10_000, "heartbeat_ms": 100, "name": "Ann", "version": "2" }),
+        ] {
+            assert_eq!(card(fields.clone()).check("/p"), Ok(()), "{fields}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_at_its_place() {
+        let many: Vec<Value> = (0..10_000).map(|n| json!({ "name": format!("s{n}") })).collect();
+        let long = "x".repeat(1_025);
+        let wide: Vec<Value> =
+            (0..64).map(|n| json!({ "name": format!("s{n}"), "description": "x".repeat(1_024) })).collect();
+        for (fields, pointer) in [
+            (json!({ "skills": many }), "/p/skills"),
+            (json!({ "skills": [{ "name": "a" }, { "name": "a" }] }), "/p/skills/1/name"),
+            (json!({ "skills": [{ "name": " " }] }), "/p/skills/0/name"),
+            (json!({ "skills": [{ "name": "a", "description": long }] }), "/p/skills/0/description"),
+            (json!({ "skills": [{ "name": "a", "examples": vec!["x"; 33] }] }), "/p/skills/0/examples"),
+            (json!({ "skills": [{ "name": "a", "examples": ["x", long] }] }), "/p/skills/0/examples/1"),
+            (json!({ "skills": [{ "name": "a", "tags": [""] }] }), "/p/skills/0/tags/0"),
+            (json!({ "skills": wide }), "/p"),
+            (json!({ "domains": vec!["tax"; 65] }), "/p/domains"),
+            (json!({ "triggers": ["ok", ""] }), "/p/triggers/1"),
+            (json!({ "name": "" }), "/p/name"),
+            (json!({ "description": long }), "/p/description"),
+            (json!({ "capacity": 0 }), "/p/capacity"),
+            (json!({ "heartbeat_ms": 99 }), "/p/heartbeat_ms"),
+        ] {
+            assert_eq!(card(fields.clone()).check("/p").unwrap_err().pointer, pointer, "{fields}");
+        }
+    }
+}
