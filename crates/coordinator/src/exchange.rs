@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of};
+use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of, is_asked};
 use concord_protocol::event::{HeardAnswer, RequestOpened};
 use concord_protocol::payload::AgentStatus;
 use concord_protocol::stream::{EXCHANGED, StreamKind};
@@ -118,6 +118,7 @@ async fn find(
         if let Ok(Some((of, Said::Answer(answer)))) = heard(&envelope, stored.stored_at)
             && of == id
             && answer.at <= opened.due
+            && is_asked(opened, &answer.by)
         {
             return Ok(Some(answer));
         }
