@@ -19,7 +19,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::envelope::check_size;
+use crate::envelope::{ENVELOPE_BYTES_MAX, check_size};
 use crate::fault::Fault;
 use crate::subject::Subject;
 use crate::{Envelope, MessageId};
@@ -60,6 +60,22 @@ impl Dialect {
             Self::Session => "session",
             Self::Exchange => "exchange",
         }
+    }
+
+    /// The dialect that a message's `Concord-Dialect` header names; none when there is no such header.
+    pub fn declared(header: Option<&str>) -> Result<Option<Self>, Fault> {
+        let Some(name) = header else { return Ok(None) };
+        Self::parse(name).map(Some).ok_or_else(|| {
+            Fault::invalid(
+                "",
+                format!(
+                    "The header {} names no dialect: {:?}.",
+                    crate::header::DIALECT,
+                    crate::payload::beginning(name)
+                ),
+                format!("Name one of {}, or leave the header out.", Self::ALL.map(Self::as_str).join(", ")),
+            )
+        })
     }
 
     /// The dialect of that name.
@@ -112,6 +128,11 @@ pub fn write(envelope: &Envelope, dialect: Dialect) -> Result<Vec<u8>, Fault> {
     let bytes = fields.into_bytes()?;
     check_size(&bytes)?;
     Ok(bytes)
+}
+
+/// The dialect that the shape of a message is of, whether or not it can be read; the canonical one when none is.
+pub fn of_shape(bytes: &[u8], subject: &Subject) -> Dialect {
+    if bytes.len() > ENVELOPE_BYTES_MAX { Dialect::Concord } else { guess::dialect(bytes, subject) }
 }
 
 /// The id that a message gives itself, in whatever dialect and however wrong the rest of it is.

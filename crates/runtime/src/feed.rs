@@ -14,7 +14,7 @@ use crate::nats_ledger::NatsLedger;
 use crate::service::Shell;
 use crate::step::{Aggregates, Outcome};
 use crate::trace::Trace;
-use crate::{effects, route::Routed, telemetry};
+use crate::{dialect, effects, route::Routed, telemetry};
 
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
 type FactRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, event::Error>;
@@ -54,8 +54,7 @@ impl<M: Machine, L: Ledger> MessageFeed<M, L> {
 
 impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let subject = subject_of(&self.shell, delivery)?;
-        let envelope = Envelope::decode(&delivery.payload, &subject)?;
+        let envelope = dialect::envelope(&self.shell, delivery)?;
         match (self.route)(&envelope)? {
             Routed::Ignored(reason) => {
                 self.shell.count_ignored(reason);
