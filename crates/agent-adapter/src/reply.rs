@@ -2,7 +2,7 @@
 
 use concord_protocol::envelope::{Metadata, from_json};
 use concord_protocol::payload::ErrorReport;
-use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageId, MessageType, Priority, Recipient, Timestamp};
+use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageType, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -61,23 +61,8 @@ fn answer(
     payload: Box<RawValue>,
     metadata: Metadata,
 ) -> Envelope {
-    Envelope {
-        // The same whichever replica answers, so that an answer given twice is stored once.
-        message_id: MessageId::of_answer(&asked.message_id, agent),
-        timestamp: now,
-        from_agent: agent.clone(),
-        to_agent: Recipient::Agent(asked.from_agent.clone()),
-        message_type,
-        case_id: asked.case_id.clone(),
-        correlation_id: asked.correlation_id.clone().or_else(|| Some(asked.message_id.to_string())),
-        reply_to: Some(asked.message_id.to_string()),
-        round: asked.round,
-        priority: Priority::Normal,
-        requires_response: false,
-        deadline: None,
-        payload,
-        metadata: Metadata { version: Some("1.0".into()), ..metadata },
-    }
+    let answer = asked.reply(agent, now, message_type, payload);
+    Envelope { metadata: Metadata { version: answer.metadata.version.clone(), ..metadata }, ..answer }
 }
 
 #[cfg(test)]

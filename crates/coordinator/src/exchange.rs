@@ -13,7 +13,7 @@ use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipie
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
-use concord_runtime::{Aggregates, Directory, feed, transcript};
+use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
 
 use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request};
 
@@ -45,7 +45,7 @@ impl Handler for Exchange {
             self.shell.count_ignored("not_between_agents");
             return Ok(Done::Acknowledge);
         }
-        let envelope = feed::envelope_of(&self.shell, delivery)?;
+        let envelope = dialect::envelope(&self.shell, delivery)?;
         let heard = match &envelope.message_type {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
             _ => hear(&envelope, delivery.stored_at)?,

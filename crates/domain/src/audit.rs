@@ -10,7 +10,7 @@ use concord_protocol::event::{
     Record, RecordEvent, RequestEvent, event_id,
 };
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
-use concord_protocol::{Envelope, Fault, MessageId, MessageType, Timestamp, Token};
+use concord_protocol::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
 
 mod capacity;
 mod dead;
@@ -73,6 +73,8 @@ pub struct StoredMessage<'a> {
     pub sequence: u64,
     /// Its subject, that of a message.
     pub subject: &'a Subject,
+    /// The dialect that its header declares.
+    pub declared: Option<Dialect>,
     /// What it contains.
     pub content: Content<'a>,
 }
@@ -232,8 +234,8 @@ impl Auditor {
         let read;
         let envelope = match stored.content {
             Content::Envelope(envelope) => envelope,
-            Content::Bytes(bytes) => match Envelope::decode(bytes, stored.subject) {
-                Ok(envelope) => {
+            Content::Bytes(bytes) => match dialect::read(bytes, stored.declared, stored.subject) {
+                Ok((envelope, _)) => {
                     read = envelope;
                     &read
                 }

@@ -13,8 +13,8 @@ use concord_protocol::payload::{
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::Service;
 use concord_protocol::{
-    AgentId, CaseId, DebateId, Envelope, ErrorCode, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
-    Token,
+    AgentId, CaseId, DebateId, Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
+    Timestamp, Token,
 };
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
@@ -237,6 +237,7 @@ fn message<E: Facts>(
         deadline: draft.deadline,
         payload: draft.payload?,
         metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        extensions: Extensions::default(),
     })
 }
 

@@ -6,8 +6,9 @@ use async_nats::jetstream::{self, context::ContextBuilder};
 use async_nats::{ConnectOptions, Event, HeaderMap};
 use concord_protocol::stream::{BROKER_VERSION_MIN, Layout, StreamKind};
 use concord_protocol::subject::{Service, SubjectSpace};
-use concord_protocol::{Envelope, Timestamp, header};
+use concord_protocol::{AgentId, Dialect, Envelope, Timestamp, header};
 
+use crate::dialect;
 use crate::ledger::Error as LedgerError;
 use crate::settings::{BrokerSettings, StorageSettings};
 use crate::trace::Trace;
@@ -57,6 +58,9 @@ pub enum Error {
     },
 }
 
+/// Says in which dialect an agent wants to be written to; none where that is not known.
+pub type DialectOf = Box<dyn Fn(&AgentId) -> Option<Dialect> + Send + Sync>;
+
 /// A connection with the names of one installation. Cheap to clone.
 #[derive(Clone)]
 pub struct Broker {
@@ -66,6 +70,7 @@ pub struct Broker {
     pub jetstream: jetstream::Context,
     /// Subjects, streams and consumers.
     pub layout: std::sync::Arc<Layout>,
+    dialects: std::sync::Arc<std::sync::OnceLock<DialectOf>>,
 }
 
 impl Broker {
@@ -101,7 +106,7 @@ impl Broker {
         let jetstream =
             ContextBuilder::new().timeout(REQUEST_TIMEOUT).ack_timeout(REQUEST_TIMEOUT).build(client.clone());
         let layout = std::sync::Arc::new(Layout::new(&storage.prefix, storage.choices()));
-        Ok(Self { client, jetstream, layout })
+        Ok(Self { client, jetstream, layout, dialects: Default::default() })
     }
 
     /// Whether there is a connection at this moment.
@@ -122,7 +127,30 @@ impl Broker {
 
     /// Stores one message under its `message_id`; done when it is stored.
     pub async fn publish(&self, envelope: &Envelope, trace: Option<&Trace>) -> Result<(), LedgerError> {
-        crate::nats_ledger::NatsLedger::publish_all(self, std::slice::from_ref(envelope), trace).await
+        self.publish_in(dialect::of_recipient(self, envelope), envelope, trace).await
+    }
+
+    /// The same in a dialect, which the header says.
+    pub async fn publish_in(
+        &self,
+        spoken: Dialect,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<(), LedgerError> {
+        crate::nats_ledger::NatsLedger::publish_all(self, &[(spoken, envelope)], trace).await
+    }
+
+    /// The dialect that an agent wants to be written to, where that is known.
+    pub fn dialect_of(&self, agent: &AgentId) -> Option<Dialect> {
+        self.dialects.get().and_then(|dialect_of| dialect_of(agent))
+    }
+
+    /// From now on, and in every copy of this connection, agents are written to in the dialects that `dialect_of` says:
+    /// for a directory of the agents' cards. Only the first call counts.
+    pub fn speak(&self, dialect_of: DialectOf) {
+        if self.dialects.set(dialect_of).is_err() {
+            tracing::debug!("The dialects of agents are known already.");
+        }
     }
 
     /// Root of a service's API subjects.

@@ -31,9 +31,12 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Follows the facts of agents until the service stops.
+    /// Follows the facts of agents until the service stops. From now on the service writes to agents in the dialects of
+    /// their cards.
     pub fn follow(shell: &Shell) -> Arc<Self> {
         let directory = Arc::new(Self { agents: RwLock::default(), changed: watch::Sender::new(0) });
+        let spoken = Arc::clone(&directory);
+        shell.broker.speak(Box::new(move |agent| spoken.dialect_of(agent)));
         let (followed, broker, stop) = (Arc::clone(&directory), shell.broker.clone(), shell.stop.clone());
         shell.spawn(async move {
             loop {

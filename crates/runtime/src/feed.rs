@@ -14,7 +14,7 @@ use crate::nats_ledger::NatsLedger;
 use crate::service::Shell;
 use crate::step::{Aggregates, Outcome};
 use crate::trace::Trace;
-use crate::{effects, route::Routed, telemetry};
+use crate::{dialect, effects, route::Routed, telemetry};
 
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
 type FactRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, event::Error>;
@@ -54,7 +54,7 @@ impl<M: Machine, L: Ledger> MessageFeed<M, L> {
 
 impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        self.take(envelope_of(&self.shell, delivery)?, delivery).await
+        self.take(dialect::envelope(&self.shell, delivery)?, delivery).await
     }
 }
 
@@ -72,11 +72,6 @@ impl<M: Machine, L: Ledger, P: Prepare<M::Input>> MessageFeed<M, L, P> {
             }
         }
     }
-}
-
-/// The message that a delivery is.
-pub fn envelope_of(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
-    Ok(Envelope::decode(&delivery.payload, &subject_of(shell, delivery)?)?)
 }
 
 pub(crate) fn subject_of(shell: &Shell, delivery: &Delivery) -> Result<Subject, Problem> {

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod consume;
 pub mod dead;
 mod described;
+pub mod dialect;
 pub mod directory;
 pub mod effects;
 pub mod feed;

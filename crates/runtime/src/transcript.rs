@@ -2,7 +2,7 @@
 
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Lane;
-use concord_protocol::{Envelope, Timestamp};
+use concord_protocol::{Envelope, Timestamp, dialect};
 
 use crate::broker::{Broker, unavailable};
 use crate::described;
@@ -26,7 +26,7 @@ pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> R
     let Some(found) = found.map_err(|error| unavailable("look a message up", error))? else { return Ok(None) };
     let subject = broker.subjects().parse(&found.subject).ok();
     let body = found.body().unwrap_or_default();
-    let envelope = subject.and_then(|subject| Envelope::decode(&body, &subject).ok());
+    let envelope = subject.and_then(|subject| dialect::read(&body, None, &subject).ok()).map(|(envelope, _)| envelope);
     let Ok(stored_at) = Timestamp::parse(&found.time) else { return Ok(None) };
     Ok(Some(Stored { sequence: found.sequence, stored_at, envelope }))
 }

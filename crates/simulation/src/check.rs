@@ -96,7 +96,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             continue;
         };
         let content = envelope.as_ref().map_or(Content::Bytes(body), Content::Envelope);
-        auditor.message(&StoredMessage { sequence: *sequence, subject, content });
+        auditor.message(&StoredMessage { sequence: *sequence, subject, declared: None, content });
     }
     for stored in world.broker.messages(StreamKind::Dead) {
         let Some((StreamKind::Messages, sequence, _)) = stored.publication.original else { continue };

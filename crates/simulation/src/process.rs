@@ -15,7 +15,7 @@ use concord_domain::{Context, Machine};
 use concord_protocol::event::{DeadlineEvent, Record, RecordMeta};
 use concord_protocol::stream::{ConsumerKind, StreamKind};
 use concord_protocol::subject::{Aggregate, Service, Subject};
-use concord_protocol::{CaseId, Envelope, Fault};
+use concord_protocol::{CaseId, Fault, dialect};
 use concord_runtime::{Aggregates, Outcome, Routed, bystander, effects};
 
 use crate::agents::operators::{Operation, Verb};
@@ -152,7 +152,7 @@ impl Process {
         let subject = self.connection.subjects().parse(&delivery.subject).map_err(|error| {
             Fault::invalid("", format!("The subject cannot be read: {error}."), "See docs/subjects.md.")
         })?;
-        let envelope = Envelope::decode(&delivery.body, &subject)?;
+        let (envelope, _) = dialect::read(&delivery.body, None, &subject)?;
         let context = Context::of_message(self.connection.now(), envelope.message_id.clone());
         match self.service {
             Service::Coordinator => match concord_coordinator::route::register::from_message(&envelope)? {

@@ -93,8 +93,8 @@ impl Display<'_> {
             return Ok(false);
         }
         self.last.insert(kind, stored.sequence);
-        let line = Line::new(stored);
-        let subject = self.broker.subjects().parse(&line.subject).ok();
+        let subject = self.broker.subjects().parse(&stored.subject).ok();
+        let line = Line::new(stored, subject.as_ref());
         if let (Some(watched), Some(Subject::Event { aggregate, id, .. })) = (&mut self.watched, &subject)
             && !watched.concerns(*aggregate, id, &line)
         {

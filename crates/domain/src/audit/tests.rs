@@ -340,7 +340,12 @@ fn a_dead_letter_is_known_by_whatever_is_known_of_it() {
     ] {
         let mut auditor = Auditor::new();
         let content = Content::Bytes(&stored.bytes);
-        auditor.message(&StoredMessage { sequence: stored.sequence, subject: &stored.subject, content });
+        auditor.message(&StoredMessage {
+            sequence: stored.sequence,
+            subject: &stored.subject,
+            declared: None,
+            content,
+        });
         auditor.dead(&letter);
         assert_eq!(auditor.finish(&Ending::quiescent(after(0))).holds(), kept, "{letter:?}");
     }
@@ -354,7 +359,7 @@ fn an_envelope_that_was_read_already_is_taken_as_it_is() {
     let envelope = Envelope::decode(&stored.bytes, &stored.subject).unwrap();
     let mut auditor = Auditor::new();
     let content = Content::Envelope(&envelope);
-    auditor.message(&StoredMessage { sequence: 1, subject: &stored.subject, content });
+    auditor.message(&StoredMessage { sequence: 1, subject: &stored.subject, declared: None, content });
     let report = auditor.finish(&Ending::quiescent(after(0)));
     assert_eq!(report.of(Invariant::MessagesKept).unwrap().violations, 1);
     assert_eq!(report.of(Invariant::FindingsKept).unwrap().violations, 1);

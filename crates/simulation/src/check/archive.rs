@@ -9,7 +9,7 @@ use concord_protocol::event::{
 };
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Envelope, MessageId, Token};
+use concord_protocol::{MessageId, Token, dialect};
 
 use super::Message;
 use crate::agents::operators::Operation;
@@ -85,7 +85,8 @@ impl Archive {
     fn message(&mut self, world: &World, stored: &Stored) {
         let subject = world.subjects().parse(&stored.publication.subject).ok();
         let body = Arc::clone(&stored.publication.body);
-        let envelope = subject.as_ref().and_then(|subject| Envelope::decode(&body, subject).ok());
+        let envelope =
+            subject.as_ref().and_then(|subject| dialect::read(&body, None, subject).ok()).map(|(read, _)| read);
         if let Some(envelope) = &envelope {
             self.by_id.entry(envelope.message_id.clone()).or_default().push(self.messages.len());
         }

@@ -2,7 +2,7 @@
 
 use concord_protocol::event::{Deadline, DeadlineEvent, Facts, FiredBy, Record};
 use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, Metadata, Priority, Recipient};
+use concord_protocol::{AgentId, Extensions, Metadata, Priority, Recipient};
 use serde_json::{Value, json};
 
 use super::super::*;
@@ -52,7 +52,8 @@ impl Hall {
         let (early, late) = self.messages.split_at(self.messages.len() / 2);
         let say = |auditor: &mut Auditor, stored: &Stored| {
             let content = Content::Bytes(&stored.bytes);
-            auditor.message(&StoredMessage { sequence: stored.sequence, subject: &stored.subject, content });
+            let Stored { sequence, subject, .. } = stored;
+            auditor.message(&StoredMessage { sequence: *sequence, subject, declared: None, content });
         };
         early.iter().for_each(|stored| say(&mut auditor, stored));
         for Stored { sequence, subject, bytes } in &self.events {
@@ -86,6 +87,7 @@ impl Hall {
             deadline: None,
             payload: serde_json::value::to_raw_value(&payload).unwrap(),
             metadata: Metadata::default(),
+            extensions: Extensions::default(),
         });
         said(id, 0)
     }
