@@ -33,6 +33,7 @@ pub mod queue;
 pub mod record;
 pub mod replay;
 pub mod vote;
+pub mod wake;
 
 pub use digest::{digest, digest_of_all};
 pub use effect::Effect;
