@@ -8,7 +8,7 @@
 //! all agents, since a score decides little without its lead over the next agent's:
 //!
 //! - h = 0.7 x cosine + 0.3 x n-grams, of an agent's best skill. The cosine is that of the message's vector and the
-//!   centroid of the vectors of the skill's examples; vectors come from outside. The n-grams are those of 3 to 5 characters,
+//!   centroid of the vectors of the skill's name and examples; vectors come from outside. The n-grams are those of 3 to 5 characters,
 //!   weighed by how rare they are among the skills. Without a model h is the likeness of n-grams alone.
 //! - gap = h - the best other agent's h. p = sigmoid(a h + b gap + c), and the agent wakes from p = 0.7 on. The
 //!   coefficients are data ([`Calibration`]), one set with a model and one without.
@@ -21,6 +21,7 @@
 mod calibration;
 mod decide;
 mod decision;
+mod fit;
 mod index;
 mod matcher;
 mod mention;
@@ -30,6 +31,7 @@ mod vector;
 pub use calibration::{Bonus, Calibration, Participation, sigmoid};
 pub use decide::{Conversation, Decisions, Message, Standing, View, decide, decide_all};
 pub use decision::{Decision, Outcome, Reason, Rival, RunnerUp};
+pub use fit::Sample;
 pub use matcher::{
     CARD_NGRAMS_MAX, COSINE_SHARE, Candidate, Matcher, PREVIOUS_SHARE, Parameters, Previous, Query, SHORT_WORDS,
     SKILL_NGRAMS_MAX, texts_of,

@@ -59,7 +59,8 @@ impl Profile {
 
 /// As much of a text as is read.
 pub(super) fn cut(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text)
+    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 
 /// The words of a text in lower case. Apostrophes are left out, so that "what's" is one word.

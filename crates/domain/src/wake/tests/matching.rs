@@ -76,6 +76,10 @@ fn what_is_embedded_of_a_skill() {
     skill.description = "Blocks it.".to_owned();
     assert_eq!(texts_of(&skill), ["freeze account: Blocks it."]);
     skill.examples = vec!["block my account".to_owned(), " ".to_owned()];
+    assert_eq!(texts_of(&skill), ["freeze account: Blocks it.", "block my account"]);
+    skill.name = "?".to_owned();
+    assert_eq!(texts_of(&skill), ["Blocks it.", "block my account"]);
+    skill.description.clear();
     assert_eq!(texts_of(&skill), ["block my account"]);
 }
 
@@ -131,4 +135,23 @@ fn no_card_and_no_message_is_too_large() {
     assert!(matcher.ngrams() <= CARD_NGRAMS_MAX + 2 * SKILL_NGRAMS_MAX, "{}", matcher.ngrams());
     assert_eq!(matcher.rank(&asking(&long)).len(), 2);
     assert_eq!(best(&matcher, &asking("too many open connections")).0, "database");
+}
+
+#[test]
+fn a_calibration_is_found_again_from_its_own_probabilities() {
+    let truth = Calibration { score: 8.0, lead: 5.0, bias: -3.0, ..Calibration::WITH_MODEL };
+    let mut samples = Vec::new();
+    for (score, lead) in (0..20).flat_map(|s| (0..20).map(move |l| (f64::from(s) / 20.0, f64::from(l) / 20.0 - 0.5))) {
+        let concerned = (sigmoid(truth.log_odds(score, lead)) * 200.0).round() as usize;
+        samples.extend((0..200).map(|n| Sample { score, lead, concerned: n < concerned }));
+    }
+    let found = Calibration::WITH_MODEL.fitted(&samples).unwrap();
+    for (found, truth) in [(found.score, 8.0), (found.lead, 5.0), (found.bias, -3.0)] {
+        assert!((found - truth).abs() < 0.1, "{found} {truth}");
+    }
+    // What one number separates does not run off to infinity.
+    let separate = [(0.1, false), (0.9, true)].map(|(score, concerned)| Sample { score, lead: 0.0, concerned });
+    assert!(truth.fitted(&separate).unwrap().score.is_finite());
+    assert_eq!(truth.fitted(&samples[..0]), None);
+    assert_eq!(truth.fitted(&separate[..1]), None);
 }
