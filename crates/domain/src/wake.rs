@@ -23,6 +23,7 @@ mod decide;
 mod decision;
 mod fit;
 mod index;
+mod keyword;
 mod matcher;
 mod mention;
 mod ngram;

@@ -6,9 +6,9 @@ use concord_protocol::{AgentId, MessageType, Recipient};
 
 use super::calibration::Participation;
 use super::decision::{Decision, Outcome, Reason, Rival};
+use super::keyword;
 use super::matcher::{Candidate, Matcher, Previous, Query};
 use super::mention::{Named, mentions};
-use super::ngram::cut;
 
 /// What of a message decides whom it wakes.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +102,7 @@ pub fn decide_all(
     let ranked = if message.is_group_visible() { matcher.rank(&query) } else { Vec::new() };
     let matched: BTreeMap<&AgentId, usize> =
         ranked.iter().enumerate().map(|(place, candidate)| (candidate.agent, place)).collect();
-    let lower = cut(message.content).to_lowercase();
+    let lower = keyword::lower_case(message.content);
     let decide_one = |agent: &AgentId| {
         let candidate = matched.get(agent).and_then(|place| ranked.get(*place));
         let rival = ranked.iter().find(|other| other.agent != agent);
@@ -116,8 +116,7 @@ pub fn decide_all(
             observe: matcher.parameters().observe,
             trigger: candidate
                 .filter(|candidate| candidate.cosine.is_none() || candidate.skill.is_none())
-                .and_then(|_| matcher.triggers(agent).iter().find(|trigger| says(&lower, trigger)))
-                .map(String::as_str),
+                .and_then(|_| matcher.phrase_in(agent, &lower)),
         };
         decide(message, agent, &view)
     };
@@ -231,18 +230,4 @@ fn by_match(candidate: &Candidate<'_>, view: &View<'_>) -> Decision {
         _ => (Outcome::Ignore, Reason::Irrelevant),
     };
     Decision::matched(outcome, reason, candidate, view.rival)
-}
-
-/// Whether a text in lower case has a phrase, between the edges of words.
-fn says(text: &str, phrase: &str) -> bool {
-    let phrase = phrase.trim().to_lowercase();
-    let is_inside = |c: Option<char>, edge: Option<char>| {
-        c.is_some_and(char::is_alphanumeric) && edge.is_some_and(char::is_alphanumeric)
-    };
-    !phrase.is_empty()
-        && text.match_indices(&phrase).any(|(at, found)| {
-            let before = text.get(..at).and_then(|before| before.chars().next_back());
-            let after = text.get(at + found.len()..).and_then(|after| after.chars().next());
-            !is_inside(before, phrase.chars().next()) && !is_inside(after, phrase.chars().next_back())
-        })
 }

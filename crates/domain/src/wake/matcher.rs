@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calibration::{Bonus, Calibration, Participation, sigmoid};
 use super::index::Index;
+use super::keyword::{self, Phrase};
 use super::ngram::{self, Profile};
 use super::vector;
 
@@ -122,7 +123,7 @@ pub struct Matcher {
 #[derive(Debug, Clone)]
 struct Entry {
     skills: Vec<Known>,
-    triggers: Vec<String>,
+    phrases: Vec<Phrase>,
 }
 
 #[derive(Debug, Clone)]
@@ -148,7 +149,7 @@ impl Matcher {
     ///
     /// `vector_of` gives the vector of a skill: the [`vector::centroid`] of the vectors of [`texts_of`] it. A skill without
     /// one is matched by its n-grams alone, and has the cosine 0 where others have vectors.
-    pub fn insert(&mut self, card: &Card, vector_of: impl Fn(&Skill) -> Option<Vec<f32>>) {
+    pub fn insert(&mut self, card: &Card, mut vector_of: impl FnMut(&Skill) -> Option<Vec<f32>>) {
         self.remove(&card.agent_id);
         let ngrams_max = (CARD_NGRAMS_MAX / card.skills.len().max(1)).min(SKILL_NGRAMS_MAX);
         let mut skills = Vec::with_capacity(card.skills.len());
@@ -165,7 +166,8 @@ impl Matcher {
             skills.push(Known { name: skill.name.clone(), slot, profile, centroid });
         }
         self.by_lower_case.entry(lower_case(&card.agent_id)).or_default().insert(card.agent_id.clone());
-        self.agents.insert(card.agent_id.clone(), Entry { skills, triggers: card.triggers.clone() });
+        self.agents
+            .insert(card.agent_id.clone(), Entry { skills, phrases: card.triggers.iter().map(Phrase::new).collect() });
     }
 
     /// Forgets an agent; whether it was known.
@@ -205,9 +207,10 @@ impl Matcher {
         self.index.ngrams()
     }
 
-    /// The phrases that wake an agent where meaning cannot be matched.
-    pub(super) fn triggers(&self, agent: &AgentId) -> &[String] {
-        self.agents.get(agent).map_or(&[], |entry| entry.triggers.as_slice())
+    /// The first of an agent's phrases that a text in lower case has.
+    pub(super) fn phrase_in(&self, agent: &AgentId, lower: &str) -> Option<&str> {
+        let phrases = self.agents.get(agent).map_or(&[][..], |entry| entry.phrases.as_slice());
+        phrases.iter().find(|phrase| keyword::says(lower, &phrase.lower)).map(|phrase| phrase.written.as_str())
     }
 
     /// The calibration that applies to a message with or without a vector.

@@ -59,7 +59,12 @@ impl Profile {
 
 /// As much of a text as is read.
 pub(super) fn cut(text: &str) -> &str {
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    cut_at(text, TEXT_BYTES_MAX)
+}
+
+/// At most so many bytes of a text, up to the end of a character.
+pub(super) fn cut_at(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 

@@ -101,13 +101,9 @@ struct Speed {
 
 /// Measures and reports.
 pub(crate) fn run(args: &WakeArgs) -> Result<u8, Failure> {
-    if cfg!(debug_assertions) {
-        eprintln!("this is a debug build: the times are several times worse than those of a release build");
-    }
-    let embedder = embedder(args)?;
     match (args.agents, &args.train, &args.test, &args.domains) {
-        (Some(agents), ..) => speed(args, agents as usize, embedder.as_ref()),
-        (None, Some(train), Some(test), Some(domains)) => quality(args, [train, test, domains], embedder.as_ref()),
+        (Some(agents), ..) => speed(args, agents as usize),
+        (None, Some(train), Some(test), Some(domains)) => quality(args, [train, test, domains]),
         _ => Err(Failure::usage("name the files: --train, --test and --domains")),
     }
 }
@@ -149,11 +145,14 @@ fn matcher_of(cards: &[Card], parameters: Parameters, embedder: Option<&Embedder
     Ok(matcher)
 }
 
-fn quality(args: &WakeArgs, files: [&Path; 3], embedder: Option<&Embedder>) -> Result<u8, Failure> {
+fn quality(args: &WakeArgs, files: [&Path; 3]) -> Result<u8, Failure> {
     let [train, test, domains] = files;
     let domains = data::domains(domains)?;
     let test = data::messages(test, &domains)?;
     let split = data::split(data::messages(train, &domains)?, &domains, usize::from(args.phrases), HELD_OUT);
+    // After the files: reading a model takes a while, and a fault in a file should show at once.
+    let embedder = embedder(args)?;
+    let embedder = embedder.as_ref();
     let mut parameters = Parameters::default();
     let mut matcher = matcher_of(&split.cards, parameters, embedder)?;
     if args.fit {
@@ -164,6 +163,9 @@ fn quality(args: &WakeArgs, files: [&Path; 3], embedder: Option<&Embedder>) -> R
     }
     let calibration = *matcher.calibration(embedder.is_some());
     let threshold = args.threshold.unwrap_or(calibration.threshold);
+    if cfg!(debug_assertions) {
+        eprintln!("this is a debug build: the times are several times worse than those of a release build");
+    }
     let (quality, latency) = Run { matcher: &matcher, embedder }.quality(&test, threshold)?;
     let report = Report {
         agents: split.cards.len(),
@@ -183,8 +185,10 @@ fn quality(args: &WakeArgs, files: [&Path; 3], embedder: Option<&Embedder>) -> R
     Ok(0)
 }
 
-fn speed(args: &WakeArgs, agents: usize, embedder: Option<&Embedder>) -> Result<u8, Failure> {
+fn speed(args: &WakeArgs, agents: usize) -> Result<u8, Failure> {
     const MESSAGES: usize = 500;
+    let embedder = embedder(args)?;
+    let embedder = embedder.as_ref();
     let mut source = synthetic::Source::new(args.seed);
     let cards: Vec<Card> = (0..agents).filter_map(|number| source.card(number)).collect();
     let mut matcher = Matcher::default();
@@ -196,6 +200,9 @@ fn speed(args: &WakeArgs, agents: usize, embedder: Option<&Embedder>) -> Result<
             .insert(card, |skill| vectors.iter().find(|(name, _)| **name == skill.name).and_then(|(_, v)| v.clone()));
     }
     let messages: Vec<String> = (0..MESSAGES).map(|_| source.message()).collect();
+    if cfg!(debug_assertions) {
+        eprintln!("this is a debug build: the times are several times worse than those of a release build");
+    }
     let run = Run { matcher: &matcher, embedder };
     let latency = run.over(messages.iter().map(String::as_str), |_, _| ())?;
     let report = Speed {
