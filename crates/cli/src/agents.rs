@@ -1,13 +1,14 @@
 //! `concord agents`: who is hosted.
 
 use clap::Args;
+use concord_protocol::payload::Skill;
 use concord_protocol::subject::Service;
 use serde::{Deserialize, Serialize};
 
 use crate::args::JsonArg;
 use crate::connection::{ConnectionArgs, ask};
 use crate::failure::Failure;
-use crate::output::{self, BAD, Cell, FAINT, GOOD, NAMED, Table, one_line, styled};
+use crate::output::{self, BAD, Cell, DOUBTFUL, FAINT, GOOD, NAMED, Table, one_line, styled};
 
 /// Arguments of `concord agents`.
 #[derive(Debug, Args)]
@@ -24,23 +25,33 @@ struct Hosted {
     #[serde(default)]
     description: String,
     #[serde(default)]
-    skills: Vec<String>,
+    skills: Vec<Skill>,
     #[serde(default)]
     domains: Vec<String>,
     #[serde(default)]
-    running: serde_json::Value,
+    kind: String,
     #[serde(default)]
-    instances: serde_json::Value,
+    instances: usize,
     #[serde(default)]
-    restarts: u64,
+    working: usize,
+    #[serde(default)]
+    waiting: usize,
+    #[serde(default)]
+    breaker: String,
     #[serde(flatten)]
     more: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Hosted {
-    /// The adapter says how many programs run, or whether any does.
-    fn runs(&self) -> bool {
-        self.running.as_bool().unwrap_or_else(|| self.running.as_u64().is_some_and(|running| running > 0))
+    /// How its circuit breaker stands, and until when it is not asked.
+    fn stands(&self) -> Cell {
+        let until = self.more.get("refuses_until").and_then(serde_json::Value::as_str);
+        let text = until.map_or_else(|| self.breaker.clone(), |until| format!("{} until {until}", self.breaker));
+        Cell::text(text).with(match self.breaker.as_str() {
+            "closed" => GOOD,
+            "half_open" => DOUBTFUL,
+            _ => BAD,
+        })
     }
 }
 
@@ -59,20 +70,25 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &AgentsArgs) -> Resul
         )?;
         return Ok(0);
     }
-    let mut table = Table::new(["AGENT", "RUNNING", "INSTANCES", "RESTARTS", "DOMAINS", "SKILLS", "DESCRIPTION"]);
+    let headings = ["AGENT", "KIND", "BREAKER", "WORKING", "WAITING", "DOMAINS", "SKILLS", "DESCRIPTION"];
+    let mut table = Table::new(headings);
     for agent in &agents {
-        let running = if agent.runs() { GOOD } else { BAD };
+        let skills: Vec<&str> = agent.skills.iter().map(|skill| skill.name.as_str()).collect();
         table.row([
             Cell::text(&agent.agent_id).with(NAMED),
-            Cell::text(&agent.running).with(running),
-            Cell::number(&agent.instances),
-            Cell::number(agent.restarts),
+            Cell::text(&agent.kind),
+            agent.stands(),
+            Cell::text(format!("{} of {}", agent.working, agent.instances)),
+            Cell::number(agent.waiting),
             Cell::text(agent.domains.join(", ")),
-            Cell::text(one_line(&agent.skills.join(", "), 40)),
+            Cell::text(one_line(&skills.join(", "), 40)),
             Cell::text(one_line(&agent.description, 60)),
         ]);
     }
-    let note = styled(FAINT, "Agents that speak NATS themselves are not listed here.");
+    let note = styled(
+        FAINT,
+        "One replica of the adapter answers, for itself. Agents that speak NATS themselves are not listed here.",
+    );
     output::print(&format!("{table}{note}\n"))?;
     Ok(0)
 }

@@ -9,6 +9,7 @@
 //! dependency tree to hold that, and clippy names the replacement for each forbidden call.
 
 pub mod audit;
+pub mod breaker;
 pub mod budget;
 pub mod calendar;
 pub mod case;

@@ -22,6 +22,7 @@ pub mod provision;
 mod pull;
 mod quarantine;
 pub mod refuse;
+pub mod register;
 pub mod route;
 pub mod service;
 pub mod settings;
