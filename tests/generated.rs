@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use concord_agent_adapter::{AdapterSettings, HostedAgent};
+use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
 use concord_escalation_timer::TimerSettings;
 use concord_protocol::schema;
 use concord_runtime::settings::reference;
@@ -28,6 +28,9 @@ fn configuration() -> String {
     let timer = reference::own_rows::<TimerSettings>();
     let mut adapter = reference::own_rows::<AdapterSettings>();
     adapter.extend(reference::element_rows::<HostedAgent>("service.agents"));
+    adapter.extend(reference::rows_at::<HttpAgent>("service.agents[].http"));
+    adapter.extend(reference::rows_at::<OpenAiAgent>("service.agents[].openai"));
+    adapter.extend(reference::rows_at::<BudgetSettings>("service.budgets.<provider>"));
     reference::page(&[
         ("escalation-timer", "The escalation timer alone.", timer),
         (

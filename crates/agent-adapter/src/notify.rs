@@ -19,12 +19,10 @@ use concord_runtime::settings::WorkSettings;
 use lru::LruCache;
 use tokio::sync::Semaphore;
 
-mod address;
 mod again;
 mod email;
 mod notice;
 pub(crate) mod settings;
-mod sign;
 mod text;
 mod webhook;
 

@@ -1,14 +1,12 @@
-//! The copies of one program: as many at once as the settings allow, started when needed, and started again after a
+//! The copies of one program: as many at once as messages are let in, started when needed, and started again after a
 //! growing pause when they end or hang.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
-use crate::HostedAgent;
 use crate::program::{Error, Program};
+use crate::settings::HostedAgent;
 
 /// Pause before the first new start, doubled with each failure in a row.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -18,7 +16,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The copies of one program.
 pub(crate) struct Pool {
     agent: HostedAgent,
-    permits: Semaphore,
     idle: Mutex<Vec<Program>>,
     failures_in_a_row: AtomicU32,
     /// How often a copy was started.
@@ -27,13 +24,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(agent: HostedAgent) -> Self {
-        Self {
-            permits: Semaphore::new(agent.instances),
-            agent,
-            idle: Mutex::default(),
-            failures_in_a_row: AtomicU32::new(0),
-            starts: AtomicU64::new(0),
-        }
+        Self { agent, idle: Mutex::default(), failures_in_a_row: AtomicU32::new(0), starts: AtomicU64::new(0) }
     }
 
     /// Copies that wait for work.
@@ -47,8 +38,6 @@ impl Pool {
 
     /// Has one copy answer one line.
     pub(crate) async fn ask(&self, line: &[u8]) -> Result<Vec<u8>, Error> {
-        // The pool owns its semaphore and never closes it.
-        let Ok(_permit) = self.permits.acquire().await else { return Err(Error::Ended) };
         let result = self.ask_one(line).await;
         match &result {
             Ok(_) => self.failures_in_a_row.store(0, Ordering::Relaxed),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::HostedAgent;
+use crate::settings::HostedAgent;
 
 /// Longest line that a program may answer.
 const LINE_BYTES_MAX: u64 = 1_048_576;

@@ -1,12 +1,16 @@
-//! From a program's line to a message.
+//! From an agent's line to a message.
 
 use concord_protocol::envelope::{Metadata, from_json};
 use concord_protocol::payload::ErrorReport;
-use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageType, Timestamp};
+use concord_protocol::{AgentId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What a program answers: the parts of an envelope that only it can know.
+use crate::callback::token::Asked;
+use crate::failure::Failure;
+use crate::openai::Said;
+
+/// What an agent answers: the parts of an envelope that only it can know.
 #[derive(Deserialize)]
 struct Line {
     message_type: Option<MessageType>,
@@ -15,7 +19,7 @@ struct Line {
     metadata: Metadata,
 }
 
-/// The message that a program's line stands for; none for `{}`, which says nothing.
+/// The message that an agent's line stands for; none for `{}`, which says nothing.
 pub(crate) fn message(
     line: &[u8],
     agent: &AgentId,
@@ -23,46 +27,78 @@ pub(crate) fn message(
     now: Timestamp,
     took_ms: u64,
 ) -> Result<Option<Envelope>, Fault> {
+    let Some((message_type, payload, metadata)) = parts(line)? else { return Ok(None) };
+    let metadata = Metadata { processing_time_ms: metadata.processing_time_ms.or(Some(took_ms)), ..metadata };
+    Ok(Some(answer(&Asked::of(asked, agent, now), now, message_type, payload, metadata)))
+}
+
+/// The message that an answer stands for which comes later.
+pub(crate) fn later(line: &[u8], asked: &Asked, now: Timestamp) -> Result<Option<Envelope>, Fault> {
+    let Some((message_type, payload, metadata)) = parts(line)? else { return Ok(None) };
+    Ok(Some(answer(asked, now, message_type, payload, metadata)))
+}
+
+type Parts = (MessageType, Box<RawValue>, Metadata);
+
+fn parts(line: &[u8]) -> Result<Option<Parts>, Fault> {
     let Line { message_type, payload, metadata } = from_json(line, "")?;
     match (message_type, payload) {
         (None, None) => Ok(None),
-        (Some(message_type), Some(payload)) => {
-            let metadata = Metadata { processing_time_ms: metadata.processing_time_ms.or(Some(took_ms)), ..metadata };
-            Ok(Some(answer(agent, asked, now, message_type, payload, metadata)))
-        }
+        (Some(message_type), Some(payload)) => Ok(Some((message_type, payload, metadata))),
         (None, Some(_)) => Err(incomplete("/message_type")),
         (Some(_), None) => Err(incomplete("/payload")),
     }
 }
 
 fn incomplete(pointer: &str) -> Fault {
-    Fault::invalid(pointer, "The program's line lacks a field.", "Answer with message_type and payload, or with {}.")
+    Fault::invalid(pointer, "The agent's answer lacks a field.", "Answer with message_type and payload, or with {}.")
 }
 
-/// The error that is sent in place of an answer that the program did not give.
+/// The message of a model.
+pub(crate) fn of_model(said: Said, agent: &AgentId, asked: &Envelope, now: Timestamp, took_ms: u64) -> Envelope {
+    let metadata = Metadata { confidence: said.confidence, processing_time_ms: Some(took_ms), ..Metadata::default() };
+    answer(&Asked::of(asked, agent, now), now, said.message_type, said.payload, metadata)
+}
+
+/// The error that is sent in place of an answer that the agent did not give.
 pub(crate) fn failure(
-    code: ErrorCode,
-    why: &str,
+    failure: &Failure,
     agent: &AgentId,
     asked: &Envelope,
     now: Timestamp,
 ) -> Result<Envelope, serde_json::Error> {
-    let advice = "Ask again later, or look at the adapter's log; `concord agents` shows how often it was started.";
-    let report = ErrorReport::from(&Fault::new(code, "", format!("{agent} gave no answer: {why}."), advice));
+    let fault = Fault::new(failure.code, "", format!("{agent} gave no answer: {}.", failure.why), "");
+    let report = ErrorReport { recovery_suggestions: failure.suggestions(), ..ErrorReport::from(&fault) };
     let payload = serde_json::value::to_raw_value(&report)?;
-    Ok(answer(agent, asked, now, MessageType::Error, payload, Metadata::default()))
+    Ok(answer(&Asked::of(asked, agent, now), now, MessageType::Error, payload, Metadata::default()))
 }
 
 fn answer(
-    agent: &AgentId,
-    asked: &Envelope,
+    asked: &Asked,
     now: Timestamp,
     message_type: MessageType,
     payload: Box<RawValue>,
     metadata: Metadata,
 ) -> Envelope {
-    let answer = asked.reply(agent, now, message_type, payload);
-    Envelope { metadata: Metadata { version: answer.metadata.version.clone(), ..metadata }, ..answer }
+    let Asked { agent, message_id, from, case_id, correlation_id, round, .. } = asked;
+    Envelope {
+        // The same whichever replica answers, so that an answer given twice is stored once.
+        message_id: MessageId::of_answer(message_id, agent),
+        timestamp: now,
+        from_agent: agent.clone(),
+        to_agent: Recipient::Agent(from.clone()),
+        message_type,
+        case_id: case_id.clone(),
+        correlation_id: correlation_id.clone().or_else(|| Some(message_id.to_string())),
+        reply_to: Some(message_id.to_string()),
+        round: *round,
+        priority: Priority::Normal,
+        requires_response: false,
+        deadline: None,
+        payload,
+        metadata: Metadata { version: Some("1.0".into()), ..metadata },
+        extensions: Extensions::default(),
+    }
 }
 
 #[cfg(test)]

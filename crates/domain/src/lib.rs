@@ -10,6 +10,7 @@
 
 pub mod agent;
 pub mod audit;
+pub mod breaker;
 pub mod budget;
 pub mod calendar;
 pub mod case;

@@ -350,6 +350,11 @@ impl SubjectSpace {
         format!("{}{}.*.*.{to}.*", self.root, lane.as_str())
     }
 
+    /// Everything that `from` says on `lane`, in any case, to anyone, of any type.
+    pub fn said_by(&self, lane: Lane, from: &AgentId) -> String {
+        format!("{}{}.*.{from}.*.*", self.root, lane.as_str())
+    }
+
     /// Everything addressed to a service on `lane`, malformed surplus tokens included, so that they can be answered.
     pub fn service_inbox(&self, lane: Lane, service: Service) -> String {
         format!("{}{}.*.*.{service}.>", self.root, lane.as_str())

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, context::ContextBuilder};
 use async_nats::{ConnectOptions, Event, HeaderMap};
+use bytes::Bytes;
 use concord_protocol::stream::{BROKER_VERSION_MIN, Layout, StreamKind};
 use concord_protocol::subject::{Service, SubjectSpace};
 use concord_protocol::{AgentId, Dialect, Envelope, Timestamp, header};
+use futures::{Stream, StreamExt};
 
 use crate::dialect;
 use crate::ledger::Error as LedgerError;
@@ -151,6 +153,23 @@ impl Broker {
         if self.dialects.set(dialect_of).is_err() {
             tracing::debug!("The dialects of agents are known already.");
         }
+    }
+
+    /// Stores one message under its `message_id`, unless its sender has said something to the same recipient under that id
+    /// already: then that stands, and this is false. For answers that would not be the same a second time.
+    pub async fn publish_first(&self, envelope: &Envelope, trace: Option<&Trace>) -> Result<bool, LedgerError> {
+        crate::nats_ledger::NatsLedger::publish_first(self, envelope, trace).await
+    }
+
+    /// Whatever is published on subjects that match `filter` from now on, with what was lost while there was no connection
+    /// left out.
+    pub async fn hear(
+        &self,
+        filter: String,
+    ) -> Result<impl Stream<Item = (String, Bytes)> + Send + Unpin + use<>, LedgerError> {
+        let heard =
+            self.client.subscribe(filter).await.map_err(|source| unavailable("let messages be heard", source))?;
+        Ok(heard.map(|message| (message.subject.to_string(), message.payload)))
     }
 
     /// Root of a service's API subjects.

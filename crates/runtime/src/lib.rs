@@ -24,6 +24,7 @@ pub mod provision;
 mod pull;
 mod quarantine;
 pub mod refuse;
+pub mod register;
 pub mod route;
 pub mod service;
 pub mod settings;

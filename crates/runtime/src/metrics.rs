@@ -50,6 +50,31 @@ pub struct NoticeLabels {
     pub result: &'static str,
 }
 
+/// Labels of a call of a hosted agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CallLabels {
+    /// The agent.
+    pub agent: String,
+    /// What became of it: `answered`, or the reason why not, as `unavailable`, `timeout`, `capacity`, `breaker_open`.
+    pub result: &'static str,
+}
+
+/// Labels of a provider's budget.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct BudgetLabels {
+    /// The provider.
+    pub provider: String,
+    /// What became of a wish: `granted`, `late`, `never`, `away`.
+    pub result: &'static str,
+}
+
+/// One label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct AgentLabel {
+    /// The agent.
+    pub agent: String,
+}
+
 /// A service's metrics. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
@@ -78,6 +103,12 @@ pub struct Metrics {
     pub deadlines_open: Gauge,
     /// Sum of seconds spent starting programs again after they ended or hung, as a count of starts.
     pub program_starts: Family<Reason, Counter<u64, AtomicU64>>,
+    /// Calls of hosted agents, each try counted, by agent and result.
+    pub hosted_calls: Family<CallLabels, Counter>,
+    /// How hosted agents' circuit breakers stand: 0 closed, 1 half-open, 2 open.
+    pub breaker_standing: Family<AgentLabel, Gauge>,
+    /// What was asked of the providers' budgets, by result.
+    pub budgets: Family<BudgetLabels, Counter>,
     /// Notifications of people, by channel and result.
     pub notifications: Family<NoticeLabels, Counter>,
 }
@@ -99,6 +130,9 @@ impl Default for Metrics {
             watchdog_fired: Counter::default(),
             deadlines_open: Gauge::default(),
             program_starts: Family::default(),
+            hosted_calls: Family::default(),
+            breaker_standing: Family::default(),
+            budgets: Family::default(),
             notifications: Family::default(),
         };
         metrics.register();
@@ -126,6 +160,13 @@ impl Metrics {
         registry.register("watchdog_fired", "Deadlines that the watchdog had to fire.", self.watchdog_fired.clone());
         registry.register("deadlines_open", "Deadlines known to be open.", self.deadlines_open.clone());
         registry.register("program_starts", "Starts of hosted programs, by agent.", self.program_starts.clone());
+        registry.register("hosted_calls", "Tries of hosted agents, by agent and result.", self.hosted_calls.clone());
+        registry.register(
+            "breaker_standing",
+            "Circuit breakers of hosted agents: 0 closed, 1 half-open, 2 open.",
+            self.breaker_standing.clone(),
+        );
+        registry.register("budgets", "What was asked of providers' budgets, by result.", self.budgets.clone());
         registry.register("notifications", "Notifications of people, by result.", self.notifications.clone());
     }
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use concord_domain::chain::Chain;
 use concord_protocol::event::{Facts, Record};
 use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::Subject;
 use concord_protocol::{Dialect, Envelope, Token, header};
 use futures::future::try_join_all;
 
@@ -110,6 +111,44 @@ impl NatsLedger {
             Ok(())
         });
         try_join_all(stored).await.map(|_| ())
+    }
+}
+
+impl NatsLedger {
+    /// See [`Broker::publish_first`].
+    pub(crate) async fn publish_first(
+        broker: &Broker,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<bool, Error> {
+        let spoken = dialect::of_recipient(broker, envelope);
+        let (subject, payload) = dialect::write(envelope, spoken)?;
+        let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
+        check_size(broker, payload.len())?;
+        let mut headers = headers(envelope.message_id.as_str(), trace);
+        if spoken != Dialect::Concord {
+            headers.insert(header::DIALECT, spoken.as_str());
+        }
+        let sent = broker.jetstream.publish_with_headers(subject.clone(), headers.clone(), payload.clone()).await;
+        let acknowledged = sent.map_err(|error| unavailable("take a message", error))?.await;
+        let acknowledged = acknowledged.map_err(|error| unavailable("store a message", error))?;
+        if !acknowledged.duplicate {
+            return Ok(true);
+        }
+        let stored = described::at(broker, &acknowledged.stream, acknowledged.sequence).await;
+        let stored = stored.map_err(|error| unavailable("give a message", error))?;
+        let said = stored.and_then(|stored| broker.subjects().parse(&stored.subject).ok());
+        let first = match said {
+            Some(Subject::Message { from, to, case, .. }) => {
+                from == envelope.from_agent && to == envelope.to_agent && case == envelope.case_id
+            }
+            _ => false,
+        };
+        if first {
+            return Ok(false);
+        }
+        displace(broker, &acknowledged, subject, headers, payload).await?;
+        Ok(true)
     }
 }
 

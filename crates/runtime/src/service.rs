@@ -88,6 +88,11 @@ impl Shell {
         self.run_consumers([(stream, name, filter)], self.work.in_flight_max, handler);
     }
 
+    /// The same with another number of deliveries under way at once, for handlers that mostly wait.
+    pub fn consume_many_from<H: Handler>(&self, consumer: (String, String, String), in_flight_max: usize, handler: H) {
+        self.run_consumers([consumer], in_flight_max, handler);
+    }
+
     fn run_consumers<H: Handler>(
         &self,
         consumers: impl IntoIterator<Item = (String, String, String)>,

@@ -1,41 +1,31 @@
 //! The channel of addresses that are called, signed by the Standard Webhooks scheme.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use concord_outbound::{
+    Allowed, Caller as Outbound, HeaderMap, HeaderName, HeaderValue, Key, Limits, Method, Origin, Request, StatusCode,
+    TlsError, header,
+};
 use concord_protocol::payload::Contact;
 use concord_runtime::clock;
-use concord_runtime::consume::Chain;
-use http_body_util::Full;
-use hyper::client::conn::http1;
-use hyper::{Request, StatusCode, header};
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
-use url::Host;
 
 use super::Failure;
-use super::address::{Allowed, Origin, Target};
 use super::notice::{Audience, Notice, What};
 use super::settings::{Error, NotifySettings, secret};
-use super::sign::Key;
 
 /// Answers that a server gives for a time only.
 const PASSING: [StatusCode; 3] = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
-const USER_AGENT: &str = concat!("concord/", env!("CARGO_PKG_VERSION"));
+/// Who may be called, as refusals name it.
+const SETTINGS: (&str, &str) = ("notify.webhook.hosts", "notify.webhook.allow_private");
 
 /// Calls addresses.
 pub(crate) struct Caller {
-    allowed: Allowed,
+    outbound: Outbound,
     key: Key,
     gate_url: Option<String>,
-    tls: TlsConnector,
+    limits: Limits,
 }
 
 impl Caller {
@@ -51,16 +41,21 @@ impl Caller {
             let form = "write example.org, example.org:8443 or http://10.0.0.7:8080";
             Origin::read(text).ok_or_else(|| Error::new("webhook.hosts", format!("{text:?} is no host; {form}")))
         });
-        let allowed = Allowed { origins: origins.collect::<Result<_, _>>()?, private: settings.allow_private };
+        let allowed = Allowed::new(origins.collect::<Result<_, _>>()?, settings.allow_private, SETTINGS);
         if let Some(url) = &settings.gate_url {
             let target = allowed.target(url);
-            target.map_err(|failure| Error::new("webhook.gate_url", failure.to_string()))?;
+            target.map_err(|error| Error::new("webhook.gate_url", error.to_string()))?;
         }
         let secret = secret("webhook.secret", settings.secret.as_ref(), settings.secret_file.as_ref())?;
         let secret = secret.ok_or_else(|| Error::new("webhook.secret", "calls are signed, and there is no key"))?;
-        let key = Key::read(&secret).map_err(|why| Error::new("webhook.secret", why))?;
-        let tls = TlsConnector::from(Arc::new(tls(notify)?));
-        Ok(Some(Self { allowed, key, gate_url: settings.gate_url.clone(), tls }))
+        let key = Key::read(secret.reveal()).map_err(|why| Error::new("webhook.secret", why))?;
+        let outbound = Outbound::new(allowed, notify.tls_ca.as_deref()).map_err(|error| match error {
+            TlsError::Authorities { .. } => Error::new("tls_ca", error.to_string()),
+            TlsError::Setup(_) => Error::new("webhook", error.to_string()),
+        })?;
+        // Nothing in an answer's body could matter.
+        let limits = Limits { timeout: Duration::from_millis(notify.timeout_ms), body_bytes_max: None };
+        Ok(Some(Self { outbound, key, gate_url: settings.gate_url.clone(), limits }))
     }
 
     /// The addresses for a notice.
@@ -73,77 +68,36 @@ impl Caller {
 
     /// Calls one address.
     pub(crate) async fn send(&self, notice: &Notice, to: &str, prefix: &str) -> Result<(), Failure> {
-        let target = self.allowed.target(to)?;
-        let addresses = self.allowed.addresses(&target).await?;
-        let request = self.request(notice, &target, prefix)?;
-        // The first of them that answers.
-        let stream = TcpStream::connect(&*addresses).await.map_err(|error| passing("connect", &error))?;
-        let status = if target.is_tls {
-            let name = server_name(&target)?;
-            let stream = self.tls.connect(name, stream).await.map_err(|error| passing("speak TLS", &error))?;
-            exchange(stream, request).await
-        } else {
-            exchange(stream, request).await
-        };
-        judge(status.map_err(|error| passing("exchange", &error))?)
+        let request = self.request(notify_body(notice)?, notice.id(prefix, "webhook"), to)?;
+        judge(self.outbound.call(request).await?.status)
     }
 
-    fn request(&self, notice: &Notice, target: &Target, prefix: &str) -> Result<Request<Full<Bytes>>, Failure> {
-        let unusable = |error: &dyn std::fmt::Display| Failure::Lasting(format!("no call can be made: {error}"));
-        let body = serde_json::to_vec(&body(notice)).map_err(|error| unusable(&error))?;
-        let id = notice.id(prefix, "webhook");
+    fn request(&self, body: Vec<u8>, id: String, to: &str) -> Result<Request, Failure> {
         let timestamp = clock::now().unix_millis().div_euclid(1_000);
-        let request = Request::post(&target.path)
-            .header(header::HOST, &target.authority)
-            .header(header::USER_AGENT, USER_AGENT)
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::CONNECTION, "close")
-            .header("webhook-id", &id)
-            .header("webhook-timestamp", timestamp)
-            .header("webhook-signature", self.key.sign(&id, timestamp, &body));
-        request.body(Full::from(body)).map_err(|error| unusable(&error))
+        let value = |text: &str| HeaderValue::from_str(text).map_err(|error| unusable(&error));
+        let headers = HeaderMap::from_iter([
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (HeaderName::from_static("webhook-id"), value(&id)?),
+            (HeaderName::from_static("webhook-timestamp"), HeaderValue::from(timestamp)),
+            (HeaderName::from_static("webhook-signature"), value(&self.key.sign(&id, timestamp, &body))?),
+        ]);
+        Ok(Request { method: Method::POST, url: to.to_owned(), headers, body: Bytes::from(body), limits: self.limits })
     }
 }
 
-fn passing(what: &str, error: &dyn std::error::Error) -> Failure {
-    Failure::Passing(format!("could not {what}: {}", Chain(error)))
+fn unusable(error: &dyn std::fmt::Display) -> Failure {
+    Failure::Lasting(format!("no call can be made: {error}"))
 }
 
-fn tls(notify: &NotifySettings) -> Result<ClientConfig, Error> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(path) = &notify.tls_ca {
-        let wrong = |error: &dyn std::fmt::Display| Error::new("tls_ca", format!("{}: {error}", path.display()));
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
-            let certificate = certificate.map_err(|error| wrong(&error))?;
-            roots.add(certificate).map_err(|error| wrong(&error))?;
-        }
+fn notify_body(notice: &Notice) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec(&body(notice)).map_err(|error| unusable(&error))
+}
+
+impl From<concord_outbound::Error> for Failure {
+    fn from(error: concord_outbound::Error) -> Self {
+        let why = error.to_string();
+        if error.is_lasting() { Self::Lasting(why) } else { Self::Passing(why) }
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| Error::new("webhook", error.to_string()))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn server_name(target: &Target) -> Result<ServerName<'static>, Failure> {
-    match &target.host {
-        Host::Domain(name) => ServerName::try_from(name.clone())
-            .map_err(|error| Failure::Lasting(format!("{name} cannot have a certificate: {error}"))),
-        Host::Ipv4(ip) => Ok(ServerName::from(std::net::IpAddr::V4(*ip))),
-        Host::Ipv6(ip) => Ok(ServerName::from(std::net::IpAddr::V6(*ip))),
-    }
-}
-
-/// One request on a connection of its own. Its answer's body is not read: nothing in it could matter.
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> hyper::Result<StatusCode>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // Ended with this function, whatever comes.
-    let mut tasks = JoinSet::new();
-    tasks.spawn(connection);
-    Ok(sender.send_request(request).await?.status())
 }
 
 /// What an answer means. A redirect is not followed: it could lead to who may not be called.

@@ -59,9 +59,14 @@ fn rows<T: JsonSchema + Serialize + Default>(path: &str) -> Vec<Row> {
 
 /// The fields of one element of a list of `T`, which have no defaults of their own.
 pub fn element_rows<T: JsonSchema>(list: &str) -> Vec<Row> {
+    rows_at::<T>(&format!("{list}[]"))
+}
+
+/// The fields of a `T` at this place, which may be absent.
+pub fn rows_at<T: JsonSchema>(path: &str) -> Vec<Row> {
     let schema = super::schema::<T>();
     let mut rows = Vec::new();
-    collect(schema.as_value(), None, &format!("{list}[]"), &mut rows);
+    collect(schema.as_value(), None, path, &mut rows);
     rows
 }
 

@@ -5,18 +5,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use url::{Host, Url};
 
-use super::Failure;
+use crate::Error;
 
 /// A scheme, a host and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub struct Origin {
     is_tls: bool,
     host: Host<String>,
     port: u16,
 }
 
 impl Origin {
-    fn of(url: &Url) -> Option<Self> {
+    /// That of an address; none when it is neither `https://` nor `http://`.
+    pub fn of(url: &Url) -> Option<Self> {
         let is_tls = match url.scheme() {
             "https" => true,
             "http" => false,
@@ -26,7 +27,7 @@ impl Origin {
     }
 
     /// Reads `example.org`, `example.org:8443` or `http://10.0.0.7:8080`.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    pub fn read(text: &str) -> Option<Self> {
         let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
         let url = Url::parse(&whole).ok()?;
         let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && !has_user(&url);
@@ -40,36 +41,64 @@ fn has_user(url: &Url) -> bool {
 
 /// Who may be called.
 #[derive(Debug, Clone)]
-pub(crate) struct Allowed {
-    pub(crate) origins: Vec<Origin>,
-    pub(crate) private: bool,
+pub struct Allowed {
+    origins: Vec<Origin>,
+    private: bool,
+    settings: (&'static str, &'static str),
 }
 
 /// An address that may be called, as far as can be said before its name is looked up.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Target {
-    pub(crate) is_tls: bool,
-    pub(crate) host: Host<String>,
-    pub(crate) port: u16,
+pub struct Target {
+    is_tls: bool,
+    host: Host<String>,
+    port: u16,
+    authority: String,
+    path: String,
+}
+
+impl Target {
+    /// Whether it is spoken to under TLS.
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Host<String> {
+        &self.host
+    }
+
     /// The value of the header `Host`.
-    pub(crate) authority: String,
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
     /// Path and query.
-    pub(crate) path: String,
+    pub fn path(&self) -> &str {
+        &self.path
+    }
 }
 
 impl Allowed {
+    /// These, and what is inside this machine and its network only if that is said. Refusals name the two settings that
+    /// would allow it: that of hosts and that of private addresses.
+    pub fn new(origins: Vec<Origin>, private: bool, settings: (&'static str, &'static str)) -> Self {
+        Self { origins, private, settings }
+    }
+
     /// Reads an address and looks whether it is listed.
-    pub(crate) fn target(&self, address: &str) -> Result<Target, Failure> {
-        let refused = |why: String| Failure::Lasting(why);
+    pub fn target(&self, address: &str) -> Result<Target, Error> {
+        let refused = |why: String| Error::Refused(why);
         let url = Url::parse(address).map_err(|error| refused(format!("the address cannot be read: {error}")))?;
         let shown = url.host_str().unwrap_or_default().to_owned();
         let origin = Origin::of(&url).ok_or_else(|| refused("the address is neither https:// nor http://".into()))?;
         if has_user(&url) {
-            return Err(refused(format!("the address on {shown} holds a user name; calls are signed instead")));
+            return Err(refused(format!("the address on {shown} holds a user name")));
         }
         if !self.origins.contains(&origin) {
             let scheme = url.scheme();
-            return Err(refused(format!("{scheme}://{shown}:{} is not among notify.webhook.hosts", origin.port)));
+            let (hosts, _) = self.settings;
+            return Err(refused(format!("{scheme}://{shown}:{} is not among {hosts}", origin.port)));
         }
         let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
         let authority = url.port().map_or_else(|| shown.clone(), |port| format!("{shown}:{port}"));
@@ -78,24 +107,24 @@ impl Allowed {
 
     /// Where a target can be reached. What is looked up here is what is connected to, so that a name cannot lead
     /// elsewhere in between.
-    pub(crate) async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Failure> {
+    pub(crate) async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Error> {
         let found: Vec<SocketAddr> = match &target.host {
             Host::Ipv4(ip) => vec![(*ip, target.port).into()],
             Host::Ipv6(ip) => vec![(*ip, target.port).into()],
             Host::Domain(name) => {
                 let found = tokio::net::lookup_host((name.as_str(), target.port)).await;
-                found.map_err(|error| Failure::Passing(format!("{name} cannot be looked up: {error}")))?.collect()
+                found.map_err(|error| Error::Unreachable(format!("{name} cannot be looked up: {error}")))?.collect()
             }
         };
         let host = &target.host;
         if found.is_empty() {
-            return Err(Failure::Passing(format!("{host} has no address")));
+            return Err(Error::Unreachable(format!("{host} has no address")));
         }
         let open: Vec<SocketAddr> = found.into_iter().filter(|one| self.private || is_public(one.ip())).collect();
         if open.is_empty() {
-            let why =
-                format!("{host} leads into this machine or its network, which notify.webhook.allow_private forbids");
-            return Err(Failure::Lasting(why));
+            let (_, private) = self.settings;
+            let why = format!("{host} leads into this machine or its network, which {private} forbids");
+            return Err(Error::Refused(why));
         }
         Ok(open)
     }
@@ -140,7 +169,11 @@ mod tests {
     use super::*;
 
     fn allowed(hosts: &[&str], private: bool) -> Allowed {
-        Allowed { origins: hosts.iter().map(|host| Origin::read(host).unwrap()).collect(), private }
+        Allowed::new(
+            hosts.iter().map(|host| Origin::read(host).unwrap()).collect(),
+            private,
+            ("hosts", "allow_private"),
+        )
     }
 
     #[test]
@@ -166,7 +199,7 @@ mod tests {
             "https://",
             "hooks.example.org",
         ] {
-            assert!(matches!(allowed.target(address), Err(Failure::Lasting(_))), "{address}");
+            assert!(matches!(allowed.target(address), Err(Error::Refused(_))), "{address}");
         }
     }
 
@@ -226,7 +259,7 @@ mod tests {
         {
             let strict = allowed(&[host], false);
             let refused = strict.addresses(&strict.target(address).unwrap()).await;
-            assert!(matches!(refused, Err(Failure::Lasting(_))), "{address}: {refused:?}");
+            assert!(matches!(refused, Err(Error::Refused(_))), "{address}: {refused:?}");
             let open = allowed(&[host], true);
             assert!(!open.addresses(&open.target(address).unwrap()).await.unwrap().is_empty(), "{address}");
         }

@@ -1,0 +1,217 @@
+//! Budgets of providers: requests and tokens a minute, kept to by all replicas together (`docs/adr/0021`).
+//!
+//! A replica takes leases from a note that all share, the last message on one subject of the shared memory, under an
+//! optimistic lock. While the broker is away nothing is granted, so nothing is called: that is the safe side.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use concord_protocol::subject::Service;
+use concord_protocol::{ErrorCode, Token};
+use concord_runtime::clock;
+use concord_runtime::consume::Chain;
+use concord_runtime::metrics::BudgetLabels;
+use concord_runtime::register::Register;
+use concord_runtime::service::Shell;
+use tokio::time::Instant;
+
+use crate::failure::Failure;
+use crate::settings::BudgetSettings;
+
+pub(crate) mod window;
+
+use window::{Amount, Granted, Limits, Verdict};
+
+/// Pause after a lost race or a broker that did not answer, at most.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// The budgets of all providers.
+pub(crate) type Budgets = BTreeMap<Token, Arc<Budget>>;
+
+/// One provider's budget.
+pub(crate) struct Budget {
+    shell: Shell,
+    provider: Token,
+    register: Register,
+    limits: Limits,
+    /// Who waits for a lease holds this, so that the others wait in their order.
+    turn: tokio::sync::Mutex<()>,
+    lease: Mutex<Lease>,
+}
+
+/// What this replica may still use.
+#[derive(Default)]
+struct Lease {
+    left: Amount,
+    until: i64,
+    /// Tokens that were used and not asked for: the next lease is for these, too.
+    owed: u64,
+}
+
+impl Lease {
+    fn use_of(&mut self, now: i64, wish: Amount) -> Option<Charge> {
+        let enough = self.left.requests >= wish.requests && self.left.tokens >= wish.tokens;
+        if now >= self.until || !enough {
+            return None;
+        }
+        self.left.requests -= wish.requests;
+        self.left.tokens -= wish.tokens;
+        Some(Charge { tokens: wish.tokens, until: self.until })
+    }
+}
+
+/// What one call may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Charge {
+    tokens: u64,
+    until: i64,
+}
+
+/// The budgets in the settings.
+pub(crate) fn budgets(shell: &Shell, settings: &BTreeMap<Token, BudgetSettings>) -> Budgets {
+    let budget = |(provider, settings): (&Token, &BudgetSettings)| {
+        // Names of subjects are built from the agent's and the topic's tokens; the name's length was checked with the
+        // settings.
+        let topic = Token::new(format!("budget-{provider}")).unwrap_or_else(|_| Token::derived(provider.as_str()));
+        let owner = Service::AgentAdapter.agent_id();
+        let budget = Budget {
+            shell: shell.clone(),
+            provider: provider.clone(),
+            register: Register::new(&shell.broker, owner, topic),
+            limits: Limits { requests: settings.requests_per_minute, tokens: settings.tokens_per_minute },
+            turn: tokio::sync::Mutex::default(),
+            lease: Mutex::default(),
+        };
+        (provider.clone(), Arc::new(budget))
+    };
+    settings.iter().map(budget).collect()
+}
+
+impl Budget {
+    /// Waits until one request of so many tokens may be made, no longer than `until`.
+    pub(crate) async fn take(&self, tokens: u64, until: Instant) -> Result<Charge, Failure> {
+        let taken = match tokio::time::timeout_at(until, self.turn.lock()).await {
+            Ok(_turn) => self.take_in_turn(tokens, until).await,
+            Err(_) => Err((self.exhausted("others wait before it"), "late")),
+        };
+        let result = taken.as_ref().map_or_else(|(_, result)| *result, |_| "granted");
+        let labels = BudgetLabels { provider: self.provider.to_string(), result };
+        self.shell.metrics.budgets.get_or_create(&labels).inc();
+        taken.map_err(|(failure, _)| failure)
+    }
+
+    async fn take_in_turn(&self, tokens: u64, until: Instant) -> Result<Charge, (Failure, &'static str)> {
+        loop {
+            let now = clock::now().unix_millis();
+            let tokens = if self.limits.tokens.is_some() { tokens } else { 0 };
+            let wish = Amount { requests: 1, tokens };
+            if let Some(charge) = self.lease().use_of(now, wish) {
+                return Ok(charge);
+            }
+            let wait = match self.renew(now, wish).await {
+                Ok(Renewed::Now) => continue,
+                Ok(Renewed::Never) => {
+                    let why = format!("one call of {tokens} tokens is more than {} allows in a minute", self.name());
+                    return Err((Failure::here(ErrorCode::CapacityExceeded, why), "never"));
+                }
+                Ok(Renewed::At(at)) => {
+                    let wait = Duration::from_millis(u64::try_from(at - now).unwrap_or(0));
+                    if Instant::now() + wait > until {
+                        let why = format!("there is no room for {} s", wait.as_secs() + 1);
+                        return Err((self.exhausted(&why), "late"));
+                    }
+                    wait
+                }
+                Ok(Renewed::Again) => Duration::ZERO,
+                Err(error) => {
+                    let error = Chain(&error).to_string();
+                    tracing::warn!(provider = %self.provider, error, "A budget could not be asked; nothing is called.");
+                    if Instant::now() + PAUSE_MAX > until {
+                        let why = format!("{} cannot be asked, for the broker does not answer", self.name());
+                        return Err((Failure::here(ErrorCode::AgentUnavailable, why), "away"));
+                    }
+                    PAUSE_MAX
+                }
+            };
+            tokio::time::sleep(wait + crate::guard::jitter(PAUSE_MAX / 5)).await;
+        }
+    }
+
+    async fn renew(&self, now: i64, wish: Amount) -> Result<Renewed, RenewError> {
+        let held = self.register.read().await?;
+        let granted: Granted = match &held {
+            Some(held) => serde_json::from_slice(&held.value)?,
+            None => Granted::default(),
+        };
+        // Of what is owed, only as much as fits into a minute beside the wish can be asked for.
+        let room = self.limits.tokens.map_or(0, |most| most.saturating_sub(wish.tokens));
+        let owed = self.lease().owed.min(room);
+        let whole = Amount { tokens: wish.tokens + owed, ..wish };
+        match granted.grant(now, self.limits, whole) {
+            Verdict::Never => Ok(Renewed::Never),
+            Verdict::Wait(at) => Ok(Renewed::At(at)),
+            Verdict::Lease { amount, until, granted } => {
+                let value = serde_json::to_vec(&granted)?;
+                if !self.register.replace(held.as_ref(), value.into()).await? {
+                    return Ok(Renewed::Again);
+                }
+                let left = Amount { tokens: amount.tokens - owed, ..amount };
+                let fresh = clock::now().unix_millis() < until;
+                let mut lease = self.lease();
+                // What is left of the last lease is given up, as is what was granted to a process that was killed: the
+                // provider is then asked for less than it allows.
+                let owed = lease.owed - owed;
+                *lease = Lease { left: if fresh { left } else { Amount::default() }, until, owed };
+                Ok(Renewed::Now)
+            }
+        }
+    }
+
+    /// Takes note of what a call has used in fact.
+    pub(crate) fn settle(&self, charge: Charge, used: u64) {
+        if self.limits.tokens.is_none() {
+            return;
+        }
+        let mut lease = self.lease();
+        match used.checked_sub(charge.tokens) {
+            // Given back to the lease that it was taken from, while that one can be used.
+            None if lease.until == charge.until => lease.left.tokens += charge.tokens - used,
+            None => {}
+            Some(more) => {
+                let here = more.min(lease.left.tokens);
+                lease.left.tokens -= here;
+                lease.owed = lease.owed.saturating_add(more - here);
+            }
+        }
+    }
+
+    fn lease(&self) -> MutexGuard<'_, Lease> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn name(&self) -> String {
+        format!("the budget {}", self.provider)
+    }
+
+    fn exhausted(&self, why: &str) -> Failure {
+        let why = format!("{} is used up until after its deadline: {why}", self.name());
+        Failure::here(ErrorCode::CapacityExceeded, why)
+    }
+}
+
+enum Renewed {
+    Now,
+    At(i64),
+    Again,
+    Never,
+}
+
+/// Why there was no word of a budget.
+#[derive(Debug, thiserror::Error)]
+enum RenewError {
+    #[error("the shared value cannot be used")]
+    Register(#[from] concord_runtime::ledger::Error),
+    #[error("the shared value cannot be read")]
+    Unreadable(#[from] serde_json::Error),
+}

@@ -1,0 +1,86 @@
+//! Where agents post the answers that come later.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use concord_protocol::{AgentId, Envelope};
+use concord_runtime::consume::Chain;
+use concord_runtime::service::Shell;
+use concord_runtime::{Trace, clock};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::Address;
+use super::bounded::Bounded;
+use super::token::{Asked, Refusal};
+use crate::reply;
+
+/// What stands before an address' token.
+pub(super) const PATH: &str = "/v1/answers/";
+/// Most bytes of an answer.
+const ANSWER_BYTES_MAX: usize = 1_048_576;
+/// How long an answer may take to arrive.
+const ARRIVES_MAX: Duration = Duration::from_secs(10);
+
+struct Callbacks {
+    shell: Shell,
+    address: Arc<Address>,
+    hosted: BTreeSet<AgentId>,
+}
+
+/// Takes answers until the service stops.
+pub(crate) async fn serve(shell: Shell, listener: TcpListener, address: Arc<Address>, hosted: BTreeSet<AgentId>) {
+    let stop = shell.stop.clone();
+    let state = Arc::new(Callbacks { shell, address, hosted });
+    let router = Router::new().route(&format!("{PATH}{{token}}"), post(take)).with_state(state);
+    let serving = axum::serve(Bounded::new(listener), router).with_graceful_shutdown(stop.cancelled_owned());
+    if let Err(error) = serving.await {
+        tracing::error!(%error, "The endpoint for answers that come later has ended.");
+    }
+}
+
+fn said(status: StatusCode, message: &str) -> Response {
+    (status, [("content-type", "application/json")], json!({ "message": message }).to_string()).into_response()
+}
+
+async fn take(State(callbacks): State<Arc<Callbacks>>, Path(token): Path<String>, body: Body) -> Response {
+    let now = clock::now();
+    let asked = match callbacks.address.key.open(&token, now) {
+        Ok(asked) if callbacks.hosted.contains(&asked.agent) => asked,
+        Ok(_) | Err(Refusal::Unknown) => return said(StatusCode::NOT_FOUND, "Nothing was asked here."),
+        Err(Refusal::Over) => return said(StatusCode::GONE, "The time for this answer is over."),
+    };
+    let body = match tokio::time::timeout(ARRIVES_MAX, to_bytes(body, ANSWER_BYTES_MAX)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return said(StatusCode::PAYLOAD_TOO_LARGE, "The answer was cut off, or is larger than 1 MiB."),
+        Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "The answer did not arrive in time."),
+    };
+    let answer = match reply::later(&body, &asked, now) {
+        Ok(Some(answer)) => answer,
+        Ok(None) => return said(StatusCode::BAD_REQUEST, "Answer with message_type and payload."),
+        Err(fault) => return said(StatusCode::BAD_REQUEST, &fault.to_string()),
+    };
+    callbacks.publish(&asked, &answer).await
+}
+
+impl Callbacks {
+    async fn publish(&self, asked: &Asked, answer: &Envelope) -> Response {
+        let trace = asked.case_id.as_ref().map(Trace::of_case);
+        match self.shell.broker.publish_first(answer, trace.as_ref()).await {
+            Ok(true) => said(StatusCode::OK, "Published."),
+            // Somebody has answered before: this agent a second time, or the adapter that the time was over.
+            Ok(false) => said(StatusCode::OK, "It was answered before; this changes nothing."),
+            Err(error) => {
+                tracing::warn!(agent = %asked.agent, error = %Chain(&error), "A later answer could not be published.");
+                said(StatusCode::SERVICE_UNAVAILABLE, "It could not be published; post it again.")
+            }
+        }
+    }
+}

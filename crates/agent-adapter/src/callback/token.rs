@@ -1,0 +1,144 @@
+//! The part of an address that says which answer it is for: self-contained and signed.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use concord_protocol::{AgentId, CaseId, Envelope, MessageId, Timestamp};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+/// Nothing else signed with the same key can be taken for an address.
+const PURPOSE: &[u8] = b"concord callback v1.";
+/// No address of ours is as long.
+const TOKEN_BYTES_MAX: usize = 4_096;
+
+/// What an answer is an answer to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// Who answers.
+    #[serde(rename = "a")]
+    pub(crate) agent: AgentId,
+    /// Which message.
+    #[serde(rename = "m")]
+    pub(crate) message_id: MessageId,
+    /// Who asked.
+    #[serde(rename = "f")]
+    pub(crate) from: AgentId,
+    /// In which case.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) case_id: Option<CaseId>,
+    /// What ties answer and question.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) correlation_id: Option<String>,
+    /// In which round.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) round: Option<u32>,
+    /// Until when.
+    #[serde(rename = "u")]
+    pub(crate) until: Timestamp,
+}
+
+impl Asked {
+    pub(crate) fn of(asked: &Envelope, agent: &AgentId, until: Timestamp) -> Self {
+        Self {
+            agent: agent.clone(),
+            message_id: asked.message_id.clone(),
+            from: asked.from_agent.clone(),
+            case_id: asked.case_id.clone(),
+            correlation_id: asked.correlation_id.clone(),
+            round: asked.round,
+            until,
+        }
+    }
+}
+
+/// Why an address cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is none of ours.
+    Unknown,
+    /// Its time is over.
+    Over,
+}
+
+/// What signs addresses.
+pub(crate) struct Key(Hmac<Sha256>);
+
+impl Key {
+    pub(crate) fn new(secret: &[u8]) -> Option<Self> {
+        Hmac::new_from_slice(secret).ok().map(Self)
+    }
+
+    fn mac(&self, text: &str) -> Hmac<Sha256> {
+        let mut mac = self.0.clone();
+        mac.update(PURPOSE);
+        mac.update(text.as_bytes());
+        mac
+    }
+
+    pub(crate) fn seal(&self, asked: &Asked) -> String {
+        let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(asked).unwrap_or_default());
+        let signature = URL_SAFE_NO_PAD.encode(self.mac(&text).finalize().into_bytes());
+        format!("{text}.{signature}")
+    }
+
+    pub(crate) fn open(&self, token: &str, now: Timestamp) -> Result<Asked, Refusal> {
+        let (text, signature) =
+            token.split_once('.').filter(|_| token.len() <= TOKEN_BYTES_MAX).ok_or(Refusal::Unknown)?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| Refusal::Unknown)?;
+        // Compared in a time that does not depend on where they differ.
+        self.mac(text).verify_slice(&signature).map_err(|_| Refusal::Unknown)?;
+        let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Unknown)?;
+        let asked: Asked = serde_json::from_slice(&json).map_err(|_| Refusal::Unknown)?;
+        if now >= asked.until { Err(Refusal::Over) } else { Ok(asked) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(until: u64) -> Asked {
+        Asked {
+            agent: AgentId::new("ann").unwrap(),
+            message_id: MessageId::new("d-1-7-0").unwrap(),
+            from: AgentId::new("debate-facilitator").unwrap(),
+            case_id: Some(CaseId::new("c-1").unwrap()),
+            correlation_id: Some("d-1".into()),
+            round: Some(2),
+            until: Timestamp::default().plus_millis(until),
+        }
+    }
+
+    #[test]
+    fn an_address_is_good_until_its_time_for_whoever_has_the_key() {
+        let at = |ms| Timestamp::default().plus_millis(ms);
+        let (key, same) = (Key::new(b"0123").unwrap(), Key::new(b"0123").unwrap());
+        let token = key.seal(&asked(1_000));
+        assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)), "{token}");
+        assert_eq!(same.open(&token, at(999)), Ok(asked(1_000)));
+        assert_eq!(same.open(&token, at(1_000)), Err(Refusal::Over));
+        assert_eq!(Key::new(b"0124").unwrap().open(&token, at(0)), Err(Refusal::Unknown));
+    }
+
+    #[test]
+    fn no_other_address_is_good() {
+        let key = Key::new(b"0123").unwrap();
+        let (token, other) = (key.seal(&asked(1_000)), key.seal(&asked(2_000)));
+        let (text, signature) = token.split_once('.').unwrap();
+        let (other_text, _) = other.split_once('.').unwrap();
+        let long = "a".repeat(5_000);
+        for wrong in [
+            "",
+            ".",
+            "a.b",
+            text,
+            &format!("{text}."),
+            &format!("{other_text}.{signature}"),
+            &format!("{token}a"),
+            &long,
+        ] {
+            assert_eq!(key.open(wrong, Timestamp::default()), Err(Refusal::Unknown), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Why a hosted agent gave no answer, what that says of it, and what its asker is told.
+
+use std::time::Duration;
+
+use concord_domain::breaker::End;
+use concord_protocol::ErrorCode;
+
+/// Whether the same may be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// At once, after a pause.
+    Safe,
+    /// When the broker delivers the message again: it is the program that failed, and the next copy may not.
+    Redelivered,
+    /// No.
+    Never,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub(crate) struct Failure {
+    /// What the asker is told.
+    pub(crate) code: ErrorCode,
+    /// Whether to try again.
+    pub(crate) again: Again,
+    /// What it says of the agent.
+    pub(crate) end: End,
+    /// In words, without a full stop; never with anything that a server wrote.
+    pub(crate) why: String,
+    /// How long the server asks to be left alone.
+    pub(crate) after: Option<Duration>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: ErrorCode, again: Again, end: End, why: impl Into<String>) -> Self {
+        Self { code, again, end, why: why.into(), after: None }
+    }
+
+    /// One that has nothing to do with the agent, and that a further try would not change.
+    pub(crate) fn here(code: ErrorCode, why: impl Into<String>) -> Self {
+        Self::new(code, Again::Never, End::Unknown, why)
+    }
+
+    /// How the asker can go on.
+    pub(crate) fn suggestions(&self) -> Vec<String> {
+        let suggestions: &[&str] = match self.code {
+            ErrorCode::AgentUnavailable => &[
+                "Ask again later, or ask another agent.",
+                "See `concord agents` for how it stands, and the adapter's log for why.",
+            ],
+            ErrorCode::Timeout => &["Ask again with a later deadline.", "Give the agent more time or more instances."],
+            ErrorCode::CapacityExceeded => &[
+                "Ask again later, or less often.",
+                "Raise the agent's queue_max or instances, or the budget of its provider.",
+            ],
+            _ => &["Look at the adapter's log; `concord agents` shows how the agent is run."],
+        };
+        suggestions.iter().map(|text| (*text).to_owned()).collect()
+    }
+}

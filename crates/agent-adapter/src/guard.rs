@@ -1,0 +1,221 @@
+//! What stands around every try of a hosted agent: its circuit breaker, the provider's budget, and when to try again.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use concord_domain::breaker::{Breaker, End, Pass, Rules, Standing};
+use concord_protocol::{AgentId, ErrorCode, Timestamp};
+use concord_runtime::clock;
+use concord_runtime::metrics::{AgentLabel, CallLabels, Metrics};
+use tokio::time::Instant;
+
+use crate::budget::Budget;
+use crate::failure::{Again, Failure};
+use crate::settings::HostedAgent;
+
+/// The first pause before another try is at most this long; doubled for each further one.
+const PAUSE_FIRST: Duration = Duration::from_millis(250);
+/// Longest pause that is not asked for by the server.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// One call of an agent, which can be made several times.
+pub(crate) trait Call: Sync {
+    /// What it gives.
+    type Value: Send;
+
+    /// Makes it, within so much time; says what came of it, and how many tokens were used where that is known.
+    fn make(&self, within: Duration) -> impl Future<Output = Result<(Self::Value, Option<u64>), Failure>> + Send;
+}
+
+/// The guard of one agent.
+pub(crate) struct Guard {
+    agent_id: AgentId,
+    breaker: Mutex<Breaker>,
+    budget: Option<Arc<Budget>>,
+    metrics: Metrics,
+    timeout: Duration,
+    tries_max: u32,
+}
+
+/// How an agent stands, as `concord agents` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stands {
+    pub(crate) standing: Standing,
+    pub(crate) failures: u32,
+    pub(crate) refuses_until: Option<Timestamp>,
+}
+
+/// A random time of up to `most` ("full jitter": callers that failed together do not come again together).
+pub(crate) fn jitter(most: Duration) -> Duration {
+    // The only randomness that the standard library gives; it is good enough to spread callers.
+    let random = RandomState::new().build_hasher().finish();
+    let part = u32::try_from(random % 1_000).unwrap_or(0);
+    most * part / 1_000
+}
+
+/// A try under way. When it is given up, nothing is known of the agent, and another may be tried.
+struct Try<'a> {
+    guard: &'a Guard,
+    pass: Option<Pass>,
+}
+
+impl Try<'_> {
+    fn ended(mut self, end: End) {
+        if let Some(pass) = self.pass.take() {
+            self.guard.ended(pass, end);
+        }
+    }
+}
+
+impl Drop for Try<'_> {
+    fn drop(&mut self) {
+        if let Some(pass) = self.pass.take() {
+            self.guard.ended(pass, End::Unknown);
+        }
+    }
+}
+
+impl Guard {
+    pub(crate) fn new(agent: &HostedAgent, budget: Option<Arc<Budget>>, metrics: Metrics) -> Self {
+        let settings = &agent.breaker;
+        let rules = Rules {
+            failures_max: settings.failures_max,
+            open_ms: settings.open_ms,
+            open_max_ms: settings.open_max_ms,
+            successes_min: settings.successes_min,
+            probe_ms: agent.timeout_ms.saturating_mul(2),
+        };
+        let guard = Self {
+            agent_id: agent.agent_id.clone(),
+            breaker: Mutex::new(Breaker::new(rules)),
+            budget,
+            metrics,
+            timeout: Duration::from_millis(agent.timeout_ms),
+            tries_max: agent.tries_max,
+        };
+        guard.show();
+        guard
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn stands(&self) -> Stands {
+        let (now, breaker) = (clock::now(), self.breaker());
+        Stands {
+            standing: breaker.standing(now),
+            failures: breaker.failures(),
+            refuses_until: breaker.refuses_until(now),
+        }
+    }
+
+    /// Refuses at once what the breaker would refuse anyway.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let refuses = self.breaker().refuses_until(clock::now());
+        refuses.map_or(Ok(()), |until| Err(self.refused(until)))
+    }
+
+    /// Has `call` made, and made again where that is safe, until the time is over.
+    pub(crate) async fn run<C: Call>(&self, tokens: u64, until: Instant, call: &C) -> Result<C::Value, Failure> {
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let failure = match self.once(tokens, until, call).await {
+                Ok(value) => return Ok(value),
+                Err(failure) => failure,
+            };
+            if failure.again != Again::Safe || tried >= self.tries_max {
+                return Err(failure);
+            }
+            let most = PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(tried - 1)).min(PAUSE_MAX);
+            let pause = failure.after.map_or_else(|| jitter(most), |after| after + jitter(PAUSE_FIRST));
+            if Instant::now() + pause >= until {
+                return Err(failure);
+            }
+            tracing::debug!(agent = %self.agent_id, why = failure.why, "A call failed; it will be made again.");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn once<C: Call>(&self, tokens: u64, until: Instant, call: &C) -> Result<C::Value, Failure> {
+        // Before the breaker is asked to let it pass: the one try of a half-open breaker must not wait for a budget.
+        self.check()?;
+        let charge = match &self.budget {
+            Some(budget) => Some((budget, budget.take(tokens, until).await?)),
+            None => None,
+        };
+        let pass = self.breaker().pass(clock::now()).map_err(|until| self.refused(until))?;
+        self.show();
+        let under_way = Try { guard: self, pass: Some(pass) };
+        let within = self.timeout.min(until.saturating_duration_since(Instant::now()));
+        if within.is_zero() {
+            return Err(Failure::here(ErrorCode::Timeout, "its time was over before it was asked"));
+        }
+        let result = call.make(within).await;
+        let (end, label) = match &result {
+            Ok(_) => (End::Success, "answered"),
+            // A deadline that left the agent too little time is not the agent's fault.
+            Err(failure) if failure.code == ErrorCode::Timeout && within < self.timeout => (End::Unknown, "timeout"),
+            Err(failure) => (failure.end, label(failure.code)),
+        };
+        under_way.ended(end);
+        self.count(label);
+        let (value, used) = result?;
+        if let (Some((budget, charge)), Some(used)) = (charge, used) {
+            budget.settle(charge, used);
+        }
+        Ok(value)
+    }
+
+    fn refused(&self, until: Timestamp) -> Failure {
+        self.count("breaker_open");
+        let why = format!("it failed again and again and is not asked until {until} (its circuit breaker is open)");
+        Failure::here(ErrorCode::AgentUnavailable, why)
+    }
+
+    fn ended(&self, pass: Pass, end: End) {
+        let now = clock::now();
+        let (before, after) = {
+            let mut breaker = self.breaker();
+            let before = breaker.standing(now);
+            breaker.ended(now, pass, end);
+            (before, breaker.standing(now))
+        };
+        if before != after {
+            let (agent, standing) = (&self.agent_id, after.as_str());
+            match after {
+                Standing::Open => tracing::warn!(%agent, standing, "A hosted agent's circuit breaker has opened."),
+                _ => tracing::info!(%agent, standing, "A hosted agent's circuit breaker has changed."),
+            }
+        }
+        self.show();
+    }
+
+    fn show(&self) {
+        let standing = match self.breaker().standing(clock::now()) {
+            Standing::Closed => 0,
+            Standing::HalfOpen => 1,
+            Standing::Open => 2,
+        };
+        let label = AgentLabel { agent: self.agent_id.to_string() };
+        self.metrics.breaker_standing.get_or_create(&label).set(standing);
+    }
+
+    fn count(&self, result: &'static str) {
+        let labels = CallLabels { agent: self.agent_id.to_string(), result };
+        self.metrics.hosted_calls.get_or_create(&labels).inc();
+    }
+}
+
+/// A code, as metrics name it.
+fn label(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::AgentUnavailable => "unavailable",
+        ErrorCode::Timeout => "timeout",
+        ErrorCode::CapacityExceeded => "capacity",
+        ErrorCode::InternalError | ErrorCode::InvalidRequest | ErrorCode::Unauthorized => "failed",
+    }
+}

@@ -1,0 +1,324 @@
+//! A hosted agent: each message that waits for an answer is given to it when its turn has come, and what it says, or why it
+//! says nothing, is published.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use concord_domain::breaker::End;
+use concord_protocol::payload::{Card, Task};
+use concord_protocol::{Envelope, ErrorCode, MessageId, MessageType, Timestamp};
+use concord_runtime::consume::{Chain, Delivery, Problem};
+use concord_runtime::metrics::Reason;
+use concord_runtime::service::Shell;
+use concord_runtime::{Trace, clock};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::budget::Budgets;
+use crate::callback::token::Asked;
+use crate::callback::{Address, Awaited, Wait};
+use crate::context::Tasks;
+use crate::endpoint::Endpoint;
+use crate::failure::{Again, Failure};
+use crate::gate::{Gate, Refusal};
+use crate::guard::{Call, Guard};
+use crate::http::{Answered, Post};
+use crate::openai::Model;
+use crate::pool::Pool;
+use crate::program;
+use crate::reply;
+use crate::settings::HostedAgent;
+use crate::settings::check::Error;
+
+/// How often a message is given to a program that ends without answering it.
+const TRIES_MAX: u64 = 3;
+
+/// How an agent is run.
+enum Runner {
+    Program(Pool),
+    Http(Box<Endpoint>),
+    OpenAi(Box<Model>),
+}
+
+impl Runner {
+    fn new(agent: &HostedAgent) -> Result<Self, Error> {
+        let key = format!("agents.{}", agent.agent_id);
+        match (&agent.http, &agent.openai) {
+            (Some(http), _) => Ok(Self::Http(Box::new(Endpoint::of_server(&format!("{key}.http"), http)?))),
+            (_, Some(openai)) => Ok(Self::OpenAi(Box::new(Model::new(&format!("{key}.openai"), openai)?))),
+            (None, None) => Ok(Self::Program(Pool::new(agent.clone()))),
+        }
+    }
+
+    fn as_str(&self) -> &'static str {
+        match self {
+            Self::Program(_) => "command",
+            Self::Http(_) => "http",
+            Self::OpenAi(_) => "openai",
+        }
+    }
+}
+
+/// What all hosted agents of a replica share.
+pub(crate) struct Shared {
+    pub(crate) shell: Shell,
+    pub(crate) tasks: Tasks,
+    pub(crate) budgets: Budgets,
+    pub(crate) address: Option<Arc<Address>>,
+    pub(crate) awaited: Awaited,
+}
+
+/// A hosted agent.
+pub(crate) struct Host {
+    pub(crate) agent: HostedAgent,
+    shared: Arc<Shared>,
+    runner: Runner,
+    gate: Gate,
+    guard: Guard,
+    /// How many answers may be waited for that come later.
+    later: Semaphore,
+}
+
+/// A hosted agent, as `concord agents` shows it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Description {
+    #[serde(flatten)]
+    card: Card,
+    kind: &'static str,
+    instances: usize,
+    working: usize,
+    waiting: usize,
+    breaker: &'static str,
+    failures: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refuses_until: Option<Timestamp>,
+    /// Of a program: copies that wait for work, and how often one was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    starts: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
+}
+
+/// What came of a message.
+enum Came {
+    /// This is said.
+    Answer(Box<Envelope>),
+    /// It has nothing to say.
+    Nothing,
+    /// It says it later.
+    Later(Wait),
+}
+
+impl Host {
+    pub(crate) fn new(agent: HostedAgent, shared: &Arc<Shared>) -> Result<Self, Error> {
+        let budget = agent.provider.as_ref().and_then(|provider| shared.budgets.get(provider)).cloned();
+        Ok(Self {
+            runner: Runner::new(&agent)?,
+            gate: Gate::new(agent.instances, agent.queue_max),
+            guard: Guard::new(&agent, budget, shared.shell.metrics.clone()),
+            later: Semaphore::new(agent.queue_max.clamp(1, Semaphore::MAX_PERMITS)),
+            shared: Arc::clone(shared),
+            agent,
+        })
+    }
+
+    /// Deliveries under way at once: those worked on, those that wait, those whose answer comes later, and some that are
+    /// told that there is no room.
+    pub(crate) fn in_flight_max(&self) -> usize {
+        const TOLD: usize = 16;
+        self.agent.instances.saturating_add(self.agent.queue_max.saturating_mul(2)).saturating_add(TOLD).min(50_000)
+    }
+
+    pub(crate) fn describe(&self) -> Description {
+        let (working, waiting) = self.gate.load();
+        let stands = self.guard.stands();
+        let pool = match &self.runner {
+            Runner::Program(pool) => Some(pool),
+            Runner::Http(_) | Runner::OpenAi(_) => None,
+        };
+        Description {
+            card: self.agent.card(),
+            kind: self.runner.as_str(),
+            instances: self.agent.instances,
+            working,
+            waiting,
+            breaker: stands.standing.as_str(),
+            failures: stands.failures,
+            refuses_until: stands.refuses_until,
+            idle: pool.map(Pool::idle_count),
+            starts: pool.map(|pool| pool.starts.load(Ordering::Relaxed)),
+            provider: self.agent.provider.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// Has a message answered. What is published is published once, however often the message is delivered.
+    pub(crate) async fn handle(&self, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
+        let now = clock::now();
+        let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| deadline.millis_since(now));
+        let until = Instant::now() + Duration::from_millis(wait);
+        let came = match self.answer(asked, delivery, until).await {
+            Ok(Came::Later(answer)) => self.wait_for(asked, answer).await.map(|()| Came::Nothing),
+            other => other,
+        };
+        let message = match came {
+            Ok(Came::Answer(message)) => *message,
+            Ok(Came::Nothing | Came::Later(_)) => return Ok(()),
+            Err(Stop::Problem(problem)) => return Err(problem),
+            Err(Stop::Failure(failure)) if failure.again == Again::Redelivered && delivery.deliveries < TRIES_MAX => {
+                return Err(failure.into());
+            }
+            Err(Stop::Failure(failure)) => {
+                let (agent, why) = (&self.agent.agent_id, &failure.why);
+                tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
+                reply::failure(&failure, agent, asked, clock::now())?
+            }
+        };
+        let trace = delivery.trace.clone().or_else(|| asked.case_id.as_ref().map(Trace::of_case));
+        if !self.shared.shell.broker.publish_first(&message, trace.as_ref()).await? {
+            self.shared.shell.count_ignored("answered_before");
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, asked: &Envelope, delivery: &Delivery, until: Instant) -> Result<Came, Stop> {
+        // What would be refused when its turn comes need not wait for it.
+        self.guard.check()?;
+        let within = until.saturating_duration_since(Instant::now());
+        let _seat = self.gate.enter(asked.priority.lane(), within).await.map_err(|refusal| match refusal {
+            Refusal::Full => {
+                let why = format!("{} messages wait for it already", self.agent.queue_max);
+                Failure::here(ErrorCode::CapacityExceeded, why)
+            }
+            Refusal::Late => Failure::here(ErrorCode::Timeout, "its time was over before its turn came"),
+        })?;
+        let started = Instant::now();
+        let took_ms = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let agent = &self.agent.agent_id;
+        let id = MessageId::of_answer(&asked.message_id, agent);
+        let line = match &self.runner {
+            Runner::Program(pool) => {
+                let line = self.line(asked).await?;
+                self.ask_program(pool, &line, until).await?
+            }
+            Runner::Http(endpoint) => {
+                let line = self.line(asked).await?;
+                let callback = self.callback(asked);
+                // Listened for before it is asked: it may answer before it has said that it will.
+                let later = self.shared.awaited.answer(agent, asked.message_id.as_str());
+                let post = Post::new(endpoint, line, id, callback.as_deref(), delivery.trace.as_ref());
+                match self.guard.run(0, until, &post).await? {
+                    Answered::Now(line) => line.into(),
+                    Answered::Later => return Ok(Came::Later(later)),
+                }
+            }
+            Runner::OpenAi(model) => {
+                let task = self.task(asked).await?;
+                let said = model.ask(&self.guard, asked, task.as_deref(), &id, until).await?;
+                let message = reply::of_model(said, agent, asked, clock::now(), took_ms());
+                return Ok(Came::Answer(Box::new(message)));
+            }
+        };
+        let message = reply::message(&line, agent, asked, clock::now(), took_ms());
+        let message = message.map_err(|fault| Failure::here(ErrorCode::InternalError, fault.to_string()))?;
+        Ok(message.map_or(Came::Nothing, |message| Came::Answer(Box::new(message))))
+    }
+
+    async fn ask_program(&self, pool: &Pool, line: &[u8], until: Instant) -> Result<Vec<u8>, Failure> {
+        let starts = pool.starts.load(Ordering::Relaxed);
+        let answered = self.guard.run(0, until, &OfProgram { pool, line }).await;
+        let started_now = pool.starts.load(Ordering::Relaxed).saturating_sub(starts);
+        let label = Reason { reason: self.agent.agent_id.to_string() };
+        self.shared.shell.metrics.program_starts.get_or_create(&label).inc_by(started_now);
+        answered
+    }
+
+    /// Where the answer to a message can be posted later.
+    fn callback(&self, asked: &Envelope) -> Option<String> {
+        let address = self.shared.address.as_ref()?;
+        let until = address.until(clock::now(), asked.deadline);
+        Some(address.url(&Asked::of(asked, &self.agent.agent_id, until)))
+    }
+
+    /// Waits for an answer that comes later, through whichever replica.
+    async fn wait_for(&self, asked: &Envelope, answer: Wait) -> Result<(), Stop> {
+        let Some(address) = &self.shared.address else {
+            let why = "it will answer later (status 202), and service.callback.listen is not set";
+            return Err(Failure::here(ErrorCode::InternalError, why).into());
+        };
+        let Ok(_permit) = self.later.try_acquire() else {
+            let why = format!("{} answers that come later are waited for already", self.agent.queue_max);
+            return Err(Failure::here(ErrorCode::CapacityExceeded, why).into());
+        };
+        let now = clock::now();
+        let wait = Duration::from_millis(address.until(now, asked.deadline).millis_since(now));
+        let late = |_| Failure::here(ErrorCode::Timeout, "the answer that it promised (status 202) did not come");
+        Ok(tokio::time::timeout(wait, answer.said()).await.map_err(late)?)
+    }
+
+    async fn task(&self, asked: &Envelope) -> Result<Option<Arc<Task>>, Problem> {
+        match &asked.case_id {
+            Some(case) if asked.message_type != MessageType::TaskAssignment => self.shared.tasks.of(case).await,
+            _ => Ok(None),
+        }
+    }
+
+    /// The message as one line, a question with the task of its case.
+    async fn line(&self, asked: &Envelope) -> Result<Vec<u8>, Problem> {
+        let mut message = serde_json::to_value(asked)?;
+        if asked.message_type == MessageType::Question && asked.case_id.is_some() {
+            let task = self.task(asked).await?;
+            add_task(&mut message, task.as_deref())?;
+        }
+        // `to_vec` writes no line breaks: those inside texts are escaped.
+        Ok(serde_json::to_vec(&message)?)
+    }
+}
+
+/// A line on its way to a program, which has a time of its own: one that is interrupted must be started again.
+struct OfProgram<'a> {
+    pool: &'a Pool,
+    line: &'a [u8],
+}
+
+impl Call for OfProgram<'_> {
+    type Value = Vec<u8>;
+
+    async fn make(&self, _within: Duration) -> Result<(Vec<u8>, Option<u64>), Failure> {
+        let failed = |code, again, why: String| Failure::new(code, again, End::Failure, why);
+        match self.pool.ask(self.line).await {
+            Ok(line) => Ok((line, None)),
+            Err(error @ program::Error::Timeout(_)) => Err(failed(ErrorCode::Timeout, Again::Never, error.to_string())),
+            Err(error) => Err(failed(ErrorCode::AgentUnavailable, Again::Redelivered, Chain(&error).to_string())),
+        }
+    }
+}
+
+/// Why there is no answer: the agent's side, or ours.
+enum Stop {
+    Failure(Failure),
+    Problem(Problem),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+fn add_task(message: &mut Value, task: Option<&Task>) -> Result<(), serde_json::Error> {
+    if let Some(payload) = message.get_mut("payload").and_then(Value::as_object_mut) {
+        payload.entry("task").or_insert(serde_json::to_value(task)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! A circuit breaker: what fails again and again is not asked for a while, then tried with one call at a time
+//! (Nygard, *Release It!*, 2007).
+//!
+//! | state     | a call asks to pass                       | a call succeeded                    | a call failed                    | time passes |
+//! |-----------|-------------------------------------------|-------------------------------------|----------------------------------|-------------|
+//! | closed    | passes                                    | failures in a row: 0                | one more; at `failures_max` open | -           |
+//! | open      | refused, until when is said               | (of an earlier time: nothing)       | (of an earlier time: nothing)    | after its time the next call passes, half-open |
+//! | half-open | refused while one is under way; else passes | after `successes_min` closed      | open, for twice as long          | a call under way for `probe_ms` is given up |
+//!
+//! Like the machines it reads no clock; unlike them it stores nothing: how another program answers this process is known
+//! best by this process, and is of no use after it.
+
+use concord_protocol::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// When a breaker opens and how long it stays so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Failures in a row after which it opens; at least 1.
+    pub failures_max: u32,
+    /// How long it stays open the first time, in milliseconds. Doubled each time in a row that the try fails.
+    pub open_ms: u64,
+    /// How long it stays open at most, in milliseconds.
+    pub open_max_ms: u64,
+    /// Tries in a row that must succeed before it closes; at least 1.
+    pub successes_min: u32,
+    /// After this time a try without an end makes way for another, in milliseconds.
+    pub probe_ms: u64,
+}
+
+/// How a breaker stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Calls pass.
+    Closed,
+    /// Calls are refused.
+    Open,
+    /// One call at a time is tried.
+    HalfOpen,
+}
+
+impl Standing {
+    /// The name, for labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half_open",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Closed { failures: u32 },
+    Open { until: Timestamp },
+    HalfOpen { successes: u32, probe_until: Option<Timestamp> },
+}
+
+/// What a call that may pass is known by when its end is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    generation: u64,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The other side answered.
+    Success,
+    /// It did not, or could not.
+    Failure,
+    /// Nothing is known of the other side: the call was given up, or the fault was the caller's.
+    Unknown,
+}
+
+/// A breaker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breaker {
+    rules: Rules,
+    state: State,
+    /// Counts changes of state and tries, so that a call that ends late says nothing about the present.
+    generation: u64,
+    /// How often in a row it opened without having closed in between.
+    openings: u32,
+}
+
+impl Breaker {
+    /// A closed breaker.
+    pub fn new(rules: Rules) -> Self {
+        Self { rules, state: State::Closed { failures: 0 }, generation: 0, openings: 0 }
+    }
+
+    /// How it stands. One whose time is over counts as half-open: the next call passes.
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        match self.state {
+            State::Closed { .. } => Standing::Closed,
+            State::Open { until } if now < until => Standing::Open,
+            State::Open { .. } | State::HalfOpen { .. } => Standing::HalfOpen,
+        }
+    }
+
+    /// Failures in a row while closed.
+    pub fn failures(&self) -> u32 {
+        match self.state {
+            State::Closed { failures } => failures,
+            State::Open { .. } | State::HalfOpen { .. } => self.rules.failures_max,
+        }
+    }
+
+    /// Until when calls are refused, if they are. Asking changes nothing.
+    pub fn refuses_until(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.state {
+            State::Closed { .. } => None,
+            State::Open { until } => Some(until).filter(|until| now < *until),
+            State::HalfOpen { probe_until, .. } => probe_until.filter(|until| now < *until),
+        }
+    }
+
+    /// Lets a call pass, or says until when not to ask again.
+    pub fn pass(&mut self, now: Timestamp) -> Result<Pass, Timestamp> {
+        if let Some(until) = self.refuses_until(now) {
+            return Err(until);
+        }
+        let successes = match self.state {
+            State::Closed { .. } => return Ok(Pass { generation: self.generation }),
+            State::Open { .. } => 0,
+            State::HalfOpen { successes, .. } => successes,
+        };
+        self.generation += 1;
+        self.state = State::HalfOpen { successes, probe_until: Some(now.plus_millis(self.rules.probe_ms)) };
+        Ok(Pass { generation: self.generation })
+    }
+
+    /// Takes note of how a call ended. What has been overtaken by a change of state says nothing.
+    pub fn ended(&mut self, now: Timestamp, pass: Pass, end: End) {
+        if pass.generation != self.generation {
+            return;
+        }
+        match (self.state, end) {
+            (State::Closed { .. }, End::Success) => self.state = State::Closed { failures: 0 },
+            (State::Closed { failures }, End::Failure) => {
+                let failures = failures.saturating_add(1);
+                self.state = State::Closed { failures };
+                if failures >= self.rules.failures_max.max(1) {
+                    self.open(now);
+                }
+            }
+            (State::HalfOpen { successes, .. }, End::Success) => {
+                self.generation += 1;
+                let successes = successes.saturating_add(1);
+                if successes >= self.rules.successes_min.max(1) {
+                    self.openings = 0;
+                    self.state = State::Closed { failures: 0 };
+                } else {
+                    self.state = State::HalfOpen { successes, probe_until: None };
+                }
+            }
+            (State::HalfOpen { .. }, End::Failure) => self.open(now),
+            (State::HalfOpen { successes, .. }, End::Unknown) => {
+                self.generation += 1;
+                self.state = State::HalfOpen { successes, probe_until: None };
+            }
+            (State::Closed { .. }, End::Unknown) | (State::Open { .. }, _) => {}
+        }
+    }
+
+    fn open(&mut self, now: Timestamp) {
+        let factor = 2_u64.saturating_pow(self.openings);
+        let stays = self.rules.open_ms.saturating_mul(factor).min(self.rules.open_max_ms.max(self.rules.open_ms));
+        self.openings = self.openings.saturating_add(1);
+        self.generation += 1;
+        self.state = State::Open { until: now.plus_millis(stays) };
+    }
+}
+
+#[cfg(test)]
+mod tests;
