@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::budget::Budgets;
 use crate::callback::token::Asked;
 use crate::callback::{Address, Awaited, Wait};
-use crate::context::Tasks;
+use crate::context::Cases;
 use crate::endpoint::Endpoint;
 use crate::failure::{Again, Failure};
 use crate::gate::{Gate, Refusal};
@@ -65,7 +65,7 @@ impl Runner {
 /// What all hosted agents of a replica share.
 pub(crate) struct Shared {
     pub(crate) shell: Shell,
-    pub(crate) tasks: Tasks,
+    pub(crate) cases: Arc<Cases>,
     pub(crate) budgets: Budgets,
     pub(crate) address: Option<Arc<Address>>,
     pub(crate) awaited: Awaited,
@@ -218,7 +218,7 @@ impl Host {
             }
             Runner::OpenAi(model) => {
                 let task = self.task(asked).await?;
-                let said = model.ask(&self.guard, asked, task.as_deref(), &id, until).await?;
+                let said = model.ask(&self.guard, asked, task.as_ref(), &id, until).await?;
                 let message = reply::of_model(said, agent, asked, clock::now(), took_ms());
                 return Ok(Came::Answer(Box::new(message)));
             }
@@ -260,11 +260,12 @@ impl Host {
         Ok(tokio::time::timeout(wait, answer.said()).await.map_err(late)?)
     }
 
-    async fn task(&self, asked: &Envelope) -> Result<Option<Arc<Task>>, Problem> {
-        match &asked.case_id {
-            Some(case) if asked.message_type != MessageType::TaskAssignment => self.shared.tasks.of(case).await,
-            _ => Ok(None),
+    async fn task(&self, asked: &Envelope) -> Result<Option<Task>, Problem> {
+        let Some(case) = &asked.case_id else { return Ok(None) };
+        if asked.message_type == MessageType::TaskAssignment {
+            return Ok(None);
         }
+        Ok(self.shared.cases.of(case).await?.map(|opened| opened.task.clone()))
     }
 
     /// The message as one line, a question with the task of its case.
@@ -272,7 +273,7 @@ impl Host {
         let mut message = serde_json::to_value(asked)?;
         if asked.message_type == MessageType::Question && asked.case_id.is_some() {
             let task = self.task(asked).await?;
-            add_task(&mut message, task.as_deref())?;
+            add_task(&mut message, task.as_ref())?;
         }
         // `to_vec` writes no line breaks: those inside texts are escaped.
         Ok(serde_json::to_vec(&message)?)
