@@ -43,7 +43,9 @@ async fn the_agents_of_the_readmes_decide_a_case() {
     });
     listening.await.expect("the Python agent listens");
     let finding = || Finding { summary: "Not capped.".into(), risk_score: Some(72.0), ..Finding::default() };
+    let skill = serde_json::from_value(json!({ "name": "risk" })).expect("a skill");
     let risk = Agent::builder("risk_assessor")
+        .skill(skill)
         .on(MessageType::TaskAssignment, move |agent, task| async move { agent.finding(&task, &finding(), 0.85).await })
         .on(MessageType::Question, |agent, question| async move { agent.disagree(&question, Answer::default()).await })
         .connect(&url)

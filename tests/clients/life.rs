@@ -1,6 +1,6 @@
 //! Registering, heartbeats and going.
 
-use concord_agent::{Agent, Availability, Card, Skill};
+use concord_agent::{Agent, AgentStatus, Card, Skill};
 use serde_json::{Value, json};
 
 use crate::python::Driver;
@@ -51,7 +51,7 @@ async fn a_rust_agent_comes_and_goes() {
     let connecting = tokio::spawn(async move { Agent::builder("ann").card(card).skill(skill).connect(&url).await });
     registers(&mut stage).await;
     let agent = connecting.await.expect("it runs").expect("it connects");
-    agent.status(Availability::Available).await.expect("it is said");
+    agent.status(AgentStatus::Available).await.expect("it is said");
     agent.close().await.expect("it is closed");
     goes(&mut stage).await;
 }

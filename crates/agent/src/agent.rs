@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
 use concord_protocol::envelope::Metadata;
-use concord_protocol::payload::{Card, ErrorReport, Request, Response, ResponseStatus};
+use concord_protocol::payload::{
+    AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Response, ResponseStatus, UPDATE_AGENT,
+};
 use concord_protocol::stream::Layout;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
 use concord_protocol::{
@@ -25,30 +27,6 @@ use crate::{Error, Message};
 
 /// How long a request waits for its answer when nothing else is said.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// What an agent says of itself in its heartbeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
-    /// Ready for work.
-    Available,
-    /// Working, and not to be given more.
-    Busy,
-    /// Gone, or about to go.
-    Unavailable,
-}
-
-impl Availability {
-    const ALL: [Self; 3] = [Self::Available, Self::Busy, Self::Unavailable];
-
-    /// As it is written in a heartbeat.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Available => "available",
-            Self::Busy => "busy",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
 
 /// A connected agent. Cheap to clone.
 #[derive(Clone)]
@@ -126,10 +104,10 @@ impl Agent {
             tracker.wait().await;
         }
         if self.inner.card.is_some() {
-            self.status(Availability::Unavailable).await?;
+            self.status(AgentStatus::Unavailable).await?;
             // Nobody waits for the answer: nobody listens any more.
             let parameters = json!({ "agent_id": self.inner.agent_id });
-            let request = json!({ "action": "deregister_agent", "parameters": parameters });
+            let request = json!({ "action": DEREGISTER_AGENT, "parameters": parameters });
             let to = Recipient::Agent(Service::Coordinator.agent_id());
             self.publish(&self.message(to, MessageType::Request, &request)?).await?;
         }
@@ -137,24 +115,27 @@ impl Agent {
     }
 
     /// Says that it is available, busy or unavailable, now and in every heartbeat.
-    pub async fn status(&self, status: Availability) -> Result<(), Error> {
-        let place = Availability::ALL.iter().position(|other| *other == status).unwrap_or_default();
+    pub async fn status(&self, status: AgentStatus) -> Result<(), Error> {
+        let place = AgentStatus::ALL.iter().position(|other| *other == status).unwrap_or_default();
         self.inner.status.store(u8::try_from(place).unwrap_or_default(), Ordering::Relaxed);
         self.beat().await
     }
 
     async fn beat(&self) -> Result<(), Error> {
         let place = usize::from(self.inner.status.load(Ordering::Relaxed));
-        let status = Availability::ALL.get(place).copied().unwrap_or(Availability::Available);
+        let status = AgentStatus::ALL.get(place).copied().unwrap_or_default();
         let subject = self.inner.layout.subjects.build(&Subject::Beat { agent: self.inner.agent_id.clone() });
-        let body = json!({ "status": status.as_str() }).to_string();
-        let sent = self.inner.client.publish(subject, body.into()).await;
+        let sent = self.inner.client.publish(subject, serde_json::to_vec(&Beat { status })?.into()).await;
         sent.map_err(|error| Error::broker("take a heartbeat")(error.into()))
     }
 
+    /// Changes what the coordinator knows of this agent.
+    pub async fn update(&self, card: &Card) -> Result<(), Error> {
+        self.request(Service::Coordinator.agent_id(), UPDATE_AGENT, card).await.map(|_| ())
+    }
+
     async fn register(&self) -> Result<(), Error> {
-        let coordinator = Recipient::Agent(Service::Coordinator.agent_id());
-        self.request(coordinator, "register_agent", &self.inner.card).await?;
+        self.request(Service::Coordinator.agent_id(), REGISTER_AGENT, &self.inner.card).await?;
         self.beat().await?;
         if let Some(every) = self.inner.card.as_ref().and_then(|card| card.heartbeat_ms) {
             let agent = self.clone();
@@ -212,9 +193,7 @@ impl Agent {
         action: &str,
         parameters: &impl Serialize,
     ) -> Result<Value, Error> {
-        let parameters = serde_json::to_value(parameters)?;
-        let (context, constraints, deadline) = Default::default();
-        let request = Request { action: action.to_owned(), parameters, context, constraints, deadline };
+        let request = json!({ "action": action, "parameters": serde_json::to_value(parameters)? });
         let message = self.message(to.into(), MessageType::Request, &request)?;
         self.ask(message, REQUEST_TIMEOUT).await
     }

@@ -11,8 +11,8 @@ mod group;
 mod inbox;
 mod reply;
 
-pub use agent::{Agent, Availability};
+pub use agent::Agent;
 pub use builder::Builder;
-pub use concord_protocol::payload::{self, Card, Skill};
+pub use concord_protocol::payload::{self, AgentStatus, Card, Skill};
 pub use concord_protocol::{self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient};
 pub use error::Error;

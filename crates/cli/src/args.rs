@@ -87,7 +87,7 @@ pub(crate) enum Verb {
     /// List, show and export the decision log.
     #[command(subcommand)]
     Decisions(decisions::DecisionsVerb),
-    /// List the agents that the agent adapter hosts.
+    /// List the agents that are registered and how they are; enter one, or take one off.
     Agents(agents::AgentsArgs),
     /// Print what the NATS user of an agent or person may do, for the broker's configuration.
     Permissions(permissions::PermissionsArgs),

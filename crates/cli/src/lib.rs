@@ -63,7 +63,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Challenge(args) => challenge::run(&connection, &args).await,
         Verb::Gate(verb) => gate::run(&connection, verb).await,
         Verb::Decisions(verb) => decisions::run(&connection, verb).await,
-        Verb::Agents(args) => agents::run(&connection, &args).await,
+        Verb::Agents(args) => agents::run(&connection, args).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,
         Verb::Dead(verb) => dead::run(&connection, verb).await,

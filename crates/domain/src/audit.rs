@@ -6,8 +6,8 @@
 //! those that have ended.
 
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, QueueEvent, Record,
-    RecordEvent, event_id,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, QueueEvent,
+    Record, RecordEvent, RequestEvent, event_id,
 };
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
 use concord_protocol::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
@@ -32,6 +32,7 @@ use report::Ledgers;
 pub use report::{Checked, Invariant, Report, Violation};
 use timing::Timing;
 
+use crate::agent::AgentMachine;
 use crate::case::CaseMachine;
 use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
@@ -39,6 +40,7 @@ use crate::detection::DetectionMachine;
 use crate::precedent::PrecedentMachine;
 use crate::queue::QueueMachine;
 use crate::record::RecordMachine;
+use crate::request::RequestMachine;
 
 /// A fact as the stream of events holds it.
 #[derive(Debug, Clone, Copy)]
@@ -172,6 +174,14 @@ impl Auditor {
                 let Some(record) = self.read::<QueueEvent>(stored) else { return };
                 capacity::event(&mut self.ledgers, self.lives.queue(stored.id), &record);
                 self.alive::<QueueMachine>(&record);
+            }
+            Aggregate::Agent => {
+                let Some(record) = self.read::<AgentEvent>(stored) else { return };
+                self.alive::<AgentMachine>(&record);
+            }
+            Aggregate::Request => {
+                let Some(record) = self.read::<RequestEvent>(stored) else { return };
+                self.alive::<RequestMachine>(&record);
             }
         }
     }

@@ -54,7 +54,13 @@ impl<M: Machine, L: Ledger> MessageFeed<M, L> {
 
 impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let envelope = dialect::envelope(&self.shell, delivery)?;
+        self.take(envelope_of(&self.shell, delivery)?, delivery).await
+    }
+}
+
+impl<M: Machine, L: Ledger, P: Prepare<M::Input>> MessageFeed<M, L, P> {
+    /// Steps for a message that was read already.
+    pub async fn take(&self, envelope: Envelope, delivery: &Delivery) -> Result<Done, Problem> {
         match (self.route)(&envelope)? {
             Routed::Ignored(reason) => {
                 self.shell.count_ignored(reason);
@@ -62,13 +68,16 @@ impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, 
             }
             Routed::Step { id, input } => {
                 let input = self.prepare.prepare(input).await?;
-                let case = envelope.case_id.or_else(|| case_named::<M>(&id));
-                let contexts = contexts(delivery, case.as_ref());
-                let context = Shell::message_context(envelope.message_id);
-                step(&self.shell, &self.aggregates, id, context, &input, contexts).await
+                step_of_message(&self.shell, &self.aggregates, id, envelope, &input, delivery).await
             }
         }
     }
+}
+
+/// The message that a delivery is, in whatever dialect it was written.
+pub fn envelope_of(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
+    let subject = subject_of(shell, delivery)?;
+    Ok(dialect::read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?)
 }
 
 pub(crate) fn subject_of(shell: &Shell, delivery: &Delivery) -> Result<Subject, Problem> {
@@ -109,6 +118,21 @@ fn contexts(delivery: &Delivery, case: Option<&CaseId>) -> Contexts {
     let Some(case) = case else { return delivery.trace.clone().into() };
     let (trace, link) = Trace::within_case(delivery.trace.clone(), case);
     Contexts { trace: Some(trace), link }
+}
+
+/// One step because of a message, in the trace of its case.
+pub async fn step_of_message<M: Machine, L: Ledger>(
+    shell: &Shell,
+    aggregates: &Aggregates<M, L>,
+    id: Token,
+    envelope: Envelope,
+    input: &M::Input,
+    delivery: &Delivery,
+) -> Result<Done, Problem> {
+    let case = envelope.case_id.or_else(|| case_named::<M>(&id));
+    let contexts = contexts(delivery, case.as_ref());
+    let context = Shell::message_context(envelope.message_id);
+    step(shell, aggregates, id, context, input, contexts).await
 }
 
 /// Facts of others become steps.

@@ -117,7 +117,7 @@ fn on_time(world: &World, violations: &mut Vec<String>) {
             continue;
         };
         let Ok(record) = Record::<DeadlineEvent>::decode(&stored.publication.body, stored.sequence) else { continue };
-        let DeadlineEvent::Elapsed(elapsed) = record.event;
+        let elapsed = record.event.into_elapsed();
         if instant(stored.at) < elapsed.due {
             let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
             violations.push(format!("{place} elapsed at {}, due at {}", instant(stored.at), elapsed.due));

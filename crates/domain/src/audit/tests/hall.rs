@@ -179,8 +179,8 @@ impl Hall {
         let due = Deadline { name: round_name(1), due: after(10_000) };
         let fire = Fire { aggregate: Aggregate::Debate, id: d.clone(), deadline: due, fired_by: FiredBy::Scheduler };
         let elapsed = hall.step(&mut Versioned::<DeadlineMachine>::default(), &x, &said("t-1", 10_005), &fire);
-        let record: Record<DeadlineEvent> = hall.record("elapsed");
-        let DeadlineEvent::Elapsed(round_due) = record.event;
+        let record: Record<DeadlineEvent> = hall.record("debate_elapsed");
+        let round_due = record.event.into_elapsed();
         hall.step(&mut debate, &d, &elapsed, &DebateInput::Elapsed(round_due));
         let heard = hall.say("ann", Service::DebateFacilitator, "agreement", "m-a2", json!({}));
         hall.step(&mut debate, &d, &heard, &joins("ann", "m-a2", "ben"));
