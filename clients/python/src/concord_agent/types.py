@@ -16,6 +16,41 @@ class Acknowledgement(TypedDict):
 
 Priority = Literal["low", "normal", "high", "critical", "system_critical"]
 AgentId = str
+Dialect = Literal["concord", "panel", "collaboration", "analyst", "session", "exchange"]
+
+
+class Skill(TypedDict):
+    """One thing that an agent can do."""
+
+    description: NotRequired[str]
+    examples: NotRequired[list[str]]
+    name: str
+    tags: NotRequired[list[str]]
+
+
+class Card(TypedDict):
+    """What an agent says of itself."""
+
+    agent_id: AgentId
+    capacity: NotRequired[int | None]
+    description: NotRequired[str]
+    dialect: NotRequired[Dialect]
+    domains: NotRequired[list[str]]
+    heartbeat_ms: NotRequired[int | None]
+    name: NotRequired[str | None]
+    skills: NotRequired[list[Skill]]
+    triggers: NotRequired[list[str]]
+    version: NotRequired[str | None]
+
+
+AgentStatus = Literal["available", "busy", "unavailable"]
+
+
+class AgentJoined(TypedDict):
+    """The payload of `agent_joined`."""
+
+    card: Card
+    status: AgentStatus
 
 
 class Answer(TypedDict):
@@ -244,6 +279,7 @@ class Request(TypedDict):
     """The payload of `request`."""
 
     action: str
+    callback_url: NotRequired[str | None]
     constraints: NotRequired[dict[str, Any]]
     context: NotRequired[dict[str, Any]]
     deadline: NotRequired[Timestamp | None]
@@ -344,7 +380,7 @@ MessageType = Literal[
 #: The payload's type by message type.
 PAYLOADS: dict[str, str] = {
     "acknowledgement": "Acknowledgement",
-    "agent_joined": "dict[str, Any]",
+    "agent_joined": "AgentJoined",
     "agreement": "Answer",
     "alert": "dict[str, Any]",
     "award": "dict[str, Any]",
