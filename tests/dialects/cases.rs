@@ -88,7 +88,7 @@ async fn agents_that_speak_nothing_else_decide_a_case_in_each_dialect() {
 /// The command shows what was said in a dialect as an envelope, with what was written beside it.
 fn transcript(installation: &TestInstallation, dialect: &str, case: &str, ben: &str) {
     let mut command = Command::new(programs_of(&["concord-cli"]).join("concord"));
-    command.args(["case", "transcript", case, "--json", "--server", &installation.server_url()]);
+    command.args(["case", "transcript", case, "--json", "--server", installation.server_url()]);
     let output = command.output().expect("concord runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");

@@ -1,4 +1,4 @@
-//! An agent for Concord: answers tasks and questions over NATS, asks its peers, and takes part in debates.
+#![doc = include_str!("../README.md")]
 //!
 //! [`Agent::builder`] names it, [`Builder::on`] says what it does with a message, [`Builder::connect`] makes it listen.
 //! A [`Message`] is the envelope of the protocol; its payload is read by [`Message::payload`] as one of the types of
