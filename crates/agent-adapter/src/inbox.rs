@@ -9,7 +9,7 @@ use concord_protocol::{AgentId, Envelope, ErrorCode, MessageType, Token};
 use concord_runtime::consume::{Chain, Delivery, Done, Handler, Problem};
 use concord_runtime::metrics::Reason;
 use concord_runtime::service::Shell;
-use concord_runtime::{Trace, clock, feed};
+use concord_runtime::{Trace, clock, dialect};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ impl Handler for Inbox {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let host = &*self.0;
         // What another agent garbled is its own affair, and is in the transcript; the program is not bothered with it.
-        let asked = feed::envelope_of(&host.shell, delivery).ok();
+        let asked = dialect::envelope(&host.shell, delivery).ok();
         let Some(asked) = asked.filter(|asked| asked.requires_response) else {
             host.shell.count_ignored("no_response_required");
             return Ok(Done::Acknowledge);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of};
+use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of, is_asked};
 use concord_protocol::event::{HeardAnswer, RequestOpened};
 use concord_protocol::payload::AgentStatus;
 use concord_protocol::stream::{EXCHANGED, StreamKind};
@@ -13,7 +13,7 @@ use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipie
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
-use concord_runtime::{Aggregates, Directory, feed, transcript};
+use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
 
 use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request};
 
@@ -45,7 +45,7 @@ impl Handler for Exchange {
             self.shell.count_ignored("not_between_agents");
             return Ok(Done::Acknowledge);
         }
-        let envelope = feed::envelope_of(&self.shell, delivery)?;
+        let envelope = dialect::envelope(&self.shell, delivery)?;
         let heard = match &envelope.message_type {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
             _ => hear(&envelope, delivery.stored_at)?,
@@ -118,6 +118,7 @@ async fn find(
         if let Ok(Some((of, Said::Answer(answer)))) = heard(&envelope, stored.stored_at)
             && of == id
             && answer.at <= opened.due
+            && is_asked(opened, &answer.by)
         {
             return Ok(Some(answer));
         }

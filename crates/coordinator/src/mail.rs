@@ -8,7 +8,7 @@ use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::feed::{self, MessageFeed};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
-use concord_runtime::{Aggregates, Routed};
+use concord_runtime::{Aggregates, Routed, dialect};
 
 use crate::route::register;
 
@@ -31,7 +31,7 @@ impl Mail {
 
 impl Handler for Mail {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let envelope = feed::envelope_of(&self.shell, delivery)?;
+        let envelope = dialect::envelope(&self.shell, delivery)?;
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,
             Some(Routed::Ignored(reason)) => {

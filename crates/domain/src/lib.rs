@@ -35,6 +35,7 @@ pub mod record;
 pub mod replay;
 pub mod request;
 pub mod vote;
+pub mod wake;
 
 pub use digest::{digest, digest_of_all};
 pub use effect::Effect;

@@ -30,6 +30,8 @@ use crate::machine::{Context, Decision, Machine};
 mod decide;
 mod effects;
 
+pub use decide::is_asked;
+
 /// Name of the deadline for the answer.
 pub const ANSWER: &str = "answer";
 /// Name of the deadline for the acknowledgement.
@@ -138,7 +140,7 @@ impl Machine for RequestMachine {
         match record.event {
             RequestEvent::Opened(opened) => {
                 let acknowledgement =
-                    state.early.iter().find(|early| early.is_acknowledgement() && decide::is_asked(&opened, &early.by));
+                    state.early.iter().find(|early| early.is_acknowledgement() && is_asked(&opened, &early.by));
                 state.acknowledged = acknowledgement.map(|early| RequestAcknowledged {
                     by: early.by.clone(),
                     message_id: early.message_id.clone(),

@@ -8,12 +8,20 @@ use concord_protocol::{
 };
 
 use crate::broker::Broker;
-use crate::consume::Delivery;
+use crate::consume::{Delivery, Problem};
+use crate::feed::subject_of;
 use crate::ledger::Error;
+use crate::service::Shell;
 
 /// The dialect that the headers of a message declare.
 fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
     Dialect::declared(headers.and_then(|headers| headers.get(header::DIALECT)).map(|value| value.as_str()))
+}
+
+/// The envelope of a delivered message, in whatever dialect it was written.
+pub fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
+    let subject = subject_of(shell, delivery)?;
+    Ok(read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?)
 }
 
 /// The envelope of a stored message, in whatever dialect it was written.

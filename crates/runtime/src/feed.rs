@@ -54,7 +54,7 @@ impl<M: Machine, L: Ledger> MessageFeed<M, L> {
 
 impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        self.take(envelope_of(&self.shell, delivery)?, delivery).await
+        self.take(dialect::envelope(&self.shell, delivery)?, delivery).await
     }
 }
 
@@ -72,12 +72,6 @@ impl<M: Machine, L: Ledger, P: Prepare<M::Input>> MessageFeed<M, L, P> {
             }
         }
     }
-}
-
-/// The message that a delivery is, in whatever dialect it was written.
-pub fn envelope_of(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
-    let subject = subject_of(shell, delivery)?;
-    Ok(dialect::read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?)
 }
 
 pub(crate) fn subject_of(shell: &Shell, delivery: &Delivery) -> Result<Subject, Problem> {

@@ -11,7 +11,7 @@ pub mod clock;
 pub mod consume;
 pub mod dead;
 mod described;
-mod dialect;
+pub mod dialect;
 pub mod directory;
 pub mod effects;
 pub mod feed;

@@ -2,7 +2,7 @@
 
 use concord_coordinator::route::exchange::{Place, hear, heard, is_between_agents, read_request};
 use concord_domain::Context;
-use concord_domain::request::{RequestInput, Said, id_of};
+use concord_domain::request::{RequestInput, Said, id_of, is_asked};
 use concord_protocol::event::{DeadlineElapsed, HeardAnswer, RequestOpened};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
@@ -60,7 +60,10 @@ impl Process {
             let (envelope, _) = dialect::read(&stored.publication.body, None, &subject).ok()?;
             let said: Result<_, Fault> = heard(&envelope, instant(stored.at));
             match said.ok()?? {
-                (of, Said::Answer(answer)) if of == id && answer.at <= opened.due => Some(answer),
+                (of, Said::Answer(answer)) => {
+                    let counts = of == id && answer.at <= opened.due && is_asked(opened, &answer.by);
+                    counts.then_some(answer)
+                }
                 _ => None,
             }
         })

@@ -4,7 +4,7 @@ use concord_protocol::event::{
     DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate, RequestEvent,
     RequestFailed, RequestOpened,
 };
-use concord_protocol::{AgentId, ErrorCode, Fault, Recipient};
+use concord_protocol::{AgentId, ErrorCode, Fault, MessageId, Recipient};
 use serde_json::Value;
 
 use super::{ACKNOWLEDGE, ANSWER, Ended, LATE_MAX, Refusal, RequestState, Said};
@@ -32,6 +32,10 @@ pub(super) fn ask(state: &RequestState, asked: &RequestOpened, refusal: Option<&
 
 pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
     let Some(opened) = &state.opened else { return hear_early(state, said) };
+    // A message leads to one fact: what was heard early is not heard again.
+    if state.early.iter().any(|early| early.message_id == *said.message_id()) {
+        return Decision::Ignore(Ignored::Repetition);
+    }
     let by = said.by();
     if !is_asked(opened, by) {
         return Decision::Reject(Fault::new(
@@ -117,7 +121,8 @@ pub(super) fn elapsed(
     Decision::Append(RequestEvent::Failed(failed(opened, refusal)))
 }
 
-pub(super) fn is_asked(opened: &RequestOpened, by: &AgentId) -> bool {
+/// Whether an agent is one that a request is for.
+pub fn is_asked(opened: &RequestOpened, by: &AgentId) -> bool {
     match &opened.to {
         Recipient::Agent(agent) => agent == by,
         // Whoever can help; but nobody answers themselves.
@@ -143,6 +148,13 @@ impl Said {
         match self {
             Self::Acknowledgement(acknowledged) => &acknowledged.by,
             Self::Answer(answer) => &answer.by,
+        }
+    }
+
+    fn message_id(&self) -> &MessageId {
+        match self {
+            Self::Acknowledgement(acknowledged) => &acknowledged.message_id,
+            Self::Answer(answer) => &answer.message_id,
         }
     }
 

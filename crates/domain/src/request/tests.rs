@@ -145,6 +145,8 @@ fn an_answer_that_is_read_before_its_request_is_not_lost() {
     let mut late = self::story();
     late.hears(&said("m-1", DUE + 1), &answer("bob", "m-1", DUE + 1));
     assert_eq!(late.hears(&said("m-ask", DUE + 2), &ask(asked("bob"))), "opened");
+    // Delivered again: its fact is there, and there is no second one under the same id.
+    assert_eq!(late.hears(&said("m-1", DUE + 3), &answer("bob", "m-1", DUE + 1)), "ignored: repetition");
 }
 
 #[test]
