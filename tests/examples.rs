@@ -9,11 +9,13 @@ use std::path::Path;
 use concord_protocol::dead::DeadLetter;
 use concord_protocol::envelope::from_json;
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record, RecordEvent,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record,
+    RecordEvent, RequestEvent,
 };
 use concord_protocol::payload::{
-    Acknowledgement, Answer, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification, OpenCase,
-    OpenDebate, OutcomeReport, Question, Request, Response, Review, Ruling, TaskAssignment,
+    Acknowledgement, AgentJoined, Answer, Card, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification,
+    OpenCase, OpenDebate, OutcomeReport, Question, REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment,
+    UPDATE_AGENT,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
@@ -138,6 +140,8 @@ fn read(document: &str, contents: &Value) -> Result<Value, Option<String>> {
         fact if fact.starts_with("event.record.") => record::<RecordEvent>(&bytes),
         fact if fact.starts_with("event.precedent.") => record::<PrecedentEvent>(&bytes),
         fact if fact.starts_with("event.queue.") => record::<QueueEvent>(&bytes),
+        fact if fact.starts_with("event.agent.") => record::<AgentEvent>(&bytes),
+        fact if fact.starts_with("event.request.") => record::<RequestEvent>(&bytes),
         message => envelope(message, contents, &bytes).map_err(at),
     }
 }
@@ -199,6 +203,7 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
             payload.check()?;
             Ok(written(payload))
         }
+        MessageType::AgentJoined => typed::<AgentJoined>(envelope),
         MessageType::Evidence => {
             let payload: Evidence = envelope.payload()?;
             payload.check()?;
@@ -235,7 +240,15 @@ fn request(envelope: &Envelope) -> Result<Value, Fault> {
             written(open)
         }
         "open_debate" if to(Service::DebateFacilitator) => written(from_json::<OpenDebate>(&parameters, PARAMETERS)?),
-        _ => request.parameters.clone(),
+        REGISTER_AGENT | UPDATE_AGENT if to(Service::Coordinator) => {
+            let card: Card = from_json(&parameters, PARAMETERS)?;
+            card.check(PARAMETERS)?;
+            written(card)
+        }
+        _ => {
+            request.check()?;
+            request.parameters.clone()
+        }
     };
     let mut again = written(&request);
     again["parameters"] = json!(read);

@@ -15,7 +15,7 @@ const CASES: usize = 40;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn elapsed(client: &async_nats::Client) -> Result<Vec<Value>, String> {
-    let facts = stored(client, StreamKind::Events, "concord.v1.event.deadline.*.elapsed").await?;
+    let facts = stored(client, StreamKind::Events, "concord.v1.event.deadline.*.*").await?;
     Ok(facts.iter().map(|fact| Stored::json(fact)["data"].clone()).collect())
 }
 

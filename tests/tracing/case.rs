@@ -163,7 +163,7 @@ fn every_service_takes_part(spans: &[Span]) {
     let expected: BTreeSet<String> = expected.iter().map(|service| format!("concord-{service}")).collect();
     assert_eq!(services, expected.iter().map(String::as_str).collect());
     let outcomes: Vec<&str> = spans.iter().map(|span| span.attribute("deliberation.outcome")).collect();
-    for outcome in ["opened", "finding_recorded", "elapsed", "findings_closed", "completed", "decided"] {
+    for outcome in ["opened", "finding_recorded", "case_elapsed", "findings_closed", "completed", "decided"] {
         assert!(outcomes.contains(&outcome), "{outcome} is in none of {outcomes:?}");
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use concord_protocol::Envelope;
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
+use concord_runtime::dialect;
 use concord_runtime::service::Shell;
 
 use crate::host::Host;
@@ -16,9 +16,8 @@ pub(crate) struct Inbox {
 
 impl Handler for Inbox {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let subject = self.shell.broker.subjects().parse(&delivery.subject);
         // What another agent garbled is its own affair, and is in the transcript; the agent is not bothered with it.
-        let asked = subject.ok().and_then(|subject| Envelope::decode(&delivery.payload, &subject).ok());
+        let asked = dialect::envelope(&self.shell, delivery).ok();
         let Some(asked) = asked.filter(|asked| asked.requires_response) else {
             self.shell.count_ignored("no_response_required");
             return Ok(Done::Acknowledge);

@@ -2,7 +2,7 @@
 
 use concord_protocol::envelope::{Metadata, from_json};
 use concord_protocol::payload::ErrorReport;
-use concord_protocol::{AgentId, Envelope, Fault, MessageId, MessageType, Priority, Recipient, Timestamp};
+use concord_protocol::{AgentId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -97,6 +97,7 @@ fn answer(
         deadline: None,
         payload,
         metadata: Metadata { version: Some("1.0".into()), ..metadata },
+        extensions: Extensions::default(),
     }
 }
 

@@ -250,8 +250,8 @@ async fn read(context: &jetstream::Context, debates: usize) -> anyhow::Result<Re
         escalated.extend(late(record.meta.id.as_str(), stored.at));
     }
     let mut elapsed = Vec::new();
-    for stored in stored(context, StreamKind::Events, space.fact(Aggregate::Deadline, "elapsed")).await? {
-        let DeadlineEvent::Elapsed(fact) = Record::<DeadlineEvent>::decode(&stored.payload, stored.sequence)?.event;
+    for stored in stored(context, StreamKind::Events, space.fact(Aggregate::Deadline, "debate_elapsed")).await? {
+        let fact = Record::<DeadlineEvent>::decode(&stored.payload, stored.sequence)?.event.into_elapsed();
         let is_first = fact.name.as_str() == ACKNOWLEDGE;
         elapsed.extend(late(fact.id.as_str(), stored.at).filter(|_| is_first));
     }

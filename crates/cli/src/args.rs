@@ -5,8 +5,8 @@ use concord_protocol::{AgentId, DebateId};
 
 use crate::connection::ConnectionArgs;
 use crate::{
-    agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, expert, gate, outcome,
-    panel, permissions, queue, record, replay, rule, up,
+    agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, eval, expert, gate,
+    outcome, panel, permissions, queue, record, replay, rule, up,
 };
 
 /// Concord: agents and people settle their disagreements over NATS.
@@ -87,7 +87,7 @@ pub(crate) enum Verb {
     /// List, show and export the decision log.
     #[command(subcommand)]
     Decisions(decisions::DecisionsVerb),
-    /// List the agents that the agent adapter hosts.
+    /// List the agents that are registered and how they are; enter one, or take one off.
     Agents(agents::AgentsArgs),
     /// Print what the NATS user of an agent or person may do, for the broker's configuration.
     Permissions(permissions::PermissionsArgs),
@@ -107,6 +107,9 @@ pub(crate) enum Verb {
     Check(check::CheckArgs),
     /// Measure steps, whole cases, latency and memory beside the raw broker.
     Bench(bench::BenchArgs),
+    /// Measure how well Concord judges, on messages of which the truth is known.
+    #[command(subcommand)]
+    Eval(eval::EvalVerb),
     /// Have the sample panel of five agents review contracts.
     #[command(subcommand)]
     Panel(panel::PanelVerb),

@@ -104,7 +104,7 @@ fn print_deadlines(report: &DeadlinesReport) {
     };
     line("    bare schedules of the broker", report.broker);
     line("    deadline delivered", report.delivered);
-    line("    deadline.elapsed stored", report.elapsed);
+    line("    deadline elapsed stored", report.elapsed);
     line("    new level stored", report.escalated);
     for (service, resident) in &report.resident_mb {
         let peak = report.peak_mb.get(service).copied().unwrap_or_default();

@@ -3,9 +3,10 @@
 use clap::Args;
 use concord_domain::audit::{Auditor, Checked, Content, Dead, Ending, Report, StoredEvent, StoredMessage};
 use concord_protocol::dead::header;
+use concord_protocol::header::DIALECT;
 use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, StreamKind};
 use concord_protocol::subject::{Lane, Subject};
-use concord_protocol::{MessageId, Timestamp};
+use concord_protocol::{Dialect, Timestamp, dialect};
 use concord_runtime::{Broker, clock};
 use serde::Serialize;
 
@@ -134,6 +135,7 @@ fn message(broker: &Broker, auditor: &mut Auditor, lane: Lane, stored: &Stored) 
         Ok(subject) => auditor.message(&StoredMessage {
             sequence: stored.sequence,
             subject: &subject,
+            declared: Dialect::parse(stored.header(DIALECT)),
             content: Content::Bytes(&stored.payload),
         }),
         // Only what is addressed to a service has to be answered and kept.
@@ -163,16 +165,12 @@ fn matches(filter: &str, subject: &str) -> bool {
 }
 
 fn dead(broker: &Broker, auditor: &mut Auditor, stored: &Stored) {
-    #[derive(serde::Deserialize)]
-    struct OnlyId {
-        message_id: MessageId,
-    }
     let subject = broker.subjects().parse(stored.header(header::SUBJECT)).ok();
     let stream = stored.header(header::STREAM);
     let lanes = [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)];
     let lane = lanes.into_iter().find(|(kind, _)| broker.layout.stream_name(*kind) == stream).map(|(_, lane)| lane);
     let position = lane.zip(stored.header(header::SEQUENCE).parse().ok());
-    let id = serde_json::from_slice::<OnlyId>(&stored.payload).ok().map(|read| read.message_id);
+    let id = dialect::id_of(&stored.payload);
     auditor.dead(&Dead { subject: subject.as_ref(), position, message_id: id.as_ref() });
 }
 

@@ -18,6 +18,7 @@ mod debate;
 mod decisions;
 mod demo;
 mod doctor;
+mod eval;
 mod expert;
 mod failure;
 mod gate;
@@ -63,7 +64,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Challenge(args) => challenge::run(&connection, &args).await,
         Verb::Gate(verb) => gate::run(&connection, verb).await,
         Verb::Decisions(verb) => decisions::run(&connection, verb).await,
-        Verb::Agents(args) => agents::run(&connection, &args).await,
+        Verb::Agents(args) => agents::run(&connection, args).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,
         Verb::Dead(verb) => dead::run(&connection, verb).await,
@@ -71,6 +72,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Replay(args) => replay::run(&connection, &args).await,
         Verb::Check(args) => check::run(&connection, &args).await,
         Verb::Bench(args) => bench::run(args).await,
+        Verb::Eval(verb) => eval::run(&verb),
         Verb::Panel(verb) => panel::run(&connection, verb).await,
         Verb::Demo(args) => demo::run(args).await,
     }

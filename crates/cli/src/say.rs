@@ -7,7 +7,7 @@ use concord_protocol::payload::ErrorReport;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Lane, Service};
 use concord_protocol::{
-    AgentId, CaseId, Envelope, MessageId, MessageType, Metadata, Priority, Recipient, Timestamp, Token,
+    AgentId, CaseId, Envelope, Extensions, MessageId, MessageType, Metadata, Priority, Recipient, Timestamp, Token,
 };
 use concord_runtime::{Broker, clock};
 use futures::StreamExt;
@@ -183,6 +183,7 @@ fn envelope<P: Serialize>(broker: &Broker, speech: &Speech<'_, P>) -> Result<Env
         deadline: None,
         payload: serde_json::value::to_raw_value(speech.payload).map_err(|error| unusable(&error))?,
         metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        extensions: Extensions::default(),
     })
 }
 

@@ -1,19 +1,28 @@
-//! The coordinator: opens cases, collects findings, decides. The case machine on the broker.
+//! The coordinator: opens cases, collects findings, decides; knows who is registered, and ends every request between
+//! agents. The machines of cases, agents and requests on the broker.
 
 use std::sync::Arc;
 
+use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
+use concord_domain::request::RequestMachine;
 use concord_protocol::stream::ConsumerKind;
 use concord_protocol::subject::Service;
 use concord_runtime::Aggregates;
-use concord_runtime::feed::{EffectFeed, FactFeed, MessageFeed};
+use concord_runtime::Directory;
+use concord_runtime::feed::MessageFeed;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::operate;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::settings::NoSettings;
 
 mod cancel_case;
+mod exchange;
+mod facts;
+mod liveness;
+mod mail;
 mod open_case;
+mod register;
 pub mod route;
 
 /// The service.
@@ -21,17 +30,27 @@ pub struct Coordinator;
 
 impl Run for Coordinator {
     const SERVICE: Service = Service::Coordinator;
-    const ABOUT: &'static str = "Opens cases, collects findings and decides";
+    const ABOUT: &'static str =
+        "Opens cases, collects findings and decides; keeps the register of agents and ends their requests";
     type Own = NoSettings;
 
     async fn start(shell: Shell, _: NoSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
         let cases = Arc::new(Aggregates::<CaseMachine, _>::new(ledger.clone(), shell.work.cached_max));
-        let messages = || MessageFeed::new(&shell, &cases, route::from_message);
+        let agents = Arc::new(Aggregates::<AgentMachine, _>::new(ledger.clone(), shell.work.cached_max));
+        let requests = Arc::new(Aggregates::<RequestMachine, _>::new(ledger.clone(), shell.work.cached_max));
+        let directory = Directory::follow(&shell);
+        let messages = || mail::Mail::new(&shell, &agents, MessageFeed::new(&shell, &cases, route::from_message));
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
-        shell.consume(ConsumerKind::Facts(Self::SERVICE), FactFeed::new(&shell, &cases, route::from_fact));
-        shell.consume(ConsumerKind::Effects(Self::SERVICE), EffectFeed::<CaseMachine>::new(&shell, ledger));
+        shell.consume(ConsumerKind::Facts(Self::SERVICE), facts::Others::new(&shell, &cases, &requests));
+        shell.consume(ConsumerKind::Effects(Self::SERVICE), facts::Own::new(&shell, ledger));
+        let exchange = exchange::Exchange::new(&shell, &requests, &directory);
+        shell.consume(ConsumerKind::Exchange, exchange);
+        let beats = liveness::Liveness::start(&shell, &agents, &directory).await?;
+        shell.answer("agents", liveness::verb(&directory, &beats));
+        shell.answer("register_agent", operate::verb(&shell, &agents, register::read_card));
+        shell.answer("deregister_agent", operate::verb(&shell, &agents, register::read_departure));
         shell.answer("open_case", open_case::verb(&shell, &cases));
         shell.answer("cancel_case", operate::verb(&shell, &cases, cancel_case::read));
         Ok(())

@@ -10,6 +10,9 @@ use concord_protocol::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 use concord_runtime::Routed;
 use concord_runtime::route::{digest_of, unknown_type};
 
+pub mod exchange;
+pub mod register;
+
 /// Confidence of a finding that states none: neither sure nor unsure.
 const CONFIDENCE_UNSTATED: f64 = 0.5;
 
@@ -87,7 +90,7 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         return Err(Fault::invalid(
             "/payload/action",
             format!("The coordinator does not do {:?}.", request.action),
-            format!("Ask for {:?}.", effect::OPEN_CASE),
+            format!("Ask for {:?}, or for one of register_agent, update_agent, deregister_agent.", effect::OPEN_CASE),
         ));
     }
     let parameters = request.parameters.to_string();
@@ -132,13 +135,15 @@ pub fn from_fact(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Ro
             _ => Routed::Ignored("other_fact"),
         },
         Aggregate::Deadline => {
-            let DeadlineEvent::Elapsed(elapsed) = Record::<DeadlineEvent>::decode(bytes, sequence)?.event;
+            let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?.event.into_elapsed();
             if elapsed.aggregate != Aggregate::Case {
                 return Ok(Routed::Ignored("other_deadline"));
             }
             Routed::Step { id: elapsed.id.clone(), input: CaseInput::Elapsed(elapsed) }
         }
         Aggregate::Case => Routed::Ignored("own_fact"),
-        Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Routed::Ignored("other_fact"),
+        Aggregate::Record | Aggregate::Precedent | Aggregate::Queue | Aggregate::Agent | Aggregate::Request => {
+            Routed::Ignored("other_fact")
+        }
     })
 }

@@ -4,6 +4,7 @@
 use concord_domain::debate::DebateMachine;
 use concord_protocol::stream::ConsumerKind;
 use concord_protocol::subject::Service;
+use concord_runtime::Directory;
 use concord_runtime::feed::{EffectFeed, MessageFeed};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::{Run, Shell};
@@ -29,6 +30,8 @@ impl Run for DebateFacilitator {
     async fn start(shell: Shell, _: NoSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
         let stores = Stores::new(&shell, &ledger);
+        // Parties are asked in the dialects of their cards.
+        Directory::follow(&shell);
         let messages = || MessageFeed::new(&shell, &stores.debates, route::from_message).prepared_by(stores.clone());
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());

@@ -6,11 +6,11 @@
 //! those that have ended.
 
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, QueueEvent, Record,
-    RecordEvent, event_id,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, QueueEvent,
+    Record, RecordEvent, RequestEvent, event_id,
 };
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
-use concord_protocol::{Envelope, Fault, MessageId, MessageType, Timestamp, Token};
+use concord_protocol::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
 
 mod capacity;
 mod dead;
@@ -32,6 +32,7 @@ use report::Ledgers;
 pub use report::{Checked, Invariant, Report, Violation};
 use timing::Timing;
 
+use crate::agent::AgentMachine;
 use crate::case::CaseMachine;
 use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
@@ -39,6 +40,7 @@ use crate::detection::DetectionMachine;
 use crate::precedent::PrecedentMachine;
 use crate::queue::QueueMachine;
 use crate::record::RecordMachine;
+use crate::request::RequestMachine;
 
 /// A fact as the stream of events holds it.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +73,8 @@ pub struct StoredMessage<'a> {
     pub sequence: u64,
     /// Its subject, that of a message.
     pub subject: &'a Subject,
+    /// The dialect that its header declares.
+    pub declared: Option<Dialect>,
     /// What it contains.
     pub content: Content<'a>,
 }
@@ -171,6 +175,14 @@ impl Auditor {
                 capacity::event(&mut self.ledgers, self.lives.queue(stored.id), &record);
                 self.alive::<QueueMachine>(&record);
             }
+            Aggregate::Agent => {
+                let Some(record) = self.read::<AgentEvent>(stored) else { return };
+                self.alive::<AgentMachine>(&record);
+            }
+            Aggregate::Request => {
+                let Some(record) = self.read::<RequestEvent>(stored) else { return };
+                self.alive::<RequestMachine>(&record);
+            }
         }
     }
 
@@ -222,8 +234,8 @@ impl Auditor {
         let read;
         let envelope = match stored.content {
             Content::Envelope(envelope) => envelope,
-            Content::Bytes(bytes) => match Envelope::decode(bytes, stored.subject) {
-                Ok(envelope) => {
+            Content::Bytes(bytes) => match dialect::read(bytes, stored.declared, stored.subject) {
+                Ok((envelope, _)) => {
                     read = envelope;
                     &read
                 }

@@ -53,7 +53,7 @@ impl Machine for DeadlineMachine {
         if context.now < input.deadline.due {
             return Decision::Ignore(Ignored::DeadlineNotOpen);
         }
-        Decision::Append(DeadlineEvent::Elapsed(DeadlineElapsed {
+        Decision::Append(DeadlineEvent::of(DeadlineElapsed {
             aggregate: input.aggregate,
             id: input.id.clone(),
             name: input.deadline.name.clone(),
@@ -64,8 +64,7 @@ impl Machine for DeadlineMachine {
     }
 
     fn apply(state: &mut DeadlineState, record: Record<DeadlineEvent>) {
-        let DeadlineEvent::Elapsed(elapsed) = record.event;
-        state.elapsed.insert(elapsed.due);
+        state.elapsed.insert(record.event.elapsed().due);
     }
 
     fn deadlines(_: &DeadlineState) -> Vec<Deadline> {

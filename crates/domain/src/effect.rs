@@ -6,15 +6,15 @@
 use concord_protocol::envelope::Metadata;
 use concord_protocol::event::{Briefed, Facts, MediatorAsked, Record, RulingRefusal};
 use concord_protocol::payload::{
-    Challenge, Clarification, Conflict, ConflictOutcome, ConflictView, DebateLimits, DebateTerms, Decision,
-    ErrorReport, Notification, NotificationSeverity, OpenDebate, Question, Request, Response, ResponseStatus,
-    SetAsideReason, TaskAssignment,
+    AgentJoined, Challenge, Clarification, Conflict, ConflictOutcome, ConflictView, DebateLimits, DebateTerms,
+    Decision, ErrorReport, Notification, NotificationSeverity, OpenDebate, Question, Request, SetAsideReason,
+    StatusReport, TaskAssignment,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::Service;
 use concord_protocol::{
-    AgentId, CaseId, DebateId, Envelope, ErrorCode, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
-    Token,
+    AgentId, CaseId, DebateId, Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
+    Timestamp, Token,
 };
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
@@ -28,6 +28,37 @@ pub enum Effect {
         to: AgentId,
         /// In which message.
         request_id: MessageId,
+    },
+    /// Answers a request with success.
+    Respond {
+        /// Who asked.
+        to: AgentId,
+        /// In which message.
+        request_id: MessageId,
+        /// The result.
+        result: Value,
+    },
+    /// Tells everyone of an agent that has joined, or has another card.
+    AnnounceAgent(Box<AgentJoined>),
+    /// Tells everyone how an agent is.
+    AnnounceStatus(StatusReport),
+    /// Tells who asked that nobody answers.
+    FailRequest {
+        /// Who asked.
+        to: AgentId,
+        /// In which message.
+        request_id: MessageId,
+        /// Why.
+        report: Box<ErrorReport>,
+    },
+    /// Tells who asked that what takes long is complete.
+    CompleteRequest {
+        /// Who asked.
+        to: AgentId,
+        /// In which message.
+        request_id: MessageId,
+        /// What came of it.
+        data: Value,
     },
     /// Gives a participant the task.
     AssignTask {
@@ -206,17 +237,14 @@ fn message<E: Facts>(
         deadline: draft.deadline,
         payload: draft.payload?,
         metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        extensions: Extensions::default(),
     })
 }
 
 fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
     match effect {
         Effect::ConfirmCase { to, request_id } => {
-            let result = json!({ "case_id": case });
-            let payload =
-                Response { status: ResponseStatus::Success, result, errors: Vec::new(), warnings: Vec::new() };
-            let draft = Draft::new(Service::Coordinator, to, MessageType::Response, &payload);
-            Draft { correlation_id: Some(request_id.to_string()), reply_to: Some(request_id), ..draft }
+            exchange::draft(Effect::Respond { to, request_id, result: json!({ "case_id": case }) }, owner)
         }
         Effect::AssignTask { to, assignment } => {
             let deadline = Some(assignment.deadline);
@@ -254,6 +282,11 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
             let payload = Notification { event: "case_decided".into(), data, severity: NotificationSeverity::Info };
             Draft::new(Service::Coordinator, Recipient::All, MessageType::Notification, &payload)
         }
+        exchange @ (Effect::Respond { .. }
+        | Effect::AnnounceAgent(_)
+        | Effect::AnnounceStatus(_)
+        | Effect::FailRequest { .. }
+        | Effect::CompleteRequest { .. }) => exchange::draft(exchange, owner),
         on_the_ladder => ladder::draft(on_the_ladder, owner),
     }
 }
@@ -349,6 +382,7 @@ pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
     concord_protocol::envelope::from_json(request.parameters.to_string().as_bytes(), "/payload/parameters")
 }
 
+mod exchange;
 mod ladder;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@
 //! There is no clock, no randomness, no IO and no async in this crate: time and ids are arguments. A test reads the
 //! dependency tree to hold that, and clippy names the replacement for each forbidden call.
 
+pub mod agent;
 pub mod audit;
 pub mod breaker;
 pub mod budget;
@@ -34,7 +35,9 @@ mod properties;
 pub mod queue;
 pub mod record;
 pub mod replay;
+pub mod request;
 pub mod vote;
+pub mod wake;
 
 pub use digest::{digest, digest_of_all};
 pub use effect::Effect;

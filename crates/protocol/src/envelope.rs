@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::extensions::{Extensions, keeps_unknown};
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, MessageId, Recipient, Token};
 use crate::subject::{Lane, Subject};
@@ -184,7 +185,7 @@ impl Priority {
 }
 
 /// Facts about a message.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Metadata {
     /// How sure the sender is, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,10 +198,16 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^1(\.|$)"))]
     pub version: Option<String>,
+    /// Whatever else it says, kept as it was written.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub extensions: Extensions,
 }
 
-/// The envelope. Unknown fields are ignored here and kept in the stored original.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+keeps_unknown!(Metadata { confidence: default, processing_time_ms: default, version: default });
+
+/// The envelope. Unknown fields are ignored and kept.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Envelope {
     /// Identity of the message, unique in the installation.
     pub message_id: MessageId,
@@ -239,26 +246,36 @@ pub struct Envelope {
     /// Facts about the message.
     #[serde(default)]
     pub metadata: Metadata,
+    /// Unknown fields, kept as they were written.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub extensions: Extensions,
 }
+
+keeps_unknown!(Envelope {
+    message_id: required,
+    timestamp: required,
+    from_agent: required,
+    to_agent: required,
+    message_type: required,
+    case_id: default,
+    correlation_id: default,
+    reply_to: default,
+    round: default,
+    priority: default,
+    requires_response: default,
+    deadline: default,
+    payload: required,
+    metadata: default,
+});
 
 impl Envelope {
     /// Reads an envelope from the bytes of a message and checks it against the subject it came on.
     ///
     /// The fault names the place as a JSON pointer.
     pub fn decode(bytes: &[u8], subject: &Subject) -> Result<Self, Fault> {
-        if bytes.len() > ENVELOPE_BYTES_MAX {
-            return Err(Fault::new(
-                crate::ErrorCode::CapacityExceeded,
-                "",
-                format!("The message has {} bytes; at most {ENVELOPE_BYTES_MAX} are accepted.", bytes.len()),
-                "Send less, or put large contents into an object store and send a reference.",
-            ));
-        }
+        check_size(bytes)?;
         let envelope: Self = from_json(bytes, "")?;
-        // A derived reader also takes a struct's fields as an array, which no schema of ours allows.
-        if !bytes.trim_ascii_start().starts_with(b"{") {
-            return Err(not_an_object(""));
-        }
         if !envelope.payload.get().starts_with('{') {
             return Err(not_an_object("/payload"));
         }
@@ -271,16 +288,9 @@ impl Envelope {
         let Subject::Message { case, from, to, kind, .. } = subject else {
             return Err(Fault::invalid("", "The subject is not that of a message.", "Publish on the msg subjects."));
         };
-        let differs = |pointer: &str, body: &str, token: &str| {
-            Err(Fault::invalid(
-                pointer,
-                format!("The envelope says {body:?}, the subject says {token:?}."),
-                "Make the field equal to the subject's token; the subject is what the broker has checked.",
-            ))
-        };
+        let differs = |pointer: &str, body: &str, token: &str| Err(differs(pointer, body, token));
         if self.from_agent != *from {
-            let fault = differs("/from_agent", self.from_agent.as_str(), from.as_str());
-            return fault.map_err(|f: Fault| Fault { code: crate::ErrorCode::Unauthorized, ..f });
+            return Err(impostor("/from_agent", self.from_agent.as_str(), from));
         }
         if self.to_agent != *to {
             return differs("/to_agent", self.to_agent.as_str(), to.as_str());
@@ -295,7 +305,7 @@ impl Envelope {
         }
     }
 
-    fn check_values(&self) -> Result<(), Fault> {
+    pub(crate) fn check_values(&self) -> Result<(), Fault> {
         if let Some(confidence) = self.metadata.confidence {
             check_confidence("/metadata/confidence", confidence)?;
         }
@@ -316,6 +326,29 @@ impl Envelope {
         from_json(self.payload.get().as_bytes(), "/payload")
     }
 
+    /// The answer of `by` to this message: back to its sender, with `reply_to`, in the same case and conversation.
+    ///
+    /// Its id follows from this message and `by`, so that an answer given twice is one message.
+    pub fn reply(&self, by: &AgentId, at: Timestamp, message_type: MessageType, payload: Box<RawValue>) -> Self {
+        Self {
+            message_id: MessageId::of_answer(&self.message_id, by),
+            timestamp: at,
+            from_agent: by.clone(),
+            to_agent: Recipient::Agent(self.from_agent.clone()),
+            message_type,
+            case_id: self.case_id.clone(),
+            correlation_id: self.correlation_id.clone().or_else(|| Some(self.message_id.to_string())),
+            reply_to: Some(self.message_id.to_string()),
+            round: self.round,
+            priority: Priority::Normal,
+            requires_response: false,
+            deadline: None,
+            payload,
+            metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+            extensions: Extensions::default(),
+        }
+    }
+
     /// The subject that this envelope belongs on.
     pub fn subject(&self) -> Subject {
         Subject::Message {
@@ -328,7 +361,34 @@ impl Envelope {
     }
 }
 
-fn not_an_object(pointer: &str) -> Fault {
+/// Refuses what is larger than an envelope may be.
+pub(crate) fn check_size(bytes: &[u8]) -> Result<(), Fault> {
+    if bytes.len() <= ENVELOPE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        crate::ErrorCode::CapacityExceeded,
+        "",
+        format!("The message has {} bytes; at most {ENVELOPE_BYTES_MAX} are accepted.", bytes.len()),
+        "Send less, or put large contents into an object store and send a reference.",
+    ))
+}
+
+/// The fault of a field that is not what the subject says.
+pub(crate) fn differs(pointer: &str, body: &str, token: &str) -> Fault {
+    Fault::invalid(
+        pointer,
+        format!("The envelope says {:?}, the subject says {token:?}.", crate::payload::beginning(body)),
+        "Make the field equal to the subject's token; the subject is what the broker has checked.",
+    )
+}
+
+/// The fault of a message whose sender speaks for another.
+pub(crate) fn impostor(pointer: &str, body: &str, from: &AgentId) -> Fault {
+    Fault { code: crate::ErrorCode::Unauthorized, ..differs(pointer, body, from.as_str()) }
+}
+
+pub(crate) fn not_an_object(pointer: &str) -> Fault {
     Fault::invalid(pointer, "It is not a JSON object.", "Send an object, as the JSON Schema of this message type says.")
 }
 

@@ -4,6 +4,7 @@
 //! carries the complete set of deadlines that its aggregate has open after it, so that whoever keeps time
 //! needs no other source.
 
+mod agent;
 mod case;
 mod deadline;
 mod debate;
@@ -13,11 +14,13 @@ mod outcome;
 mod precedent;
 mod queue;
 mod record;
+mod request;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange};
 pub use case::{
     CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked, DebateSettled, Decided,
     FindingRecorded, FindingsClosed, GatePassed, GateReviewed, ReceivedFinding, SetAsideFinding,
@@ -38,6 +41,10 @@ pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason, Released,
 };
 pub use record::{Observed, RecordEvent};
+pub use request::{
+    AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate, RequestEvent, RequestFailed,
+    RequestOpened,
+};
 
 use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};
@@ -283,6 +290,8 @@ pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
         Aggregate::Record => leaves(RecordEvent::FACTS),
         Aggregate::Precedent => leaves(PrecedentEvent::FACTS),
         Aggregate::Queue => leaves(QueueEvent::FACTS),
+        Aggregate::Agent => leaves(AgentEvent::FACTS),
+        Aggregate::Request => leaves(RequestEvent::FACTS),
     }
 }
 
@@ -299,5 +308,7 @@ pub fn all_facts() -> Vec<(Aggregate, FactInfo)> {
     of::<RecordEvent>(&mut out);
     of::<PrecedentEvent>(&mut out);
     of::<QueueEvent>(&mut out);
+    of::<AgentEvent>(&mut out);
+    of::<RequestEvent>(&mut out);
     out
 }

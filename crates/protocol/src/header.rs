@@ -24,6 +24,8 @@ headers! {
     SCHEDULE_TARGET = "Nats-Schedule-Target";
     /// How long the published message then stays in the stream.
     SCHEDULE_TTL = "Nats-Schedule-TTL";
+    /// The dialect in which the message is written; guessed from its shape when absent.
+    DIALECT = "Concord-Dialect";
     /// W3C trace context, parent.
     TRACEPARENT = "traceparent";
     /// W3C trace context, vendor state.

@@ -191,6 +191,12 @@ impl MessageId {
         if readable.len() <= MESSAGE_ID_BYTES_MAX { Self(readable) } else { Self(Token::derived(&readable).0) }
     }
 
+    /// The id of a message that has none, from where it was published and what it says: the same for the same bytes.
+    pub(crate) fn of_bytes(subject: &str, bytes: &[u8]) -> Self {
+        let name = [subject.as_bytes(), b" ", bytes].concat();
+        Self(uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &name).to_smolstr())
+    }
+
     /// The id of the passing of a deadline: the same whoever notices it.
     pub fn of_deadline(aggregate_id: &Token, name: &Token, due: crate::Timestamp) -> Self {
         let text = format!("{aggregate_id}/{name}/{due}");

@@ -1,5 +1,7 @@
 //! What is said, by message type. A payload is read by [`crate::Envelope::payload`].
 
+mod action;
+mod agent;
 mod calendar;
 mod card;
 mod case;
@@ -16,6 +18,10 @@ mod outcome;
 mod precedent;
 pub mod track_record;
 
+pub use action::{ACTIONS, BATCH, BATCH_MAX, Batch, ReviewCode, RunTests, UpdateDocumentation};
+pub use agent::{
+    AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport, UPDATE_AGENT,
+};
 pub use calendar::{Calendar, OpeningHours, Weekday};
 pub use card::{
     AGENT_CAPACITY_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, EXAMPLES_MAX, HEARTBEAT_MS, SKILLS_MAX, Skill,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::envelope::MessageType;
 use crate::event::{FactInfo, all_facts};
 use crate::id::Recipient;
 use crate::subject::{Aggregate, DEFAULT_PREFIX, Lane, Service, SubjectSpace};
@@ -64,6 +65,14 @@ impl StreamKind {
             Self::Timers => "Deadlines held and delivered by the broker's scheduler.",
             Self::Memory => "Shared memory with the history of each topic.",
             Self::Dead => "What could not be processed, with the reason; see `concord dead`.",
+        }
+    }
+
+    /// The stream of the messages of a lane.
+    pub fn of_lane(lane: Lane) -> Self {
+        match lane {
+            Lane::Normal => Self::Messages,
+            Lane::Urgent => Self::Urgent,
         }
     }
 
@@ -198,6 +207,15 @@ impl Layout {
             ConsumerKind::Effects(service) => facts(&|aggregate, info| owner(aggregate) == service && info.has_effects),
             ConsumerKind::Deadlines => facts(&|_, info| info.moves_deadlines),
             ConsumerKind::Due => alone(StreamKind::Timers, subjects.due()),
+            ConsumerKind::Exchange => {
+                let each = |lane| EXCHANGED.iter().map(move |message_type| (lane, message_type));
+                let all = Lane::ALL.into_iter().flat_map(each);
+                all.map(|(lane, message_type)| {
+                    let name = format!("{}-{}-{message_type}", kind.name(), lane.as_str());
+                    define(StreamKind::of_lane(lane), name, None, subjects.of_type(lane, &message_type.token()))
+                })
+                .collect()
+            }
             ConsumerKind::Notices(_) => facts(&|aggregate, info| notifies(aggregate, info.name)),
         }
     }
@@ -215,10 +233,7 @@ impl Layout {
 
     /// Where an agent's messages are read: its own and those for everyone.
     pub fn agent_inbox(&self, lane: Lane, agent: &crate::AgentId) -> (StreamKind, String, String) {
-        let stream = match lane {
-            Lane::Normal => StreamKind::Messages,
-            Lane::Urgent => StreamKind::Urgent,
-        };
+        let stream = StreamKind::of_lane(lane);
         let own = self.subjects.inbox(lane, &Recipient::Agent(agent.clone()));
         (stream, format!("agent-{agent}"), own)
     }
@@ -227,7 +242,7 @@ impl Layout {
 /// The one service that appends an aggregate's facts.
 pub fn owner(aggregate: Aggregate) -> Service {
     match aggregate {
-        Aggregate::Case => Service::Coordinator,
+        Aggregate::Case | Aggregate::Agent | Aggregate::Request => Service::Coordinator,
         Aggregate::Detection => Service::ConflictDetector,
         Aggregate::Debate | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Service::DebateFacilitator,
         Aggregate::Deadline => Service::EscalationTimer,
@@ -240,7 +255,8 @@ pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
         (service, aggregate, fact),
         (Service::Coordinator, Aggregate::Detection, "completed")
             | (Service::Coordinator, Aggregate::Debate, "resolved" | "fell_back")
-            | (Service::Coordinator | Service::DebateFacilitator, Aggregate::Deadline, "elapsed")
+            | (Service::Coordinator, Aggregate::Deadline, "case_elapsed" | "request_elapsed")
+            | (Service::DebateFacilitator, Aggregate::Deadline, "debate_elapsed")
             | (Service::ConflictDetector, Aggregate::Case, "findings_closed")
             // What follows from facts of debates, of the queue of people and of gates for debates and the queue.
             | (Service::DebateFacilitator, Aggregate::Debate, "escalated" | "fell_back" | "resolved" | "outcome_known")
@@ -277,6 +293,15 @@ impl Channel {
     }
 }
 
+/// What agents send each other about requests: the request, and what may end it.
+pub const EXCHANGED: [MessageType; 5] = [
+    MessageType::Request,
+    MessageType::Acknowledgement,
+    MessageType::Response,
+    MessageType::Error,
+    MessageType::Notification,
+];
+
 /// The kinds of consumers of the services: durable, pulled, shared by all replicas. Of a kind that is given facts there
 /// is one consumer for each fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -293,6 +318,9 @@ pub enum ConsumerKind {
     Deadlines,
     /// Deadlines the broker has delivered, for the escalation timer.
     Due,
+    /// Requests of agents to agents and what is answered, for the coordinator: there is a consumer for each lane and
+    /// message type.
+    Exchange,
     /// Facts of which people are notified, for the agent adapter. Each channel has its own, so that what one of them
     /// fails to deliver is never repeated by another.
     Notices(Channel),
@@ -306,7 +334,7 @@ impl ConsumerKind {
         };
         // An installation may do without the adapter, which speaks for the agents it hosts and notifies people.
         let services = Service::ALL.iter().filter(|service| **service != Service::AgentAdapter);
-        services.flat_map(each).chain([Self::Deadlines, Self::Due]).collect()
+        services.flat_map(each).chain([Self::Exchange, Self::Deadlines, Self::Due]).collect()
     }
 
     /// Who pulls from it.
@@ -315,6 +343,7 @@ impl ConsumerKind {
             Self::Inbox(service) | Self::UrgentInbox(service) | Self::Facts(service) | Self::Effects(service) => {
                 service
             }
+            Self::Exchange => Service::Coordinator,
             Self::Deadlines | Self::Due => Service::EscalationTimer,
             Self::Notices(_) => Service::AgentAdapter,
         }
@@ -330,6 +359,7 @@ impl ConsumerKind {
             Self::Effects(_) => format!("{service}-effects"),
             Self::Deadlines => format!("{service}-deadlines"),
             Self::Due => format!("{service}-due"),
+            Self::Exchange => format!("{service}-exchange"),
             Self::Notices(channel) => format!("{service}-{}", channel.as_str()),
         }
     }
@@ -375,7 +405,7 @@ mod tests {
     fn every_fact_named_in_reads_exists() {
         let facts = all_facts();
         let read = facts.iter().filter(|(a, f)| Service::ALL.iter().any(|s| reads(*s, *a, f.name))).count();
-        assert_eq!(read, 16);
+        assert_eq!(read, 18);
         assert_eq!(facts.iter().filter(|(aggregate, fact)| notifies(*aggregate, fact.name)).count(), 4);
     }
 

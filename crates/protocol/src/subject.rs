@@ -111,6 +111,10 @@ named!(
         Precedent = "precedent",
         /// Who can rule, and which debates wait for a person; one in an installation, owned by the debate facilitator.
         Queue = "queue",
+        /// Who is registered and how they are; owned by the coordinator.
+        Agent = "agent",
+        /// What one agent asked another for; owned by the coordinator.
+        Request = "request",
     }
 );
 
@@ -371,6 +375,11 @@ impl SubjectSpace {
         self.under_root(&["event", aggregate.as_str(), id.as_str(), "*"])
     }
 
+    /// All facts of every aggregate of a kind.
+    pub fn facts_of(&self, aggregate: Aggregate) -> String {
+        format!("{}event.{aggregate}.*.*", self.root)
+    }
+
     /// One fact of every aggregate of a kind.
     pub fn fact(&self, aggregate: Aggregate, fact: &str) -> String {
         format!("{}event.{aggregate}.*.{fact}", self.root)
@@ -389,6 +398,12 @@ impl SubjectSpace {
     /// All delivered deadlines.
     pub fn due(&self) -> String {
         format!("{}timer.due.>", self.root)
+    }
+
+    /// What one agent, or any where none is named, said to another on `lane`, of one type, in any case.
+    pub fn between(&self, lane: Lane, from: Option<&AgentId>, to: &AgentId, kind: &Token) -> String {
+        let from = from.map_or("*", AgentId::as_str);
+        format!("{}{}.*.{from}.{to}.{kind}", self.root, lane.as_str())
     }
 
     /// All heartbeats.

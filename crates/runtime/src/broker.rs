@@ -7,9 +7,10 @@ use async_nats::{ConnectOptions, Event, HeaderMap};
 use bytes::Bytes;
 use concord_protocol::stream::{BROKER_VERSION_MIN, Layout, StreamKind};
 use concord_protocol::subject::{Service, SubjectSpace};
-use concord_protocol::{Envelope, Timestamp, header};
+use concord_protocol::{AgentId, Dialect, Envelope, Timestamp, header};
 use futures::{Stream, StreamExt};
 
+use crate::dialect;
 use crate::ledger::Error as LedgerError;
 use crate::settings::{BrokerSettings, StorageSettings};
 use crate::trace::Trace;
@@ -59,6 +60,9 @@ pub enum Error {
     },
 }
 
+/// Says in which dialect an agent wants to be written to; none where that is not known.
+pub type DialectOf = Box<dyn Fn(&AgentId) -> Option<Dialect> + Send + Sync>;
+
 /// A connection with the names of one installation. Cheap to clone.
 #[derive(Clone)]
 pub struct Broker {
@@ -68,6 +72,7 @@ pub struct Broker {
     pub jetstream: jetstream::Context,
     /// Subjects, streams and consumers.
     pub layout: std::sync::Arc<Layout>,
+    dialects: std::sync::Arc<std::sync::OnceLock<DialectOf>>,
 }
 
 impl Broker {
@@ -103,7 +108,7 @@ impl Broker {
         let jetstream =
             ContextBuilder::new().timeout(REQUEST_TIMEOUT).ack_timeout(REQUEST_TIMEOUT).build(client.clone());
         let layout = std::sync::Arc::new(Layout::new(&storage.prefix, storage.choices()));
-        Ok(Self { client, jetstream, layout })
+        Ok(Self { client, jetstream, layout, dialects: Default::default() })
     }
 
     /// Whether there is a connection at this moment.
@@ -124,7 +129,30 @@ impl Broker {
 
     /// Stores one message under its `message_id`; done when it is stored.
     pub async fn publish(&self, envelope: &Envelope, trace: Option<&Trace>) -> Result<(), LedgerError> {
-        crate::nats_ledger::NatsLedger::publish_all(self, std::slice::from_ref(envelope), trace).await
+        self.publish_in(dialect::of_recipient(self, envelope), envelope, trace).await
+    }
+
+    /// The same in a dialect, which the header says.
+    pub async fn publish_in(
+        &self,
+        spoken: Dialect,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<(), LedgerError> {
+        crate::nats_ledger::NatsLedger::publish_all(self, &[(spoken, envelope)], trace).await
+    }
+
+    /// The dialect that an agent wants to be written to, where that is known.
+    pub fn dialect_of(&self, agent: &AgentId) -> Option<Dialect> {
+        self.dialects.get().and_then(|dialect_of| dialect_of(agent))
+    }
+
+    /// From now on, and in every copy of this connection, agents are written to in the dialects that `dialect_of` says:
+    /// for a directory of the agents' cards. Only the first call counts.
+    pub fn speak(&self, dialect_of: DialectOf) {
+        if self.dialects.set(dialect_of).is_err() {
+            tracing::debug!("The dialects of agents are known already.");
+        }
     }
 
     /// Stores one message under its `message_id`, unless its sender has said something to the same recipient under that id

@@ -4,7 +4,7 @@ use concord_protocol::subject::Service;
 use concord_protocol::{Envelope, Fault, MessageType};
 
 use crate::consume::{Delivery, Done, Handler, Problem};
-use crate::feed::subject_of;
+use crate::dialect;
 use crate::route::unknown_type;
 use crate::service::Shell;
 
@@ -13,7 +13,7 @@ pub(crate) struct Bystander(pub(crate) Shell);
 
 impl Handler for Bystander {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let envelope = Envelope::decode(&delivery.payload, &subject_of(&self.0, delivery)?)?;
+        let envelope = dialect::envelope(&self.0, delivery)?;
         self.0.count_ignored(ignore(self.0.service, &envelope)?);
         Ok(Done::Acknowledge)
     }

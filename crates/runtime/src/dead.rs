@@ -5,6 +5,7 @@
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use concord_protocol::dead::{DeadReason, header};
+use concord_protocol::header as wire;
 use concord_protocol::subject::Subject;
 use concord_protocol::{ErrorCode, Fault};
 
@@ -48,6 +49,10 @@ pub async fn keep_failed(shell: &Shell, delivery: &Delivery, why: &str, reason: 
 
 fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> HeaderMap {
     headers.insert(header::SUBJECT, delivery.subject.as_str());
+    // Whoever sends it again sends it in the same dialect.
+    if let Some(dialect) = delivery.headers.as_ref().and_then(|headers| headers.get(wire::DIALECT)) {
+        headers.insert(wire::DIALECT, one_line(dialect.as_str()));
+    }
     headers.insert(header::STREAM, delivery.stream.as_str());
     headers.insert(header::SEQUENCE, delivery.sequence.to_string());
     headers.insert(header::CONSUMER, &*delivery.consumer);

@@ -15,6 +15,9 @@ pub(crate) struct Described {
     pub(crate) subject: String,
     #[serde(rename = "seq")]
     pub(crate) sequence: u64,
+    /// When it was stored, as RFC 3339.
+    #[serde(default)]
+    pub(crate) time: String,
     #[serde(default)]
     hdrs: String,
     #[serde(default)]

@@ -14,7 +14,7 @@ use crate::nats_ledger::NatsLedger;
 use crate::service::Shell;
 use crate::step::{Aggregates, Outcome};
 use crate::trace::Trace;
-use crate::{effects, route::Routed, telemetry};
+use crate::{dialect, effects, route::Routed, telemetry};
 
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
 type FactRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, event::Error>;
@@ -54,8 +54,13 @@ impl<M: Machine, L: Ledger> MessageFeed<M, L> {
 
 impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let subject = subject_of(&self.shell, delivery)?;
-        let envelope = Envelope::decode(&delivery.payload, &subject)?;
+        self.take(dialect::envelope(&self.shell, delivery)?, delivery).await
+    }
+}
+
+impl<M: Machine, L: Ledger, P: Prepare<M::Input>> MessageFeed<M, L, P> {
+    /// Steps for a message that was read already.
+    pub async fn take(&self, envelope: Envelope, delivery: &Delivery) -> Result<Done, Problem> {
         match (self.route)(&envelope)? {
             Routed::Ignored(reason) => {
                 self.shell.count_ignored(reason);
@@ -63,10 +68,7 @@ impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, 
             }
             Routed::Step { id, input } => {
                 let input = self.prepare.prepare(input).await?;
-                let case = envelope.case_id.or_else(|| case_named::<M>(&id));
-                let contexts = contexts(delivery, case.as_ref());
-                let context = Shell::message_context(envelope.message_id);
-                step(&self.shell, &self.aggregates, id, context, &input, contexts).await
+                step_of_message(&self.shell, &self.aggregates, id, envelope, &input, delivery).await
             }
         }
     }
@@ -110,6 +112,21 @@ fn contexts(delivery: &Delivery, case: Option<&CaseId>) -> Contexts {
     let Some(case) = case else { return delivery.trace.clone().into() };
     let (trace, link) = Trace::within_case(delivery.trace.clone(), case);
     Contexts { trace: Some(trace), link }
+}
+
+/// One step because of a message, in the trace of its case.
+pub async fn step_of_message<M: Machine, L: Ledger>(
+    shell: &Shell,
+    aggregates: &Aggregates<M, L>,
+    id: Token,
+    envelope: Envelope,
+    input: &M::Input,
+    delivery: &Delivery,
+) -> Result<Done, Problem> {
+    let case = envelope.case_id.or_else(|| case_named::<M>(&id));
+    let contexts = contexts(delivery, case.as_ref());
+    let context = Shell::message_context(envelope.message_id);
+    step(shell, aggregates, id, context, input, contexts).await
 }
 
 /// Facts of others become steps.

@@ -11,6 +11,8 @@ pub mod clock;
 pub mod consume;
 pub mod dead;
 mod described;
+pub mod dialect;
+pub mod directory;
 pub mod effects;
 pub mod feed;
 pub mod health;
@@ -30,6 +32,7 @@ pub mod shutdown;
 pub mod step;
 pub mod telemetry;
 pub mod trace;
+pub mod transcript;
 
 /// The services allocate many small things for each message and free them on another thread, which the C library's
 /// allocator is slow at (`docs/adr/0012`).
@@ -38,6 +41,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub use broker::Broker;
 pub use consume::{Delivery, Handler, Problem};
+pub use directory::Directory;
 pub use ledger::{Appended, Ledger, Outbox, Read};
 pub use route::Routed;
 pub use step::{Aggregates, Outcome};

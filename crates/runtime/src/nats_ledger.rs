@@ -1,5 +1,6 @@
 //! The ledger and the outbox on NATS.
 
+use async_nats::HeaderMap;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::publish::PublishAck;
@@ -11,13 +12,13 @@ use concord_domain::chain::Chain;
 use concord_protocol::event::{Facts, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Subject;
-use concord_protocol::{Envelope, Token, header};
+use concord_protocol::{Dialect, Envelope, Token, header};
 use futures::future::try_join_all;
 
-use crate::broker::{Broker, headers, trace_headers, unavailable};
-use crate::described;
+use crate::broker::{Broker, headers, unavailable};
 use crate::ledger::{Appended, Error, Ledger, Outbox, Read};
 use crate::trace::Trace;
+use crate::{described, dialect};
 
 /// Facts and messages on the broker's streams.
 #[derive(Clone)]
@@ -87,22 +88,25 @@ impl NatsLedger {
     /// Stores messages, each under its `message_id`; all are sent before the first answer is awaited.
     pub(crate) async fn publish_all(
         broker: &Broker,
-        messages: &[Envelope],
+        messages: &[(Dialect, &Envelope)],
         trace: Option<&Trace>,
     ) -> Result<(), Error> {
         let mut pending = Vec::with_capacity(messages.len());
-        for envelope in messages {
-            let subject = broker.subjects().build(&envelope.subject());
-            let payload = Bytes::from(serde_json::to_vec(envelope)?);
+        for &(spoken, envelope) in messages {
+            let (subject, payload) = dialect::write(envelope, spoken)?;
+            let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
             check_size(broker, payload.len())?;
-            let headers = headers(envelope.message_id.as_str(), trace);
-            let sent = broker.jetstream.publish_with_headers(subject.clone(), headers, payload.clone()).await;
-            pending.push((sent.map_err(|error| unavailable("take a message", error))?, subject, payload));
+            let mut headers = headers(envelope.message_id.as_str(), trace);
+            if spoken != Dialect::Concord {
+                headers.insert(header::DIALECT, spoken.as_str());
+            }
+            let sent = broker.jetstream.publish_with_headers(subject.clone(), headers.clone(), payload.clone()).await;
+            pending.push((sent.map_err(|error| unavailable("take a message", error))?, subject, headers, payload));
         }
-        let stored = pending.into_iter().map(async |(acknowledgement, subject, payload)| {
+        let stored = pending.into_iter().map(async |(acknowledgement, subject, headers, payload)| {
             let acknowledged = acknowledgement.await.map_err(|error| unavailable("store a message", error))?;
             if acknowledged.duplicate {
-                displace(broker, &acknowledged, subject, payload, trace).await?;
+                displace(broker, &acknowledged, subject, headers, payload).await?;
             }
             Ok(())
         });
@@ -117,11 +121,15 @@ impl NatsLedger {
         envelope: &Envelope,
         trace: Option<&Trace>,
     ) -> Result<bool, Error> {
-        let subject = broker.subjects().build(&envelope.subject());
-        let payload = Bytes::from(serde_json::to_vec(envelope)?);
+        let spoken = dialect::of_recipient(broker, envelope);
+        let (subject, payload) = dialect::write(envelope, spoken)?;
+        let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
         check_size(broker, payload.len())?;
-        let headers = headers(envelope.message_id.as_str(), trace);
-        let sent = broker.jetstream.publish_with_headers(subject.clone(), headers, payload.clone()).await;
+        let mut headers = headers(envelope.message_id.as_str(), trace);
+        if spoken != Dialect::Concord {
+            headers.insert(header::DIALECT, spoken.as_str());
+        }
+        let sent = broker.jetstream.publish_with_headers(subject.clone(), headers.clone(), payload.clone()).await;
         let acknowledged = sent.map_err(|error| unavailable("take a message", error))?.await;
         let acknowledged = acknowledged.map_err(|error| unavailable("store a message", error))?;
         if !acknowledged.duplicate {
@@ -139,7 +147,7 @@ impl NatsLedger {
         if first {
             return Ok(false);
         }
-        displace(broker, &acknowledged, subject, payload, trace).await?;
+        displace(broker, &acknowledged, subject, headers, payload).await?;
         Ok(true)
     }
 }
@@ -153,8 +161,8 @@ async fn displace(
     broker: &Broker,
     acknowledged: &PublishAck,
     subject: String,
+    headers: HeaderMap,
     payload: Bytes,
-    trace: Option<&Trace>,
 ) -> Result<(), Error> {
     let stored = described::at(broker, &acknowledged.stream, acknowledged.sequence).await;
     let stored = stored.map_err(|error| unavailable("give a message", error))?;
@@ -162,7 +170,13 @@ async fn displace(
         return Ok(());
     }
     tracing::warn!(%subject, sequence = acknowledged.sequence, "Another message had taken this message's id.");
-    let sent = broker.jetstream.publish_with_headers(subject, trace_headers(trace), payload).await;
+    let mut without_id = HeaderMap::new();
+    for name in [header::DIALECT, header::TRACEPARENT, header::TRACESTATE] {
+        if let Some(value) = headers.get(name) {
+            without_id.insert(name, value.clone());
+        }
+    }
+    let sent = broker.jetstream.publish_with_headers(subject, without_id, payload).await;
     let sent = sent.map_err(|error| unavailable("take a message", error))?;
     sent.await.map(|_| ()).map_err(|error| unavailable("store a message", error))
 }
@@ -222,6 +236,8 @@ impl Ledger for NatsLedger {
 
 impl Outbox for NatsLedger {
     async fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> Result<(), Error> {
-        Self::publish_all(&self.broker, messages, trace).await
+        let spoken = |envelope| dialect::of_recipient(&self.broker, envelope);
+        let messages: Vec<_> = messages.iter().map(|envelope| (spoken(envelope), envelope)).collect();
+        Self::publish_all(&self.broker, &messages, trace).await
     }
 }

@@ -5,11 +5,12 @@ use concord_protocol::envelope::Metadata;
 use concord_protocol::payload::ErrorReport;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Lane, Service, Subject};
-use concord_protocol::{CaseId, Envelope, Fault, MessageId, MessageType, Priority, Recipient};
+use concord_protocol::{CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, dialect};
 use serde_json::{Value, json};
 
 use crate::clock;
 use crate::consume::Delivery;
+use crate::dialect::answered_in;
 use crate::ledger::Error;
 use crate::service::Shell;
 
@@ -36,6 +37,7 @@ pub async fn tell_sender(shell: &Shell, delivery: &Delivery, fault: &Fault) -> R
     if is_error || Service::parse(sender.as_str()).is_ok() {
         return Ok(());
     }
+    let answered_in = answered_in(&shell.broker, delivery, &sender, parsed.as_ref());
     let case = match parsed {
         Some(Subject::Message { case, .. }) => case,
         _ => None,
@@ -45,19 +47,9 @@ pub async fn tell_sender(shell: &Shell, delivery: &Delivery, fault: &Fault) -> R
     let urgent = delivery.stream == shell.broker.layout.stream_name(StreamKind::Urgent);
     let lane = if urgent { Lane::Urgent } else { Lane::Normal };
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
-    let refused_id = message_id_of(&delivery.payload);
+    let refused_id = dialect::id_of(&delivery.payload).map(|id| id.to_string());
     let envelope = error_message(shell.service, sender.into(), case, message_id, refused_id, fault, delivery)?;
-    shell.broker.publish(&envelope, delivery.trace.as_ref()).await
-}
-
-/// The refused message's own id, where it can be read.
-fn message_id_of(payload: &[u8]) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct OnlyId {
-        message_id: String,
-    }
-    let read: OnlyId = serde_json::from_slice(payload).ok()?;
-    MessageId::new(read.message_id).ok().map(|id| id.to_string())
+    shell.broker.publish_in(answered_in, &envelope, delivery.trace.as_ref()).await
 }
 
 fn error_message(
@@ -90,5 +82,6 @@ fn error_message(
         deadline: None,
         payload: serde_json::value::to_raw_value(&report)?,
         metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        extensions: Extensions::default(),
     })
 }

@@ -16,6 +16,7 @@ use crate::world::{Happening, World};
 
 mod answers;
 mod challenges;
+mod exchange;
 mod experts;
 mod findings;
 mod gates;
@@ -81,6 +82,9 @@ impl Agents {
             self.intrude(world);
         }
         self.staff(world);
+        for _ in 0..self.random.between(0, 6) {
+            self.ask_a_peer(world);
+        }
     }
 
     /// A stored message is read by whom it is addressed to.
@@ -89,11 +93,17 @@ impl Agents {
         let Ok(Subject::Message { to, kind, from, .. }) = world.subjects().parse(&stored.publication.subject) else {
             return;
         };
-        if Service::parse(to.as_str()).is_ok() || Service::parse(from.as_str()).is_err() {
-            return;
-        }
         let Ok(message) = serde_json::from_slice::<Value>(&stored.publication.body) else { return };
         let reader = to.as_str().to_owned();
+        if Service::parse(to.as_str()).is_ok() {
+            return;
+        }
+        if Service::parse(from.as_str()).is_err() {
+            if kind.as_str() == "request" {
+                self.requested(world, &reader, &message);
+            }
+            return;
+        }
         // Who has crashed, or is slow to acknowledge, reads a message twice and may answer it twice.
         let times = if self.random.chance(0.04) { 2 } else { 1 };
         for _ in 0..times {

@@ -6,12 +6,14 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use concord_domain::agent::AgentMachine;
 use concord_domain::audit::{Auditor, Content, Dead, Ending, StoredEvent, StoredMessage};
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::precedent::PrecedentMachine;
 use concord_domain::queue::QueueMachine;
 use concord_domain::record::RecordMachine;
+use concord_domain::request::RequestMachine;
 use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
 use concord_protocol::event::{CaseEvent, DeadlineEvent, Record};
 use concord_protocol::stream::StreamKind;
@@ -25,6 +27,7 @@ use crate::world::{World, instant};
 mod again;
 mod archive;
 mod effects;
+mod exchange;
 mod kept;
 mod ladder;
 mod queue;
@@ -47,9 +50,12 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     kept::check(&archive, &mut violations);
     ladder::check(&archive, &mut violations);
     queue::check(&archive, &mut violations);
+    exchange::check(&archive, &mut violations);
     effects::check::<CaseMachine>(&archive, &archive.cases, &mut violations);
     effects::check::<DetectionMachine>(&archive, &archive.detections, &mut violations);
     effects::check::<DebateMachine>(&archive, &archive.debates, &mut violations);
+    effects::check::<AgentMachine>(&archive, &archive.agents, &mut violations);
+    effects::check::<RequestMachine>(&archive, &archive.requests, &mut violations);
     let ladder = ladder::counts(&archive);
     let counts = Counts { ladder, ..counts(world, &archive, violations.len()) };
     violations.truncate(TOLD_MAX);
@@ -90,7 +96,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             continue;
         };
         let content = envelope.as_ref().map_or(Content::Bytes(body), Content::Envelope);
-        auditor.message(&StoredMessage { sequence: *sequence, subject, content });
+        auditor.message(&StoredMessage { sequence: *sequence, subject, declared: None, content });
     }
     for stored in world.broker.messages(StreamKind::Dead) {
         let Some((StreamKind::Messages, sequence, _)) = stored.publication.original else { continue };
@@ -117,7 +123,7 @@ fn on_time(world: &World, violations: &mut Vec<String>) {
             continue;
         };
         let Ok(record) = Record::<DeadlineEvent>::decode(&stored.publication.body, stored.sequence) else { continue };
-        let DeadlineEvent::Elapsed(elapsed) = record.event;
+        let elapsed = record.event.into_elapsed();
         if instant(stored.at) < elapsed.due {
             let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
             violations.push(format!("{place} elapsed at {}, due at {}", instant(stored.at), elapsed.due));
@@ -158,6 +164,8 @@ impl Archive {
         self.records.values().for_each(|records| differences.extend(rebuild::<RecordMachine>(records).1));
         self.precedents.values().for_each(|records| differences.extend(rebuild::<PrecedentMachine>(records).1));
         self.queues.values().for_each(|records| differences.extend(rebuild::<QueueMachine>(records).1));
+        self.agents.values().for_each(|records| differences.extend(rebuild::<AgentMachine>(records).1));
+        self.requests.values().for_each(|records| differences.extend(rebuild::<RequestMachine>(records).1));
         for records in self.debates.values() {
             differences.extend(rebuild::<DebateMachine>(records).1);
             differences.extend(recount(records));

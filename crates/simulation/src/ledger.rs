@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
+use concord_domain::request::RequestMachine;
 use concord_domain::{Machine, effect};
 use concord_protocol::event::{Facts, Record, RecordMeta};
 use concord_protocol::stream::StreamKind;
@@ -58,6 +60,8 @@ impl SimLedger {
             Aggregate::Case => messages_of::<CaseMachine>(&bytes, next),
             Aggregate::Debate => messages_of::<DebateMachine>(&bytes, next),
             Aggregate::Detection => messages_of::<DetectionMachine>(&bytes, next),
+            Aggregate::Agent => messages_of::<AgentMachine>(&bytes, next),
+            Aggregate::Request => messages_of::<RequestMachine>(&bytes, next),
             Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Vec::new(),
         };
         self.publish(&messages, None).await

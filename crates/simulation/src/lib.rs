@@ -12,6 +12,7 @@ mod agents;
 mod broker;
 mod check;
 pub mod cli;
+mod exchange;
 mod executor;
 mod faults;
 mod ledger;

@@ -4,16 +4,18 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use concord_debate_facilitator::route::FollowUp;
+use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::deadline::DeadlineMachine;
 use concord_domain::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
 use concord_domain::detection::DetectionMachine;
 use concord_domain::queue::{self, QueueMachine};
+use concord_domain::request::RequestMachine;
 use concord_domain::{Context, Machine};
-use concord_protocol::event::{Record, RecordMeta};
+use concord_protocol::event::{DeadlineEvent, Record, RecordMeta};
 use concord_protocol::stream::{ConsumerKind, StreamKind};
 use concord_protocol::subject::{Aggregate, Service, Subject};
-use concord_protocol::{CaseId, Envelope, Fault};
+use concord_protocol::{CaseId, Fault, dialect};
 use concord_runtime::{Aggregates, Outcome, Routed, bystander, effects};
 
 use crate::agents::operators::{Operation, Verb};
@@ -80,6 +82,8 @@ pub(crate) struct Process {
     detections: Aggregates<DetectionMachine, SimLedger>,
     debates: Aggregates<DebateMachine, SimLedger>,
     queue: Aggregates<QueueMachine, SimLedger>,
+    agents: Aggregates<AgentMachine, SimLedger>,
+    pub(crate) requests: Aggregates<RequestMachine, SimLedger>,
     pub(crate) deadlines: Aggregates<DeadlineMachine, SimLedger>,
 }
 
@@ -93,6 +97,8 @@ impl Process {
             detections: Aggregates::new(ledger.clone(), cached_max),
             debates: Aggregates::new(ledger.clone(), cached_max),
             queue: Aggregates::new(ledger.clone(), cached_max),
+            agents: Aggregates::new(ledger.clone(), cached_max),
+            requests: Aggregates::new(ledger.clone(), cached_max),
             deadlines: Aggregates::new(ledger.clone(), cached_max),
             connection,
             ledger,
@@ -126,7 +132,12 @@ impl Process {
             (ConsumerKind::Inbox(_) | ConsumerKind::UrgentInbox(_), _) => self.hear(delivery).await,
             (ConsumerKind::Facts(_), Service::ConflictDetector) => self.detect(delivery).await,
             (ConsumerKind::Facts(_), _) => self.react(delivery).await,
-            (ConsumerKind::Effects(_), Service::Coordinator) => self.publish::<CaseMachine>(delivery).await,
+            (ConsumerKind::Effects(_), Service::Coordinator) => match self.aggregate_of(delivery) {
+                Some(Aggregate::Agent) => self.publish::<AgentMachine>(delivery).await,
+                Some(Aggregate::Request) => self.publish::<RequestMachine>(delivery).await,
+                _ => self.publish::<CaseMachine>(delivery).await,
+            },
+            (ConsumerKind::Exchange, _) => self.exchange(delivery).await,
             (ConsumerKind::Effects(_), Service::ConflictDetector) => self.publish::<DetectionMachine>(delivery).await,
             (ConsumerKind::Effects(_), _) => self.publish::<DebateMachine>(delivery).await,
             (ConsumerKind::Deadlines, _) => timer::arm(self, delivery).await,
@@ -141,12 +152,13 @@ impl Process {
         let subject = self.connection.subjects().parse(&delivery.subject).map_err(|error| {
             Fault::invalid("", format!("The subject cannot be read: {error}."), "See docs/subjects.md.")
         })?;
-        let envelope = Envelope::decode(&delivery.body, &subject)?;
+        let (envelope, _) = dialect::read(&delivery.body, None, &subject)?;
         let context = Context::of_message(self.connection.now(), envelope.message_id.clone());
         match self.service {
-            Service::Coordinator => {
-                step(&self.cases, &context, concord_coordinator::route::from_message(&envelope)?).await
-            }
+            Service::Coordinator => match concord_coordinator::route::register::from_message(&envelope)? {
+                Some(routed) => step(&self.agents, &context, routed).await,
+                None => step(&self.cases, &context, concord_coordinator::route::from_message(&envelope)?).await,
+            },
             Service::DebateFacilitator => {
                 let routed = self.prepared(concord_debate_facilitator::route::from_message(&envelope)?).await?;
                 match plants::ruled_badly(self, &context, routed).await? {
@@ -176,6 +188,12 @@ impl Process {
         let (bytes, sequence) = (&delivery.body, delivery.sequence);
         match self.service {
             Service::Coordinator => {
+                if aggregate == Aggregate::Deadline {
+                    let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?.event.into_elapsed();
+                    if elapsed.aggregate == Aggregate::Request {
+                        return self.request_elapsed(&context, elapsed).await;
+                    }
+                }
                 let routed = concord_coordinator::route::from_fact(aggregate, bytes, sequence)?;
                 step(&self.cases, &context, routed).await
             }
@@ -262,7 +280,7 @@ impl Process {
 }
 
 /// Does the step that something was routed to.
-async fn step<M: Machine>(
+pub(crate) async fn step<M: Machine>(
     aggregates: &Aggregates<M, SimLedger>,
     context: &Context,
     routed: Routed<M::Input>,

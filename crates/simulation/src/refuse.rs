@@ -5,7 +5,7 @@ use concord_protocol::envelope::Metadata;
 use concord_protocol::payload::ErrorReport;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Lane, Service, Subject};
-use concord_protocol::{Envelope, ErrorCode, Fault, MessageId, MessageType, Priority};
+use concord_protocol::{Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority};
 use concord_runtime::Outbox;
 use concord_runtime::ledger::Error;
 
@@ -61,6 +61,7 @@ async fn tell_sender(process: &Process, delivery: &Delivery, fault: &Fault) -> R
         deadline: None,
         payload: serde_json::value::to_raw_value(&ErrorReport::from(fault))?,
         metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        extensions: Extensions::default(),
     };
     process.ledger.publish(&[envelope], None).await
 }

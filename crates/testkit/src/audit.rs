@@ -3,10 +3,11 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use concord_domain::audit::{Auditor, Content, Dead, Ending, Report, StoredEvent, StoredMessage};
-use concord_protocol::Timestamp;
 use concord_protocol::dead::header;
+use concord_protocol::header::DIALECT;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Lane, Service, Subject};
+use concord_protocol::{Dialect, Timestamp};
 
 use crate::stored::{Stored, layout, stored};
 
@@ -29,6 +30,7 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
                 Ok(subject) => auditor.message(&StoredMessage {
                     sequence: message.sequence,
                     subject: &subject,
+                    declared: Dialect::parse(message.header(DIALECT)),
                     content: Content::Bytes(&message.payload),
                 }),
                 Err(_) if is_for_a_service(&message.subject) => auditor.malformed_message(lane, message.sequence),

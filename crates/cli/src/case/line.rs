@@ -1,7 +1,8 @@
 //! Messages and facts on one line each.
 
-use concord_protocol::Timestamp;
+use concord_protocol::header::DIALECT;
 use concord_protocol::subject::{Aggregate, Subject};
+use concord_protocol::{Dialect, Envelope, Timestamp, dialect};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,16 +21,27 @@ pub(super) struct Line {
     pub(super) sequence: u64,
     /// Its subject.
     pub(super) subject: String,
+    /// The dialect in which it was said, where that is not the canonical one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) dialect: Option<Dialect>,
     /// The envelope or fact; a text where it is no JSON.
     pub(super) body: Value,
+    /// What was said in a dialect, as it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) original: Option<Value>,
 }
 
 impl Line {
-    /// What was stored.
-    pub(super) fn new(stored: &Stored) -> Self {
-        let body = serde_json::from_slice(&stored.payload)
+    /// What was stored on `subject`, the parsed one, where it is one.
+    pub(super) fn new(stored: &Stored, subject: Option<&Subject>) -> Self {
+        let written = serde_json::from_slice(&stored.payload)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&stored.payload).into_owned()));
-        Self { stored_at: stored.at, sequence: stored.sequence, subject: stored.subject.clone(), body }
+        let (dialect, body, original) = match subject.and_then(|subject| translated(stored, subject)) {
+            Some((dialect, envelope)) => (Some(dialect), envelope, Some(written)),
+            None => (None, written, None),
+        };
+        let subject = stored.subject.clone();
+        Self { stored_at: stored.at, sequence: stored.sequence, subject, dialect, body, original }
     }
 
     /// For the eye; `subject` is the parsed one, where it is one.
@@ -58,6 +70,19 @@ impl Line {
         };
         format!("{at} {rest}\n")
     }
+}
+
+/// What was said in a dialect, as an envelope.
+fn translated(stored: &Stored, subject: &Subject) -> Option<(Dialect, Value)> {
+    let declared = Dialect::parse(stored.header(DIALECT));
+    let (envelope, spoken) = dialect::read(&stored.payload, declared, subject).ok()?;
+    if spoken == Dialect::Concord {
+        return None;
+    }
+    // Some dialects have no time; then it was said when it was stored.
+    let unsaid = envelope.timestamp == Timestamp::default();
+    let timestamp = if unsaid { stored.at } else { envelope.timestamp };
+    Some((spoken, serde_json::to_value(Envelope { timestamp, ..envelope }).ok()?))
 }
 
 fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {

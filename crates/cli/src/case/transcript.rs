@@ -36,7 +36,8 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> R
     for (kind, lane) in [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)] {
         let filter = broker.subjects().transcript(lane, &args.case);
         read::each(&broker, &Scope::of(kind, filter), "reading messages", |stored| {
-            lines.push(Line::new(&stored));
+            let subject = broker.subjects().parse(&stored.subject).ok();
+            lines.push(Line::new(&stored, subject.as_ref()));
             Ok(())
         })
         .await?;

@@ -64,6 +64,11 @@ impl Watched {
             Aggregate::Record => data("/data/case_id") == Some(self.case.as_str()),
             Aggregate::Precedent => data("/data/precedent/debate_id").is_some_and(|of| self.has_debate(of)),
             Aggregate::Deadline => data("/data/id").is_some_and(|of| of == self.case.as_str() || self.has_debate(of)),
+            Aggregate::Agent => false,
+            Aggregate::Request => {
+                let case = Some(self.case.as_str());
+                data("/data/case_id") == case || data("/data/request/case_id") == case
+            }
             Aggregate::Queue => {
                 data("/data/case_id") == Some(self.case.as_str())
                     || data("/data/debate_id").is_some_and(|of| self.has_debate(of))
@@ -88,8 +93,8 @@ impl Display<'_> {
             return Ok(false);
         }
         self.last.insert(kind, stored.sequence);
-        let line = Line::new(stored);
-        let subject = self.broker.subjects().parse(&line.subject).ok();
+        let subject = self.broker.subjects().parse(&stored.subject).ok();
+        let line = Line::new(stored, subject.as_ref());
         if let (Some(watched), Some(Subject::Event { aggregate, id, .. })) = (&mut self.watched, &subject)
             && !watched.concerns(*aggregate, id, &line)
         {

@@ -54,7 +54,7 @@ impl Picker {
                 }
                 self.debates.contains(&fact.id).then_some(Happening::Debate(record))
             }
-            Aggregate::Case | Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => None,
+            _ => None,
         })
     }
 }

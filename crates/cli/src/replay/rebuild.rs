@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use concord_domain::Machine;
+use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::deadline::DeadlineMachine;
 use concord_domain::debate::DebateMachine;
@@ -12,6 +13,7 @@ use concord_domain::precedent::PrecedentMachine;
 use concord_domain::queue::{self, QueueMachine};
 use concord_domain::record::RecordMachine;
 use concord_domain::replay::{Difference, recount_one, step};
+use concord_domain::request::RequestMachine;
 use concord_protocol::Token;
 use concord_protocol::event::{DebateEvent, DetectionEvent, Facts, Record};
 use concord_protocol::subject::Aggregate;
@@ -29,6 +31,8 @@ pub(super) struct Rebuilt {
     records: Of<RecordMachine>,
     precedents: Of<PrecedentMachine>,
     queues: Of<QueueMachine>,
+    agents: Of<AgentMachine>,
+    requests: Of<RequestMachine>,
     detected_again: u64,
     decided_again: u64,
     ended_again: u64,
@@ -125,6 +129,8 @@ impl Rebuilt {
             Aggregate::Record => self.records.take(id, sequence, bytes).map(|taken| taken.differences),
             Aggregate::Precedent => self.precedents.take(id, sequence, bytes).map(|taken| taken.differences),
             Aggregate::Queue => self.queue(id, sequence, bytes),
+            Aggregate::Agent => self.agents.take(id, sequence, bytes).map(|taken| taken.differences),
+            Aggregate::Request => self.requests.take(id, sequence, bytes).map(|taken| taken.differences),
         };
         let place = format!("{aggregate}/{id}");
         let differences = differences.unwrap_or_else(|unreadable| vec![unreadable]);
@@ -194,6 +200,8 @@ impl Rebuilt {
                 self.records.row(),
                 self.precedents.row(),
                 self.queues.row(),
+                self.agents.row(),
+                self.requests.row(),
             ],
             detected_again: self.detected_again,
             decided_again: self.decided_again,

@@ -7,6 +7,7 @@ mod cases;
 mod command;
 mod dead;
 mod doctor;
+mod eval;
 mod input;
 mod people;
 mod record;

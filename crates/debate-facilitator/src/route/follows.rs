@@ -35,14 +35,16 @@ impl FollowUp {
 pub fn follows(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Vec<FollowUp>, event::Error> {
     Ok(match aggregate {
         Aggregate::Deadline => {
-            let DeadlineEvent::Elapsed(elapsed) = Record::<DeadlineEvent>::decode(bytes, sequence)?.event;
+            let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?.event.into_elapsed();
             let of_debate = Some(elapsed).filter(|elapsed| elapsed.aggregate == Aggregate::Debate);
             of_debate.map(|one| FollowUp::Debate(one.id.clone(), DebateInput::Elapsed(one))).into_iter().collect()
         }
         Aggregate::Debate => of_debate(Record::decode(bytes, sequence)?),
         Aggregate::Queue => of_queue(Record::<QueueEvent>::decode(bytes, sequence)?.event),
         Aggregate::Case => of_case(Record::<CaseEvent>::decode(bytes, sequence)?.event),
-        Aggregate::Detection | Aggregate::Record | Aggregate::Precedent => Vec::new(),
+        Aggregate::Detection | Aggregate::Record | Aggregate::Precedent | Aggregate::Agent | Aggregate::Request => {
+            Vec::new()
+        }
     })
 }
 

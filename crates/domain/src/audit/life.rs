@@ -10,6 +10,7 @@ use concord_protocol::payload::{Level, Status};
 
 use super::report::{Invariant, Ledgers};
 use super::{Ending, place};
+use crate::agent::AgentMachine;
 use crate::case::{CaseMachine, CaseState};
 use crate::deadline::DeadlineMachine;
 use crate::debate::{DebateMachine, DebateState};
@@ -21,10 +22,15 @@ use crate::queue::{QueueMachine, QueueState};
 use crate::record::RecordMachine;
 use crate::replay;
 
+mod exchange;
+use crate::request::RequestMachine;
+
 /// How the facts of one kind of aggregate follow each other.
 pub(super) trait Life: Machine {
     /// Whether such an aggregate must end some day.
     const ENDS: bool;
+    /// Whether what begins one may also come later.
+    const MAY_BEGIN_LATER: bool = false;
 
     /// Whether the fact is the first of every such aggregate.
     fn begins(event: &Self::Event) -> bool;
@@ -333,7 +339,8 @@ impl<M: Life> LivesOf<M> {
 fn misplaced<M: Life>(one: &One<M>, is_first: bool, event: &M::Event) -> Vec<String> {
     let fact = event.fact();
     let mut found = Vec::new();
-    if is_first != M::begins(event) && M::ENDS {
+    let begins = M::begins(event);
+    if M::ENDS && (is_first && !begins || !is_first && begins && !M::MAY_BEGIN_LATER) {
         found.push(if is_first { format!("It begins with {fact}.") } else { format!("It has {fact} a second time.") });
     }
     if one.ended && !M::may_follow_end(event) {
@@ -355,6 +362,8 @@ pub(super) struct Lives {
     records: LivesOf<RecordMachine>,
     precedents: LivesOf<PrecedentMachine>,
     queues: LivesOf<QueueMachine>,
+    agents: LivesOf<AgentMachine>,
+    requests: LivesOf<RequestMachine>,
 }
 
 impl Lives {
@@ -381,5 +390,6 @@ impl Lives {
     pub(super) fn finish(&self, ledgers: &mut Ledgers, ending: &Ending) {
         self.cases.stuck(ledgers, ending);
         self.debates.stuck(ledgers, ending);
+        self.requests.stuck(ledgers, ending);
     }
 }

@@ -69,7 +69,7 @@ fn what_waits_for_nothing_is_found_even_under_load() {
 #[test]
 fn a_deadline_that_fired_and_was_not_acted_on_is_found() {
     let mut hall = Hall::told(Until::Decided);
-    let fired = hall.place_of::<DeadlineEvent>("elapsed");
+    let fired = hall.place_of::<DeadlineEvent>("debate_elapsed");
     hall.events.truncate(fired + 1);
     let found = first(&hall, Invariant::Deadlines);
     assert!(found.contains("/round-1: It elapsed") && found.contains("still open"), "{found}");
@@ -188,14 +188,14 @@ const PLANTED: [Planted; 27] = [
     (
         "a deadline fired early",
         |hall| {
-            hall.tamper::<DeadlineEvent>("elapsed", |record| record.meta.at = after(9_999));
+            hall.tamper::<DeadlineEvent>("debate_elapsed", |record| record.meta.at = after(9_999));
         },
         &[5],
     ),
     (
         "a deadline fired twice",
         |hall| {
-            let mut record = hall.record::<DeadlineEvent>("elapsed");
+            let mut record = hall.record::<DeadlineEvent>("debate_elapsed");
             record.meta.earlier = vec![record.sequence];
             hall.append(&record);
         },
@@ -204,7 +204,7 @@ const PLANTED: [Planted; 27] = [
     (
         "a deadline was acted on twice",
         |hall| {
-            let cause = hall.record::<DeadlineEvent>("elapsed").meta.event_id;
+            let cause = hall.record::<DeadlineEvent>("debate_elapsed").meta.event_id;
             hall.tamper::<DebateEvent>("resolved", |record| caused_by(record, Aggregate::Debate, &cause));
         },
         &[5, 8],
@@ -212,7 +212,7 @@ const PLANTED: [Planted; 27] = [
     (
         "a deadline of another was acted on",
         |hall| {
-            let cause = hall.record::<DeadlineEvent>("elapsed").meta.event_id;
+            let cause = hall.record::<DeadlineEvent>("debate_elapsed").meta.event_id;
             hall.tamper::<CaseEvent>("decided", |record| caused_by(record, Aggregate::Case, &cause));
         },
         &[5],
@@ -340,7 +340,12 @@ fn a_dead_letter_is_known_by_whatever_is_known_of_it() {
     ] {
         let mut auditor = Auditor::new();
         let content = Content::Bytes(&stored.bytes);
-        auditor.message(&StoredMessage { sequence: stored.sequence, subject: &stored.subject, content });
+        auditor.message(&StoredMessage {
+            sequence: stored.sequence,
+            subject: &stored.subject,
+            declared: None,
+            content,
+        });
         auditor.dead(&letter);
         assert_eq!(auditor.finish(&Ending::quiescent(after(0))).holds(), kept, "{letter:?}");
     }
@@ -354,7 +359,7 @@ fn an_envelope_that_was_read_already_is_taken_as_it_is() {
     let envelope = Envelope::decode(&stored.bytes, &stored.subject).unwrap();
     let mut auditor = Auditor::new();
     let content = Content::Envelope(&envelope);
-    auditor.message(&StoredMessage { sequence: 1, subject: &stored.subject, content });
+    auditor.message(&StoredMessage { sequence: 1, subject: &stored.subject, declared: None, content });
     let report = auditor.finish(&Ending::quiescent(after(0)));
     assert_eq!(report.of(Invariant::MessagesKept).unwrap().violations, 1);
     assert_eq!(report.of(Invariant::FindingsKept).unwrap().violations, 1);

@@ -33,7 +33,7 @@ pub(super) struct Timing {
 impl Timing {
     /// A deadline is said to have passed.
     pub(super) fn elapsed(&mut self, ledgers: &mut Ledgers, record: &Record<DeadlineEvent>) {
-        let DeadlineEvent::Elapsed(elapsed) = &record.event;
+        let elapsed = record.event.elapsed();
         ledgers.examined(Invariant::Deadlines);
         let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
         let mut violated = |what: String| {

@@ -14,7 +14,7 @@ type Stored = BTreeMap<u64, Record<DeadlineEvent>>;
 
 fn fact(sequence: u64, earlier: Vec<u64>) -> Record<DeadlineEvent> {
     let (id, cause) = (token("x"), message(&format!("m-{sequence}")));
-    let event = DeadlineEvent::Elapsed(DeadlineElapsed {
+    let event = DeadlineEvent::of(DeadlineElapsed {
         aggregate: Aggregate::Case,
         id: id.clone(),
         name: token("case"),
@@ -125,7 +125,7 @@ proptest! {
             let deadline = concord_protocol::event::Deadline { name: token("case"), due: after(due) };
             let fire =
                 Fire { aggregate: Aggregate::Case, id: token("c-1"), deadline, fired_by: FiredBy::Scheduler };
-            prop_assert_eq!(story.hears(&said(&format!("m-{due}"), due), &fire), "elapsed");
+            prop_assert_eq!(story.hears(&said(&format!("m-{due}"), due), &fire), "case_elapsed");
         }
         prop_assert_eq!(story.versioned.sequences.len(), length.min(EARLIER_MAX));
         prop_assert_eq!(replay::rebuild::<DeadlineMachine>(&story.records).1, vec![]);

@@ -15,16 +15,16 @@ fn a_deadline_elapses_once_for_each_instant_and_never_early() {
     let mut story = Story::<DeadlineMachine>::of("x");
     for (now, due, expected) in [
         (99, 100, "ignored: deadline_not_open"),
-        (100, 100, "elapsed"),
+        (100, 100, "case_elapsed"),
         (101, 100, "ignored: already_done"),
         // Moved to another instant, it may elapse again.
         (199, 200, "ignored: deadline_not_open"),
-        (207, 200, "elapsed"),
+        (207, 200, "case_elapsed"),
         (300, 100, "ignored: already_done"),
     ] {
         assert_eq!(story.hears(&said("m-due", now), &fire(after(due))), expected, "at {now} of {due}");
     }
-    let DeadlineEvent::Elapsed(elapsed) = &story.last().event;
+    let elapsed = story.last().event.elapsed();
     assert_eq!((elapsed.lateness_ms, elapsed.due, elapsed.name.as_str()), (7, after(200), "findings"));
     assert_eq!(story.last().meta.deadlines, [], "a deadline has none of its own");
 }
@@ -33,11 +33,11 @@ fn a_deadline_elapses_once_for_each_instant_and_never_early() {
 fn the_watchdog_is_told_apart_and_comes_too_late_after_the_scheduler() {
     let mut story = Story::<DeadlineMachine>::of("x");
     let watchdog = Fire { fired_by: FiredBy::Watchdog, ..fire(after(5)) };
-    assert_eq!(story.hears(&said("m-1", 9), &fire(after(5))), "elapsed");
+    assert_eq!(story.hears(&said("m-1", 9), &fire(after(5))), "case_elapsed");
     assert_eq!(story.hears(&said("m-2", 9), &watchdog), "ignored: already_done");
     let mut alone = Story::<DeadlineMachine>::of("y");
-    assert_eq!(alone.hears(&said("m-2", 9), &watchdog), "elapsed");
-    let DeadlineEvent::Elapsed(elapsed) = &alone.last().event;
+    assert_eq!(alone.hears(&said("m-2", 9), &watchdog), "case_elapsed");
+    let elapsed = alone.last().event.elapsed();
     assert_eq!(elapsed.fired_by, FiredBy::Watchdog);
 }
 

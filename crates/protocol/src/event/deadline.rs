@@ -11,8 +11,46 @@ use crate::timestamp::Timestamp;
 facts! {
     /// What can happen to a deadline.
     DeadlineEvent of Aggregate::Deadline;
-    Elapsed(DeadlineElapsed) = "elapsed", effects: false, deadlines: false,
-        "A deadline has passed; the owner of the aggregate decides what that means.";
+    CaseElapsed(DeadlineElapsed) = "case_elapsed", effects: false, deadlines: false,
+        "A deadline of a case has passed; the coordinator decides what that means.";
+    DebateElapsed(DeadlineElapsed) = "debate_elapsed", effects: false, deadlines: false,
+        "A deadline of a debate has passed; the debate facilitator decides what that means.";
+    RequestElapsed(DeadlineElapsed) = "request_elapsed", effects: false, deadlines: false,
+        "A deadline of a request has passed; the coordinator decides what that means.";
+    OtherElapsed(DeadlineElapsed) = "other_elapsed", effects: false, deadlines: false,
+        "A deadline of something else has passed, which nobody waits for.";
+}
+
+impl DeadlineEvent {
+    /// The fact by which whoever owns the aggregate, and nobody else, is told.
+    pub fn of(elapsed: DeadlineElapsed) -> Self {
+        match elapsed.aggregate {
+            Aggregate::Case => Self::CaseElapsed(elapsed),
+            Aggregate::Debate => Self::DebateElapsed(elapsed),
+            Aggregate::Request => Self::RequestElapsed(elapsed),
+            _ => Self::OtherElapsed(elapsed),
+        }
+    }
+
+    /// What has passed.
+    pub fn elapsed(&self) -> &DeadlineElapsed {
+        match self {
+            Self::CaseElapsed(elapsed)
+            | Self::DebateElapsed(elapsed)
+            | Self::RequestElapsed(elapsed)
+            | Self::OtherElapsed(elapsed) => elapsed,
+        }
+    }
+
+    /// What has passed.
+    pub fn into_elapsed(self) -> DeadlineElapsed {
+        match self {
+            Self::CaseElapsed(elapsed)
+            | Self::DebateElapsed(elapsed)
+            | Self::RequestElapsed(elapsed)
+            | Self::OtherElapsed(elapsed) => elapsed,
+        }
+    }
 }
 
 /// Who noticed that a deadline had passed.
@@ -25,7 +63,7 @@ pub enum FiredBy {
     Watchdog,
 }
 
-/// Contents of `elapsed`.
+/// Contents of every fact of a deadline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeadlineElapsed {
     /// Whose deadline: kind of aggregate.

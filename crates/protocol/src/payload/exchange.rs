@@ -4,6 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::action::check_action;
+use super::expert::is_web_address;
+use super::{beginning, check_name};
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::timestamp::Timestamp;
@@ -26,6 +29,27 @@ pub struct Request {
     /// Until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// Where the completion is posted to. A request with a callback is acknowledged at once and completed later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+}
+
+impl Request {
+    /// Checks what can be checked without knowing who is asked; the pointers begin with `/payload`.
+    pub fn check(&self) -> Result<(), Fault> {
+        if self.action.trim().is_empty() {
+            return Err(Fault::invalid("/payload/action", "It is blank.", "Say what is to be done."));
+        }
+        check_name("/payload/action", &self.action)?;
+        if let Some(url) = self.callback_url.as_deref().filter(|url| !is_web_address(url)) {
+            return Err(Fault::invalid(
+                "/payload/callback_url",
+                format!("{:?} is no address that can be called.", beginning(url)),
+                "Write it as https://example.org/path.",
+            ));
+        }
+        check_action(&self.action, &self.parameters, "/payload/parameters")
+    }
 }
 
 /// How a request ended.

@@ -183,7 +183,7 @@ fn is_mailbox(text: &str) -> bool {
     one_at && text.len() <= EMAIL_BYTES_MAX && is_one_word(text) && !text.contains([',', ';'])
 }
 
-fn is_web_address(text: &str) -> bool {
+pub(super) fn is_web_address(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
     host.is_some_and(|host| !host.is_empty()) && text.len() <= WEBHOOK_BYTES_MAX && is_one_word(text)

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Make, document, generator, properties};
 use crate::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts, PrecedentEvent, QueueEvent, RecordEvent,
-    RecordMeta,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts, PrecedentEvent, QueueEvent,
+    RecordEvent, RecordMeta, RequestEvent,
 };
 use crate::subject::Aggregate;
 
@@ -24,6 +24,8 @@ pub(super) fn documents() -> Vec<(String, Value)> {
     add::<RecordEvent>(RecordEvent::SCHEMAS, &mut documents);
     add::<PrecedentEvent>(PrecedentEvent::SCHEMAS, &mut documents);
     add::<QueueEvent>(QueueEvent::SCHEMAS, &mut documents);
+    add::<AgentEvent>(AgentEvent::SCHEMAS, &mut documents);
+    add::<RequestEvent>(RequestEvent::SCHEMAS, &mut documents);
     documents
 }
 

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use super::{Make, document, generator, make, properties};
 use crate::envelope::{Envelope, MessageType};
 use crate::payload::{
-    Acknowledgement, Answer, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification, OpenCase,
-    OpenDebate, OutcomeReport, Question, Request, Response, Review, Ruling, TaskAssignment,
+    Acknowledgement, AgentJoined, Answer, BATCH, Batch, Card, Challenge, Clarification, DEREGISTER_AGENT, Deregister,
+    ErrorReport, Evidence, Finding, Notification, OpenCase, OpenDebate, OutcomeReport, Question, REGISTER_AGENT,
+    Request, Response, Review, ReviewCode, Ruling, RunTests, TaskAssignment, UPDATE_AGENT, UpdateDocumentation,
 };
 use crate::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, Make); 17] = [
+const PAYLOADS: [(MessageType, Make); 18] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
@@ -30,12 +31,20 @@ const PAYLOADS: [(MessageType, Make); 17] = [
     (MessageType::Ruling, make::<Ruling>),
     (MessageType::Outcome, make::<OutcomeReport>),
     (MessageType::Review, make::<Review>),
+    (MessageType::AgentJoined, make::<AgentJoined>),
 ];
 
-/// The actions of requests to services whose parameters have a type.
-const ACTIONS: [(Service, &str, Make); 2] = [
-    (Service::Coordinator, "open_case", make::<OpenCase>),
-    (Service::DebateFacilitator, "open_debate", make::<OpenDebate>),
+/// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
+const ACTIONS: [(Option<Service>, &str, Make); 9] = [
+    (Some(Service::Coordinator), "open_case", make::<OpenCase>),
+    (Some(Service::Coordinator), REGISTER_AGENT, make::<Card>),
+    (Some(Service::Coordinator), UPDATE_AGENT, make::<Card>),
+    (Some(Service::Coordinator), DEREGISTER_AGENT, make::<Deregister>),
+    (Some(Service::DebateFacilitator), "open_debate", make::<OpenDebate>),
+    (None, "review_code", make::<ReviewCode>),
+    (None, "run_tests", make::<RunTests>),
+    (None, "update_documentation", make::<UpdateDocumentation>),
+    (None, BATCH, make::<Batch>),
 ];
 
 pub(super) fn documents() -> Vec<(String, Value)> {
@@ -81,14 +90,14 @@ fn set(properties: &mut serde_json::Map<String, Value>, name: &str, keyword: &st
 }
 
 /// A request to `service` to do `action` has these parameters.
-fn parameters_of(service: Service, action: &str, parameters: Value) -> Value {
+fn parameters_of(service: Option<Service>, action: &str, parameters: Value) -> Value {
+    let mut properties =
+        json!({ "payload": { "properties": { "action": { "const": action } }, "required": ["action"] } });
+    if let (Some(service), Some(properties)) = (service, properties.as_object_mut()) {
+        properties.insert("to_agent".into(), json!({ "const": service.as_str() }));
+    }
     json!({
-        "if": {
-            "properties": {
-                "to_agent": { "const": service.as_str() },
-                "payload": { "properties": { "action": { "const": action } }, "required": ["action"] },
-            },
-        },
+        "if": { "properties": properties },
         "then": {
             "properties": { "payload": { "properties": { "parameters": parameters }, "required": ["parameters"] } },
         },

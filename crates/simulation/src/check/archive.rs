@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record, RecordEvent,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record,
+    RecordEvent, RequestEvent,
 };
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Envelope, MessageId, Token};
+use concord_protocol::{MessageId, Token, dialect};
 
 use super::Message;
 use crate::agents::operators::Operation;
@@ -28,6 +29,8 @@ pub(crate) struct Archive {
     pub(crate) records: Lives<RecordEvent>,
     pub(crate) precedents: Lives<PrecedentEvent>,
     pub(crate) queues: Lives<QueueEvent>,
+    pub(crate) agents: Lives<AgentEvent>,
+    pub(crate) requests: Lives<RequestEvent>,
     /// Facts by `event_id`: what kind of aggregate, where, and the bytes.
     pub(crate) facts: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
     /// When each fact was stored, by sequence.
@@ -70,6 +73,8 @@ impl Archive {
             Aggregate::Record => keep(&mut self.records, stored),
             Aggregate::Precedent => keep(&mut self.precedents, stored),
             Aggregate::Queue => keep(&mut self.queues, stored),
+            Aggregate::Agent => keep(&mut self.agents, stored),
+            Aggregate::Request => keep(&mut self.requests, stored),
         };
         self.stored_at.insert(stored.sequence, stored.at);
         if let Some(id) = id {
@@ -80,7 +85,8 @@ impl Archive {
     fn message(&mut self, world: &World, stored: &Stored) {
         let subject = world.subjects().parse(&stored.publication.subject).ok();
         let body = Arc::clone(&stored.publication.body);
-        let envelope = subject.as_ref().and_then(|subject| Envelope::decode(&body, subject).ok());
+        let envelope =
+            subject.as_ref().and_then(|subject| dialect::read(&body, None, subject).ok()).map(|(read, _)| read);
         if let Some(envelope) = &envelope {
             self.by_id.entry(envelope.message_id.clone()).or_default().push(self.messages.len());
         }

@@ -2,7 +2,7 @@
 
 use concord_protocol::event::{Deadline, DeadlineEvent, Facts, FiredBy, Record};
 use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, Metadata, Priority, Recipient};
+use concord_protocol::{AgentId, Extensions, Metadata, Priority, Recipient};
 use serde_json::{Value, json};
 
 use super::super::*;
@@ -52,7 +52,8 @@ impl Hall {
         let (early, late) = self.messages.split_at(self.messages.len() / 2);
         let say = |auditor: &mut Auditor, stored: &Stored| {
             let content = Content::Bytes(&stored.bytes);
-            auditor.message(&StoredMessage { sequence: stored.sequence, subject: &stored.subject, content });
+            let Stored { sequence, subject, .. } = stored;
+            auditor.message(&StoredMessage { sequence: *sequence, subject, declared: None, content });
         };
         early.iter().for_each(|stored| say(&mut auditor, stored));
         for Stored { sequence, subject, bytes } in &self.events {
@@ -86,6 +87,7 @@ impl Hall {
             deadline: None,
             payload: serde_json::value::to_raw_value(&payload).unwrap(),
             metadata: Metadata::default(),
+            extensions: Extensions::default(),
         });
         said(id, 0)
     }
@@ -177,8 +179,8 @@ impl Hall {
         let due = Deadline { name: round_name(1), due: after(10_000) };
         let fire = Fire { aggregate: Aggregate::Debate, id: d.clone(), deadline: due, fired_by: FiredBy::Scheduler };
         let elapsed = hall.step(&mut Versioned::<DeadlineMachine>::default(), &x, &said("t-1", 10_005), &fire);
-        let record: Record<DeadlineEvent> = hall.record("elapsed");
-        let DeadlineEvent::Elapsed(round_due) = record.event;
+        let record: Record<DeadlineEvent> = hall.record("debate_elapsed");
+        let round_due = record.event.into_elapsed();
         hall.step(&mut debate, &d, &elapsed, &DebateInput::Elapsed(round_due));
         let heard = hall.say("ann", Service::DebateFacilitator, "agreement", "m-a2", json!({}));
         hall.step(&mut debate, &d, &heard, &joins("ann", "m-a2", "ben"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Node, event, list, map, reference};
 use crate::event::all_facts;
 use crate::id::Token;
-use crate::stream::{ConsumerDefinition, ConsumerKind, Layout, StorageChoices, owner};
+use crate::stream::{ConsumerDefinition, ConsumerKind, EXCHANGED, Layout, StorageChoices, StreamKind, owner};
 use crate::subject::{DEFAULT_PREFIX, Service};
 
 /// Queue group of NATS micro services, by which the replicas of a service share its requests.
@@ -124,7 +124,9 @@ fn heard(service: Service) -> Vec<&'static str> {
 /// The message types a service sends.
 fn said(service: Service) -> Vec<&'static str> {
     match service {
-        Service::Coordinator => vec!["task_assignment", "response", "notification", "error"],
+        Service::Coordinator => {
+            vec!["task_assignment", "response", "notification", "error", "agent_joined", "status"]
+        }
         Service::ConflictDetector => vec!["request"],
         Service::DebateFacilitator => vec!["question", "notification", "error"],
         Service::EscalationTimer | Service::AgentAdapter => Vec::new(),
@@ -145,6 +147,10 @@ fn consume(consumer: &ConsumerDefinition) -> (String, Node) {
         ConsumerKind::Effects(_) => ("event", "Its own facts, to publish what follows from them.", fact()),
         ConsumerKind::Deadlines => ("event", "Facts that may move a deadline.", fact()),
         ConsumerKind::Notices(_) => ("event", "Facts of which people are notified outside NATS.", fact()),
+        ConsumerKind::Exchange => {
+            let lane = if consumer.stream_kind == StreamKind::Urgent { "urgent" } else { "msg" };
+            (lane, "What agents ask each other for and answer.", EXCHANGED.iter().map(ToString::to_string).collect())
+        }
         ConsumerKind::Due => ("timer-due", "Deadlines that the broker delivers.", vec!["deadline-due".to_owned()]),
     };
     let how = format!("Durable consumer {} on the stream {}, shared by all replicas.", consumer.name, consumer.stream);

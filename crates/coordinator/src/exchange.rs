@@ -1,0 +1,127 @@
+//! Requests of agents to agents, and what they are answered: each ends in one answer or one error, whoever is killed.
+//!
+//! The agents speak with each other directly. The coordinator hears them, and speaks up when nobody answers.
+
+use std::sync::Arc;
+
+use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of, is_asked};
+use concord_protocol::event::{HeardAnswer, RequestOpened};
+use concord_protocol::payload::AgentStatus;
+use concord_protocol::stream::{EXCHANGED, StreamKind};
+use concord_protocol::subject::Lane;
+use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
+use concord_runtime::consume::{Delivery, Done, Handler, Problem};
+use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::service::Shell;
+use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
+
+use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request};
+
+/// Messages between two agents that are looked through for an answer before a request is given up.
+const LOOKED_THROUGH_MAX: usize = 1_000;
+
+/// Hears what agents ask each other for.
+pub(crate) struct Exchange {
+    shell: Shell,
+    requests: Arc<Aggregates<RequestMachine, NatsLedger>>,
+    directory: Arc<Directory>,
+}
+
+impl Exchange {
+    pub(crate) fn new(
+        shell: &Shell,
+        requests: &Arc<Aggregates<RequestMachine, NatsLedger>>,
+        directory: &Arc<Directory>,
+    ) -> Self {
+        Self { shell: shell.clone(), requests: Arc::clone(requests), directory: Arc::clone(directory) }
+    }
+}
+
+impl Handler for Exchange {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        // What a service says or is told is its own affair, and most of what there is: it is not even read.
+        let subject = self.shell.broker.subjects().parse(&delivery.subject).ok();
+        if !subject.is_some_and(|subject| is_between_agents(&subject)) {
+            self.shell.count_ignored("not_between_agents");
+            return Ok(Done::Acknowledge);
+        }
+        let envelope = dialect::envelope(&self.shell, delivery)?;
+        let heard = match &envelope.message_type {
+            MessageType::Request => Some(self.ask(&envelope, delivery)?),
+            _ => hear(&envelope, delivery.stored_at)?,
+        };
+        let Some((id, input)) = heard else {
+            self.shell.count_ignored("answers_no_request");
+            return Ok(Done::Acknowledge);
+        };
+        feed::step_of_message(&self.shell, &self.requests, id, envelope, &input, delivery).await
+    }
+}
+
+impl Exchange {
+    fn ask(&self, envelope: &Envelope, delivery: &Delivery) -> Result<(Token, RequestInput), Fault> {
+        let urgent = delivery.stream == self.shell.broker.layout.stream_name(StreamKind::Urgent);
+        let place = Place { sequence: delivery.sequence, urgent, at: delivery.stored_at };
+        let (opened, refusal) = read_request(envelope, &place)?;
+        let refusal = refusal.or_else(|| self.unavailable(&opened.to));
+        let id = id_of(&opened.from, opened.request_id.as_str());
+        Ok((id, RequestInput::Ask { opened: Box::new(opened), refusal }))
+    }
+
+    /// Why nobody will answer, as far as is known. Who is not registered may be there nevertheless.
+    fn unavailable(&self, to: &Recipient) -> Option<Refusal> {
+        let Recipient::Agent(agent) = to else { return None };
+        let known = self.directory.agent(agent)?;
+        (known.status == AgentStatus::Unavailable).then(|| Refusal {
+            code: ErrorCode::AgentUnavailable,
+            pointer: "/to_agent".into(),
+            why: format!("{agent} is unavailable: {}", if known.why.is_empty() { "it says so." } else { &known.why }),
+            suggestion: "Ask another agent (`concord agents`), or ask again when it is back.".into(),
+        })
+    }
+}
+
+/// An answer that is stored and was not handled when the request ran out of time.
+pub(crate) async fn unread(shell: &Shell, opened: &RequestOpened) -> Result<Option<HeardAnswer>, Problem> {
+    let answers = EXCHANGED.iter().filter(|kind| !matches!(kind, MessageType::Request | MessageType::Acknowledgement));
+    let from: Option<&AgentId> = match &opened.to {
+        Recipient::Agent(agent) => Some(agent),
+        Recipient::Any | Recipient::All => None,
+    };
+    for kind in answers {
+        for lane in Lane::ALL {
+            let filter = shell.broker.subjects().between(lane, from, &opened.from, &kind.token());
+            // Of the other lane only its own sequences are known, and there is little on it between two agents.
+            let own_lane = opened.urgent == (lane == Lane::Urgent);
+            let first = if own_lane { opened.sequence } else { 1 };
+            if let Some(answer) = find(shell, opened, lane, &filter, first).await? {
+                return Ok(Some(answer));
+            }
+        }
+    }
+    Ok(None)
+}
+
+async fn find(
+    shell: &Shell,
+    opened: &RequestOpened,
+    lane: Lane,
+    filter: &str,
+    first: u64,
+) -> Result<Option<HeardAnswer>, Problem> {
+    let mut sequence = first;
+    for _ in 0..LOOKED_THROUGH_MAX {
+        let Some(stored) = transcript::next(&shell.broker, lane, filter, sequence).await? else { return Ok(None) };
+        sequence = stored.sequence + 1;
+        let Some(envelope) = stored.envelope else { continue };
+        let id = id_of(&opened.from, opened.request_id.as_str());
+        if let Ok(Some((of, Said::Answer(answer)))) = heard(&envelope, stored.stored_at)
+            && of == id
+            && answer.at <= opened.due
+            && is_asked(opened, &answer.by)
+        {
+            return Ok(Some(answer));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,133 @@
+//! Heartbeats: every replica hears them all and concludes how agents are; what one concludes is a fact, once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use concord_domain::agent::liveness::{Heard, conclude};
+use concord_domain::agent::{AgentInput, AgentMachine, AgentState};
+use concord_protocol::payload::{AgentStatus, Beat, Card};
+use concord_protocol::subject::Subject;
+use concord_protocol::{AgentId, MessageId, Timestamp};
+use concord_runtime::api::{Answer, Verb, answer};
+use concord_runtime::consume::Chain;
+use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::service::Shell;
+use concord_runtime::{Aggregates, Directory, clock};
+use futures::StreamExt;
+use serde::Serialize;
+
+/// How often it is looked who has missed heartbeats. Fine enough for the shortest interval that a card can state.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What this replica has heard of each registered agent.
+pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heard>>>;
+
+/// Listens for heartbeats and says what follows from them.
+pub(crate) struct Liveness {
+    shell: Shell,
+    agents: Arc<Aggregates<AgentMachine, NatsLedger>>,
+    directory: Arc<Directory>,
+    beats: Beats,
+}
+
+impl Liveness {
+    /// Listens until the service stops.
+    pub(crate) async fn start(
+        shell: &Shell,
+        agents: &Arc<Aggregates<AgentMachine, NatsLedger>>,
+        directory: &Arc<Directory>,
+    ) -> Result<Beats, async_nats::SubscribeError> {
+        let beats = Beats::default();
+        let (shell, agents, directory) = (shell.clone(), Arc::clone(agents), Arc::clone(directory));
+        let mut heard = shell.broker.client.subscribe(shell.broker.subjects().beats()).await?;
+        let liveness = Self { shell: shell.clone(), agents, directory, beats: Arc::clone(&beats) };
+        shell.spawn(async move {
+            let mut look = tokio::time::interval(LOOK_INTERVAL);
+            look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    Some(message) = heard.next() => liveness.hear(&message),
+                    _ = look.tick() => liveness.look().await,
+                    () = liveness.shell.stop.cancelled() => return,
+                }
+            }
+        });
+        Ok(beats)
+    }
+
+    fn beats(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Heard>> {
+        self.beats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One heartbeat. Those of agents that are not registered are not kept, so that nobody can fill the memory.
+    fn hear(&self, message: &async_nats::Message) {
+        let subject = self.shell.broker.subjects().parse(&message.subject).ok();
+        let Some(Subject::Beat { agent }) = subject else { return self.shell.count_ignored("bad_heartbeat") };
+        let Some(beat) = Beat::decode(&message.payload) else { return self.shell.count_ignored("bad_heartbeat") };
+        if self.directory.agent(&agent).is_none() {
+            return self.shell.count_ignored("heartbeat_of_nobody");
+        }
+        let now = clock::now();
+        self.beats().entry(agent).or_insert_with(|| Heard::nothing(now)).beat(now, beat.status);
+    }
+
+    /// Looks at every agent once.
+    async fn look(&self) {
+        let now = clock::now();
+        let mut changes = Vec::new();
+        let mut left = std::mem::take(&mut *self.beats());
+        let mut kept = BTreeMap::new();
+        self.directory.each(|agent, state| {
+            let mut heard = left.remove(agent).unwrap_or_else(|| Heard::nothing(now));
+            if let Some((status, why)) = conclude(state, &heard, now) {
+                heard.changed_at = Some(now);
+                changes.push((agent.clone(), status, why));
+            }
+            kept.insert(agent.clone(), heard);
+        });
+        *self.beats() = kept;
+        for (agent, status, why) in changes {
+            self.say(agent, status, why).await;
+        }
+    }
+
+    async fn say(&self, agent_id: AgentId, status: AgentStatus, why: String) {
+        let cause = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
+        let id = agent_id.token();
+        let input = AgentInput::Status { agent_id, status, why };
+        match self.agents.step(&id, &Shell::message_context(cause), &input, None).await {
+            Ok(outcome) => self.shell.count_step::<AgentMachine>(&outcome),
+            // It is concluded again when the broker is back.
+            Err(error) => tracing::warn!(agent = %id, error = %Chain(&error), "A status could not be stored."),
+        }
+    }
+}
+
+/// A registered agent, as `concord agents` shows it.
+#[derive(Debug, Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    card: Card,
+    status: AgentStatus,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    why: String,
+    since: Option<Timestamp>,
+    last_heartbeat: Option<Timestamp>,
+}
+
+/// Answers `agents`: everyone on the register with how they are.
+pub(crate) fn verb(directory: &Arc<Directory>, beats: &Beats) -> Verb {
+    let (directory, beats) = (Arc::clone(directory), Arc::clone(beats));
+    Arc::new(move |_| {
+        let heard = beats.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let list = |(agent, state): (AgentId, AgentState)| {
+            let last_heartbeat = heard.get(&agent).and_then(|heard| heard.last);
+            let AgentState { card, status, why, since, .. } = state;
+            card.map(|card| Listed { card, status, why, since, last_heartbeat })
+        };
+        let listed: Vec<Listed> = directory.agents().into_iter().filter_map(list).collect();
+        let answered: Answer = Box::pin(async move { answer(&listed) });
+        answered
+    })
+}

@@ -1,0 +1,46 @@
+//! Messages to the coordinator: what is about agents, and all else, which is about cases.
+
+use std::sync::Arc;
+
+use concord_domain::agent::AgentMachine;
+use concord_domain::case::CaseMachine;
+use concord_runtime::consume::{Delivery, Done, Handler, Problem};
+use concord_runtime::feed::{self, MessageFeed};
+use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::service::Shell;
+use concord_runtime::{Aggregates, Routed, dialect};
+
+use crate::route::register;
+
+/// Gives each message to the machine it is for.
+pub(crate) struct Mail {
+    shell: Shell,
+    agents: Arc<Aggregates<AgentMachine, NatsLedger>>,
+    cases: MessageFeed<CaseMachine, NatsLedger>,
+}
+
+impl Mail {
+    pub(crate) fn new(
+        shell: &Shell,
+        agents: &Arc<Aggregates<AgentMachine, NatsLedger>>,
+        cases: MessageFeed<CaseMachine, NatsLedger>,
+    ) -> Self {
+        Self { shell: shell.clone(), agents: Arc::clone(agents), cases }
+    }
+}
+
+impl Handler for Mail {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        let envelope = dialect::envelope(&self.shell, delivery)?;
+        match register::from_message(&envelope)? {
+            None => self.cases.take(envelope, delivery).await,
+            Some(Routed::Ignored(reason)) => {
+                self.shell.count_ignored(reason);
+                Ok(Done::Acknowledge)
+            }
+            Some(Routed::Step { id, input }) => {
+                feed::step_of_message(&self.shell, &self.agents, id, envelope, &input, delivery).await
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What agents ask each other for and answer, as inputs for requests.
+
+use concord_domain::request::{
+    ACKNOWLEDGE_MS, ANSWER_MS, COMPLETION_MS, DUE_MAX_MS, Refusal, RequestInput, Said, id_of,
+};
+use concord_protocol::event::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
+use concord_protocol::payload::{ErrorReport, Request, Response};
+use concord_protocol::subject::{Service, Subject};
+use concord_protocol::{Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, Token};
+use concord_runtime::route::digest_of;
+use serde_json::Value;
+
+/// The largest answer that is repeated to who asked with a callback, in bytes.
+const REPEATED_BYTES_MAX: usize = 262_144;
+
+/// Whether a message is one that an agent says to an agent, or to whoever can help.
+pub fn is_between_agents(subject: &Subject) -> bool {
+    let Subject::Message { from, to, .. } = subject else { return false };
+    let is_agent = |name: &str| Service::parse(name).is_err();
+    is_agent(from.as_str())
+        && match to {
+            Recipient::Agent(to) => is_agent(to.as_str()),
+            Recipient::Any => true,
+            // A broadcast expects no answer.
+            Recipient::All => false,
+        }
+}
+
+/// Where a request is stored.
+pub struct Place {
+    /// Where in its stream.
+    pub sequence: u64,
+    /// Whether that is the stream of urgent messages.
+    pub urgent: bool,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A request with its times, and why it cannot be carried out, if so.
+pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened, Option<Refusal>), Fault> {
+    let request: Request = envelope.payload()?;
+    let asynchronous = request.callback_url.is_some();
+    let usual = place.at.plus_millis(if asynchronous { COMPLETION_MS } else { ANSWER_MS });
+    let stated = [envelope.deadline, request.deadline].into_iter().flatten().min();
+    let due = stated.unwrap_or(usual);
+    let refusal = match request.check() {
+        Err(fault) => {
+            Some(Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice })
+        }
+        Ok(()) => impossible_deadline(due, place.at),
+    };
+    let opened = RequestOpened {
+        request_id: envelope.message_id.clone(),
+        from: envelope.from_agent.clone(),
+        to: envelope.to_agent.clone(),
+        case_id: envelope.case_id.clone(),
+        action: request.action.chars().take(256).collect(),
+        asked_at: place.at,
+        sequence: place.sequence,
+        urgent: place.urgent,
+        due,
+        acknowledge_due: asynchronous.then(|| due.min(place.at.plus_millis(ACKNOWLEDGE_MS))),
+        callback_url: request.callback_url.filter(|_| refusal.is_none()),
+        digest: digest_of(envelope),
+    };
+    Ok((opened, refusal))
+}
+
+fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
+    let pointer = "/deadline".to_owned();
+    if due <= now {
+        return Some(Refusal {
+            code: ErrorCode::Timeout,
+            pointer,
+            why: format!("The deadline {due} had passed when the request was stored at {now}."),
+            suggestion: "Give a deadline in the future; look at the clock of the machine that asks.".into(),
+        });
+    }
+    (due > now.plus_millis(DUE_MAX_MS)).then(|| Refusal {
+        code: ErrorCode::InvalidRequest,
+        pointer,
+        why: format!("The deadline {due} is more than {} days away.", DUE_MAX_MS / 86_400_000),
+        suggestion: "Give an earlier deadline.".into(),
+    })
+}
+
+/// What a message says about a request; none when it is about something else.
+pub fn hear(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, RequestInput)>, Fault> {
+    let Some((id, said)) = heard(envelope, at)? else { return Ok(None) };
+    Ok(Some((id, RequestInput::Hear(Box::new(said)))))
+}
+
+/// An acknowledgement or answer, with the request that it is for.
+pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>, Fault> {
+    let Recipient::Agent(asker) = &envelope.to_agent else { return Ok(None) };
+    let Some(request_id) = envelope.correlation_id.as_ref().or(envelope.reply_to.as_ref()) else { return Ok(None) };
+    let (by, message_id) = (envelope.from_agent.clone(), envelope.message_id.clone());
+    let answer = |form, status, error_code| {
+        let repeated = envelope.payload.get().len() <= REPEATED_BYTES_MAX;
+        let payload = repeated.then(|| envelope.payload::<Value>().ok()).flatten().unwrap_or_default();
+        let (by, message_id) = (by.clone(), message_id.clone());
+        Said::Answer(HeardAnswer { by, message_id, form, at, status, error_code, payload })
+    };
+    let said = match &envelope.message_type {
+        MessageType::Acknowledgement => {
+            Said::Acknowledgement(RequestAcknowledged { by: by.clone(), message_id: message_id.clone(), at })
+        }
+        MessageType::Response => {
+            let response: Response = envelope.payload()?;
+            answer(AnswerForm::Response, Some(response.status), None)
+        }
+        // An error need not have a code of ours to end a request.
+        MessageType::Error => {
+            let code = envelope.payload::<ErrorReport>().ok().map(|report| report.error_code);
+            answer(AnswerForm::Error, None, code)
+        }
+        MessageType::Notification => answer(AnswerForm::Notification, None, None),
+        _ => return Ok(None),
+    };
+    Ok(Some((id_of(asker, request_id), said)))
+}

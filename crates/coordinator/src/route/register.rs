@@ -1,0 +1,75 @@
+//! Which messages are about an agent's entry in the register.
+
+use concord_domain::agent::AgentInput;
+use concord_protocol::envelope::from_json;
+use concord_protocol::payload::{
+    Card, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, Request, StatusReport, UPDATE_AGENT,
+};
+use concord_protocol::subject::Service;
+use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageType};
+use concord_runtime::Routed;
+
+/// Where the parameters of a request stand.
+const PARAMETERS: &str = "/payload/parameters";
+
+/// A message that is about an agent; none when it is about something else.
+pub fn from_message(envelope: &Envelope) -> Result<Option<Routed<AgentInput>>, Fault> {
+    match &envelope.message_type {
+        MessageType::Request => {}
+        MessageType::Status => return status(envelope).map(Some),
+        _ => return Ok(None),
+    }
+    let request: Request = envelope.payload()?;
+    let parameters = request.parameters.to_string();
+    let by = envelope.from_agent.clone();
+    let request_id = Some(envelope.message_id.clone());
+    let input = match request.action.as_str() {
+        action @ (REGISTER_AGENT | UPDATE_AGENT) => {
+            let card: Card = from_json(parameters.as_bytes(), PARAMETERS)?;
+            own(&by, &card.agent_id)?;
+            let must_exist = action == UPDATE_AGENT;
+            AgentInput::Register { card: Box::new(card), by: by.clone(), request_id, must_exist }
+        }
+        DEREGISTER_AGENT => {
+            let departure: Deregister = match &request.parameters {
+                serde_json::Value::Null => Deregister::default(),
+                _ => from_json(parameters.as_bytes(), PARAMETERS)?,
+            };
+            departure.check(PARAMETERS)?;
+            own(&by, departure.agent_id.as_ref().unwrap_or(&by))?;
+            AgentInput::Deregister { agent_id: by.clone(), by: by.clone(), why: departure.why, request_id }
+        }
+        _ => return Ok(None),
+    };
+    known_as_agent(&by, "/from_agent")?;
+    Ok(Some(Routed::Step { id: by.token(), input }))
+}
+
+/// An agent's own word on how it is. Messages about the state of work have another form, and are not for the register.
+fn status(envelope: &Envelope) -> Result<Routed<AgentInput>, Fault> {
+    let Ok(report) = envelope.payload::<StatusReport>() else { return Ok(Routed::Ignored("other_status")) };
+    let agent_id = envelope.from_agent.clone();
+    own(&agent_id, report.agent_id.as_ref().unwrap_or(&agent_id))?;
+    Deregister { agent_id: None, why: report.why.clone() }.check("/payload")?;
+    let input = AgentInput::Status { agent_id: agent_id.clone(), status: report.status, why: report.why };
+    Ok(Routed::Step { id: agent_id.token(), input })
+}
+
+fn own(by: &AgentId, of: &AgentId) -> Result<(), Fault> {
+    if by == of {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::Unauthorized,
+        "/payload/parameters/agent_id",
+        format!("{by} speaks for {of}."),
+        "Name yourself; an operator enters others with `concord agents register`.",
+    ))
+}
+
+pub(crate) fn known_as_agent(agent: &AgentId, pointer: &str) -> Result<(), Fault> {
+    if Service::parse(agent.as_str()).is_err() {
+        return Ok(());
+    }
+    Err(Fault::invalid(pointer, format!("{agent} is the name of a service."), "Give the agent another id."))
+}

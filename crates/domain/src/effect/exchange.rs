@@ -1,0 +1,35 @@
+//! The messages about requests and agents.
+
+use concord_protocol::payload::{Notification, NotificationSeverity, Response, ResponseStatus};
+use concord_protocol::subject::Service;
+use concord_protocol::{MessageId, MessageType, Recipient};
+
+use super::{Draft, Effect};
+
+/// The event of a notification that a request with a callback is complete.
+pub(super) const REQUEST_COMPLETED: &str = "request_completed";
+
+/// The message of an effect about a request or an agent; others have drafts of their own.
+pub(super) fn draft(effect: Effect, owner: Service) -> Draft {
+    match effect {
+        Effect::Respond { to, request_id, result } => {
+            let (errors, warnings) = (Vec::new(), Vec::new());
+            let payload = Response { status: ResponseStatus::Success, result, errors, warnings };
+            answering(request_id, Draft::new(owner, to, MessageType::Response, &payload))
+        }
+        Effect::FailRequest { to, request_id, report } => {
+            answering(request_id, Draft::new(owner, to, MessageType::Error, &report))
+        }
+        Effect::CompleteRequest { to, request_id, data } => {
+            let payload = Notification { event: REQUEST_COMPLETED.into(), data, severity: NotificationSeverity::Info };
+            answering(request_id, Draft::new(owner, to, MessageType::Notification, &payload))
+        }
+        Effect::AnnounceAgent(joined) => Draft::new(owner, Recipient::All, MessageType::AgentJoined, &joined),
+        Effect::AnnounceStatus(report) => Draft::new(owner, Recipient::All, MessageType::Status, &report),
+        other => super::ladder::draft(other, owner),
+    }
+}
+
+fn answering(request_id: MessageId, draft: Draft) -> Draft {
+    Draft { correlation_id: Some(request_id.to_string()), reply_to: Some(request_id), ..draft }
+}

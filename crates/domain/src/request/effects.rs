@@ -1,0 +1,49 @@
+//! What follows from the facts of a request.
+
+use concord_protocol::event::{AnswerForm, RequestAnswered, RequestEvent, RequestFailed};
+use concord_protocol::payload::ErrorReport;
+use serde_json::{Map, json};
+
+use crate::effect::Effect;
+
+pub(super) fn effects(event: &RequestEvent) -> Vec<Effect> {
+    match event {
+        RequestEvent::Failed(failed) => vec![fail(failed)],
+        RequestEvent::Answered(answered) => completed(answered).into_iter().collect(),
+        RequestEvent::Opened(_)
+        | RequestEvent::HeardEarly(_)
+        | RequestEvent::Acknowledged(_)
+        | RequestEvent::AnsweredLate(_) => Vec::new(),
+    }
+}
+
+fn fail(failed: &RequestFailed) -> Effect {
+    let request = &failed.request;
+    let mut details = Map::new();
+    details.insert("action".into(), json!(request.action));
+    details.insert("asked".into(), json!(request.to.as_str()));
+    details.insert("message_id".into(), json!(request.request_id));
+    if !failed.pointer.is_empty() {
+        details.insert("pointer".into(), json!(failed.pointer));
+    }
+    let report = ErrorReport {
+        error_code: failed.error_code,
+        error_message: failed.why.clone(),
+        details,
+        recovery_suggestions: failed.recovery_suggestions.clone(),
+    };
+    Effect::FailRequest { to: request.from.clone(), request_id: request.request_id.clone(), report: Box::new(report) }
+}
+
+/// Who asked with a callback is told of the completion, unless whoever was asked has said so in that form.
+fn completed(answered: &RequestAnswered) -> Option<Effect> {
+    let RequestAnswered { request, answer, took_ms } = answered;
+    if !request.is_asynchronous() || answer.form == AnswerForm::Notification {
+        return None;
+    }
+    let data = json!({
+        "request_id": request.request_id, "action": request.action, "by": answer.by, "status": answer.status,
+        "error_code": answer.error_code, "took_ms": took_ms, "payload": answer.payload,
+    });
+    Some(Effect::CompleteRequest { to: request.from.clone(), request_id: request.request_id.clone(), data })
+}

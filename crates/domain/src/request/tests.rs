@@ -1,0 +1,240 @@
+use concord_protocol::event::{AnswerForm, FiredBy};
+use concord_protocol::payload::ResponseStatus;
+use concord_protocol::subject::Aggregate;
+use concord_protocol::{Envelope, Recipient};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::effect;
+use crate::fixtures::*;
+
+const DUE: u64 = 30_000;
+
+fn asked(to: &str) -> RequestOpened {
+    RequestOpened {
+        request_id: message("m-ask"),
+        from: agent("ann"),
+        to: Recipient::new(to).unwrap(),
+        case_id: None,
+        action: "review_code".into(),
+        asked_at: after(0),
+        sequence: 1,
+        urgent: false,
+        due: after(DUE),
+        acknowledge_due: None,
+        callback_url: None,
+        digest: "d".into(),
+    }
+}
+
+fn with_callback() -> RequestOpened {
+    let callback_url = Some("https://example.org/done".into());
+    RequestOpened { acknowledge_due: Some(after(1_000)), callback_url, ..asked("bob") }
+}
+
+fn ask(opened: RequestOpened) -> RequestInput {
+    RequestInput::Ask { opened: Box::new(opened), refusal: None }
+}
+
+fn heard(by: &str, id: &str, at: u64) -> HeardAnswer {
+    HeardAnswer {
+        by: agent(by),
+        message_id: message(id),
+        form: AnswerForm::Response,
+        at: after(at),
+        status: Some(ResponseStatus::Success),
+        error_code: None,
+        payload: json!({ "status": "success" }),
+    }
+}
+
+fn answer(by: &str, id: &str, at: u64) -> RequestInput {
+    RequestInput::Hear(Box::new(Said::Answer(heard(by, id, at))))
+}
+
+fn acknowledgement(by: &str, at: u64) -> RequestInput {
+    let acknowledged = RequestAcknowledged { by: agent(by), message_id: message("m-ack"), at: after(at) };
+    RequestInput::Hear(Box::new(Said::Acknowledgement(acknowledged)))
+}
+
+fn elapsed(name: &'static str, due: u64, unread: Option<HeardAnswer>) -> RequestInput {
+    let elapsed = DeadlineElapsed {
+        aggregate: Aggregate::Request,
+        id: token("r"),
+        name: token(name),
+        due: after(due),
+        fired_by: FiredBy::Scheduler,
+        lateness_ms: 0,
+    };
+    RequestInput::Elapsed { elapsed, unread: unread.map(Box::new) }
+}
+
+fn story() -> Story<RequestMachine> {
+    Story::of("r")
+}
+
+fn told(story: &Story<RequestMachine>) -> Vec<Envelope> {
+    effect::messages::<RequestMachine>(story.last()).unwrap()
+}
+
+#[test]
+fn a_request_is_answered_once_and_later_answers_are_recorded_as_late() {
+    let mut story = story();
+    for (id, at, input, expected) in [
+        ("m-ask", 0, ask(asked("bob")), "opened"),
+        ("m-ask", 1, ask(asked("bob")), "ignored: repetition"),
+        ("m-x", 1, answer("eve", "m-x", 1), "refused: /correlation_id"),
+        ("m-x", 1, acknowledgement("bob", 1), "ignored: already_done"),
+        ("m-1", 5, answer("bob", "m-1", 5), "answered"),
+        ("m-1", 6, answer("bob", "m-1", 5), "ignored: repetition"),
+        ("m-2", 7, answer("bob", "m-2", 7), "answered_late"),
+        ("m-2", 8, answer("bob", "m-2", 7), "ignored: repetition"),
+        ("f-1", DUE, elapsed(ANSWER, DUE, None), "ignored: deadline_not_open"),
+    ] {
+        assert_eq!(story.hears(&said(id, at), &input), expected, "{id} at {at}");
+    }
+    assert_eq!(told(&story).len(), 0, "who asked has the answer already");
+}
+
+#[test]
+fn another_request_under_the_same_id_is_refused() {
+    let mut story = story();
+    story.hears(&said("m-ask", 0), &ask(asked("bob")));
+    let other = RequestOpened { digest: "other".into(), ..asked("bob") };
+    assert_eq!(story.hears(&said("m-ask", 1), &ask(other)), "refused: /message_id");
+}
+
+#[test]
+fn who_asked_is_told_of_a_timeout_and_what_comes_then_is_late() {
+    let mut story = story();
+    story.hears(&said("m-ask", 0), &ask(asked("bob")));
+    assert_eq!(story.hears(&happened("f-0", DUE), &elapsed(ANSWER, DUE - 1, None)), "ignored: deadline_not_open");
+    // Stored after the deadline, handled before anybody has noticed that it is over.
+    assert_eq!(story.hears(&said("m-1", DUE + 1), &answer("bob", "m-1", DUE + 1)), "answered_late");
+    assert_eq!(story.hears(&happened("f-1", DUE + 2), &elapsed(ANSWER, DUE, None)), "failed");
+    let [error] = &told(&story)[..] else { panic!("one message") };
+    assert_eq!((error.to_agent.as_str(), error.correlation_id.as_deref()), ("ann", Some("m-ask")));
+    let report: concord_protocol::payload::ErrorReport = error.payload().unwrap();
+    assert_eq!(report.error_code, ErrorCode::Timeout);
+    assert!(!report.recovery_suggestions.is_empty());
+    assert_eq!(story.hears(&said("m-2", DUE + 3), &answer("bob", "m-2", DUE + 3)), "answered_late");
+}
+
+#[test]
+fn what_was_stored_in_time_counts_although_the_deadline_is_handled_first() {
+    let mut story = story();
+    story.hears(&said("m-ask", 0), &ask(asked("bob")));
+    let unread = Some(heard("bob", "m-1", DUE));
+    assert_eq!(story.hears(&happened("f-1", DUE + 9), &elapsed(ANSWER, DUE, unread)), "answered");
+    assert_eq!(story.hears(&said("m-1", DUE + 10), &answer("bob", "m-1", DUE)), "ignored: repetition");
+    for stranger in [heard("eve", "m-1", 5), heard("bob", "m-1", DUE + 1)] {
+        let mut story = self::story();
+        story.hears(&said("m-ask", 0), &ask(asked("bob")));
+        assert_eq!(story.hears(&happened("f-1", DUE), &elapsed(ANSWER, DUE, Some(stranger))), "failed");
+    }
+}
+
+#[test]
+fn an_answer_that_is_read_before_its_request_is_not_lost() {
+    let mut story = story();
+    assert_eq!(story.hears(&said("m-0", 1), &answer("eve", "m-0", 1)), "heard_early");
+    assert_eq!(story.hears(&said("m-1", 2), &answer("bob", "m-1", 2)), "heard_early");
+    assert_eq!(story.hears(&said("m-1", 2), &answer("bob", "m-1", 2)), "ignored: repetition");
+    assert_eq!(story.hears(&said("m-ask", 3), &ask(asked("bob"))), "answered");
+    let mut late = self::story();
+    late.hears(&said("m-1", DUE + 1), &answer("bob", "m-1", DUE + 1));
+    assert_eq!(late.hears(&said("m-ask", DUE + 2), &ask(asked("bob"))), "opened");
+    // Delivered again: its fact is there, and there is no second one under the same id.
+    assert_eq!(late.hears(&said("m-1", DUE + 3), &answer("bob", "m-1", DUE + 1)), "ignored: repetition");
+}
+
+#[test]
+fn whoever_is_first_answers_what_is_for_anybody_but_nobody_answers_themselves() {
+    let mut story = story();
+    story.hears(&said("m-ask", 0), &ask(asked("_any")));
+    assert_eq!(story.hears(&said("m-1", 1), &answer("ann", "m-1", 1)), "refused: /correlation_id");
+    assert_eq!(story.hears(&said("m-2", 2), &answer("eve", "m-2", 2)), "answered");
+    assert_eq!(story.hears(&said("m-3", 3), &answer("bob", "m-3", 3)), "answered_late");
+}
+
+#[test]
+fn a_request_with_a_callback_is_acknowledged_at_once_and_its_completion_is_told() {
+    let mut story = story();
+    story.hears(&said("m-ask", 0), &ask(with_callback()));
+    assert_eq!(story.hears(&said("m-ack", 500), &acknowledgement("bob", 500)), "acknowledged");
+    assert_eq!(story.last().meta.closed, [token(ACKNOWLEDGE)]);
+    assert_eq!(story.hears(&happened("f-1", 1_000), &elapsed(ACKNOWLEDGE, 1_000, None)), "ignored: deadline_not_open");
+    assert_eq!(story.hears(&said("m-1", 9_000), &answer("bob", "m-1", 9_000)), "answered");
+    let [completed] = &told(&story)[..] else { panic!("one message") };
+    assert_eq!((completed.message_type.as_str(), completed.to_agent.as_str()), ("notification", "ann"));
+    assert!(completed.payload.get().contains("request_completed"));
+
+    let mut early = self::story();
+    assert_eq!(early.hears(&said("m-ack", 1), &acknowledgement("bob", 1)), "heard_early");
+    assert_eq!(early.hears(&said("m-ask", 2), &ask(with_callback())), "opened");
+    assert_eq!(early.last().meta.deadlines.len(), 1, "nobody waits for the acknowledgement any more");
+}
+
+#[test]
+fn nobody_acknowledges_and_the_request_fails_long_before_its_deadline() {
+    let mut story = story();
+    story.hears(&said("m-ask", 0), &ask(with_callback()));
+    assert_eq!(story.hears(&happened("f-1", 1_000), &elapsed(ACKNOWLEDGE, 1_000, None)), "failed");
+    assert_eq!(story.state().ended, Some(Ended::Failed(ErrorCode::AgentUnavailable)));
+}
+
+#[test]
+fn what_cannot_be_carried_out_fails_at_once() {
+    let mut story = story();
+    let refusal = Refusal {
+        code: ErrorCode::InvalidRequest,
+        pointer: "/payload/parameters/files".into(),
+        why: "It is missing.".into(),
+        suggestion: "Name files.".into(),
+    };
+    let input = RequestInput::Ask { opened: Box::new(asked("bob")), refusal: Some(refusal) };
+    assert_eq!(story.hears(&said("m-ask", 0), &input), "failed");
+    assert!(told(&story)[0].payload.get().contains("/payload/parameters/files"));
+    assert_eq!(story.hears(&said("m-1", 1), &answer("bob", "m-1", 1)), "answered_late");
+}
+
+#[test]
+fn late_answers_are_recorded_up_to_a_bound() {
+    let mut story = story();
+    story.hears(&said("m-ask", 0), &ask(asked("bob")));
+    story.hears(&said("m-0", 1), &answer("bob", "m-0", 1));
+    for n in 1..=LATE_MAX {
+        let id = format!("m-{n}");
+        assert_eq!(story.hears(&said(&id, 2), &answer("bob", &id, 2)), "answered_late");
+    }
+    assert_eq!(story.hears(&said("m-x", 3), &answer("bob", "m-x", 3)), "ignored: already_done");
+}
+
+proptest! {
+    /// In whatever order the request, its answers and its deadline are handled, it ends once, and it is answered if and
+    /// only if an answer of whoever was asked was stored in time and was heard or looked up.
+    #[test]
+    fn it_ends_once_in_any_order(order in Just(vec![0_u8, 1, 2, 3, 3]).prop_shuffle(), at in 0_u64..60_000) {
+        let mut story = story();
+        let mut ends = 0;
+        for (place, what) in order.iter().enumerate() {
+            let now = DUE + 60_000 + place as u64;
+            let happened = match what {
+                0 => story.hears(&said("m-ask", now), &ask(asked("bob"))),
+                1 => story.hears(&said("m-1", now), &answer("bob", "m-1", at)),
+                2 => story.hears(&said("m-2", now), &answer("eve", "m-2", at)),
+                _ => story.hears(&happened("f-1", now), &elapsed(ANSWER, DUE, Some(heard("bob", "m-1", at)))),
+            };
+            ends += usize::from(matches!(happened.as_str(), "answered" | "failed"));
+        }
+        if ends == 0 {
+            // The deadline was handled before the request, which no broker does: it is armed by it.
+            let last = story.hears(&happened("f-2", DUE + 90_000), &elapsed(ANSWER, DUE, Some(heard("bob", "m-1", at))));
+            ends += usize::from(matches!(last.as_str(), "answered" | "failed"));
+        }
+        prop_assert_eq!(ends, 1);
+        let answered = matches!(story.state().ended, Some(Ended::Answered(_)));
+        prop_assert_eq!(answered, at <= DUE);
+    }
+}

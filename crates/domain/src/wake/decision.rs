@@ -1,0 +1,157 @@
+//! What was decided for an agent, as it is recorded.
+
+use std::fmt;
+use std::str::FromStr;
+
+use concord_protocol::AgentId;
+use serde::{Deserialize, Serialize};
+
+use super::matcher::Candidate;
+
+/// What an agent does about a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is given the message to act on.
+    Wake,
+    /// It is given the message as context when it wakes.
+    Observe,
+    /// Nothing.
+    Ignore,
+}
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
+        /// Why. As text: `direct_target`, `semantic:<skill>`, `keyword:<phrase>`.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Reason {
+            $($(#[doc = $doc])+ $variant,)+
+            /// Its skill of this name fits.
+            Semantic(String),
+            /// The message has this phrase of its card.
+            Keyword(String),
+        }
+
+        impl fmt::Display for Reason {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$variant => f.write_str($text),)+
+                    Self::Semantic(skill) => write!(f, "semantic:{skill}"),
+                    Self::Keyword(phrase) => write!(f, "keyword:{phrase}"),
+                }
+            }
+        }
+
+        impl FromStr for Reason {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                match (text, text.split_once(':')) {
+                    $(($text, _) => Ok(Self::$variant),)+
+                    (_, Some(("semantic", skill))) => Ok(Self::Semantic(skill.to_owned())),
+                    (_, Some(("keyword", phrase))) => Ok(Self::Keyword(phrase.to_owned())),
+                    _ => Err(format!("{text:?} is no reason for a decision to wake")),
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The message is its own.
+    OwnMessage = "own_message",
+    /// The message is addressed to it.
+    DirectTarget = "direct_target",
+    /// The text mentions it.
+    Mention = "mention",
+    /// An assignment names it.
+    TaskAssignment = "task_assignment",
+    /// A peer request prefers it.
+    PreferredPeer = "preferred_peer",
+    /// The message answers one of its own.
+    Reply = "reply",
+    /// The message names it, after as many others as a message may wake in such a way.
+    NamedBeyond = "named_beyond",
+    /// It may be concerned, but not probably enough.
+    BelowThreshold = "below_threshold",
+    /// It is hardly concerned.
+    Irrelevant = "irrelevant",
+    /// The message is news.
+    Information = "information",
+    /// The message is none of the types that concern others than whom they are addressed to.
+    NotConcerned = "not_concerned",
+}
+
+impl Serialize for Reason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The best other agent, while deciding.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rival<'a> {
+    /// Who.
+    pub agent: &'a AgentId,
+    /// Its probability.
+    pub probability: f64,
+}
+
+impl<'a> Rival<'a> {
+    /// A candidate as another's rival.
+    pub fn of(candidate: &Candidate<'a>) -> Self {
+        Self { agent: candidate.agent, probability: candidate.probability }
+    }
+}
+
+/// The best other agent, as recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunnerUp {
+    /// Who.
+    pub agent_id: AgentId,
+    /// Its probability, 0 to 1, to six decimals.
+    pub score: f64,
+}
+
+/// What was decided for one agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What it does.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: Reason,
+    /// The probability that it is concerned, 0 to 1, to six decimals; none where that did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The best other agent; none where the message was not matched, or there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_up: Option<RunnerUp>,
+}
+
+impl Decision {
+    /// A decision that no match had a part in.
+    pub(super) fn new(outcome: Outcome, reason: Reason) -> Self {
+        Self { outcome, reason, score: None, runner_up: None }
+    }
+
+    /// A decision by how well an agent fits.
+    pub(super) fn matched(
+        outcome: Outcome,
+        reason: Reason,
+        candidate: &Candidate<'_>,
+        rival: Option<Rival<'_>>,
+    ) -> Self {
+        let runner_up = rival.map(|r| RunnerUp { agent_id: r.agent.clone(), score: rounded(r.probability) });
+        Self { outcome, reason, score: Some(rounded(candidate.probability)), runner_up }
+    }
+}
+
+/// To six decimals: the last bits of logarithms and powers differ between machines.
+fn rounded(probability: f64) -> f64 {
+    (probability * 1e6).round() / 1e6
+}

@@ -1,0 +1,94 @@
+//! Which skills have which n-grams: an inverted index that one card more or less changes in place.
+//!
+//! The weights are `lnc.ltc` of the SMART notation (Salton and Buckley 1988): how rare an n-gram is counts on the
+//! message's side only, so that a skill's own vector does not depend on the other skills, and adding a card touches
+//! nothing but its own n-grams.
+
+use std::collections::BTreeMap;
+
+use super::ngram::Profile;
+
+/// As many postings as one message may touch. The rarest n-grams come first, so what is left out says least.
+const POSTINGS_MAX: usize = 150_000;
+
+/// A skill that has an n-gram.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Posting {
+    slot: u32,
+    weight: f32,
+}
+
+/// The inverted index. A slot is a number that its owner gave to a skill.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Index {
+    postings: BTreeMap<u32, Vec<Posting>>,
+    skills: usize,
+}
+
+impl Index {
+    /// Enters a skill.
+    pub(super) fn insert(&mut self, slot: u32, profile: &Profile) {
+        self.skills += 1;
+        for (hash, weight) in profile.iter() {
+            let list = self.postings.entry(hash).or_default();
+            let place = list.partition_point(|posting| posting.slot < slot);
+            list.insert(place, Posting { slot, weight });
+        }
+    }
+
+    /// Takes out a skill that was entered with the same profile.
+    pub(super) fn remove(&mut self, slot: u32, profile: &Profile) {
+        self.skills = self.skills.saturating_sub(1);
+        for (hash, _) in profile.iter() {
+            if let Some(list) = self.postings.get_mut(&hash) {
+                if let Ok(place) = list.binary_search_by_key(&slot, |posting| posting.slot) {
+                    list.remove(place);
+                }
+                if list.is_empty() {
+                    self.postings.remove(&hash);
+                }
+            }
+        }
+    }
+
+    /// How alike a message and each skill are, 0 to 1, by slot.
+    pub(super) fn scores(&self, message: &Profile, slots: usize) -> Vec<f32> {
+        let mut scores = vec![0.0; slots];
+        let skills = self.skills as f32;
+        let mut length = 0.0;
+        let mut found: Vec<(&[Posting], f32)> = Vec::with_capacity(message.len());
+        for (hash, weight) in message.iter() {
+            let list = self.postings.get(&hash).map_or(&[][..], Vec::as_slice);
+            // What no skill has makes the message longer all the same: it is about something else as well.
+            let rarity = (1.0 + skills / (list.len() as f32).max(0.5)).ln();
+            let weight = weight * rarity;
+            length += weight * weight;
+            if !list.is_empty() {
+                found.push((list, weight));
+            }
+        }
+        // A stable sort: n-grams equally rare stay in the order of their hashes, and sums are the same everywhere.
+        found.sort_by_key(|(list, _)| list.len());
+        let length = length.sqrt().max(f32::MIN_POSITIVE);
+        let mut touched = 0;
+        for (list, weight) in found {
+            touched += list.len();
+            if touched > POSTINGS_MAX {
+                break;
+            }
+            let weight = weight / length;
+            for posting in list {
+                if let Some(score) = scores.get_mut(posting.slot as usize) {
+                    *score += weight * posting.weight;
+                }
+            }
+        }
+        scores
+    }
+
+    /// How many n-grams are known.
+    #[cfg(test)]
+    pub(super) fn ngrams(&self) -> usize {
+        self.postings.len()
+    }
+}

@@ -1,0 +1,95 @@
+//! A text as the character n-grams of its words.
+
+/// As much of a text as is read, in bytes.
+pub const TEXT_BYTES_MAX: usize = 4_096;
+/// As many n-grams as a message is taken to have; a hundred words have fewer.
+pub const MESSAGE_NGRAMS_MAX: usize = 4_096;
+/// The shortest and the longest n-gram, in characters.
+const LENGTHS: std::ops::RangeInclusive<usize> = 3..=5;
+
+/// The n-grams of a text by their hash, each with 1 + ln(how often it occurs), in the order of the hashes and of length 1
+/// as a vector.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Profile(Vec<(u32, f32)>);
+
+impl Profile {
+    /// The profile of texts that are read one after another, up to so many n-grams.
+    pub(super) fn of<'a>(texts: impl IntoIterator<Item = &'a str>, ngrams_max: usize) -> Self {
+        let mut hashes = Vec::new();
+        for text in texts {
+            for word in words(cut(text)) {
+                push_ngrams(&word, ngrams_max, &mut hashes);
+            }
+        }
+        hashes.sort_unstable();
+        let mut weighed: Vec<(u32, f32)> = Vec::new();
+        for run in hashes.chunk_by(|a, b| a == b) {
+            weighed.extend(run.first().map(|hash| (*hash, 1.0 + (run.len() as f32).ln())));
+        }
+        Self::normalised(weighed)
+    }
+
+    /// This profile with a share of another's.
+    pub(super) fn blended(&self, other: &Self, share: f32) -> Self {
+        let mut both: Vec<(u32, f32)> = self.0.iter().map(|(hash, weight)| (*hash, weight * (1.0 - share))).collect();
+        both.extend(other.0.iter().map(|(hash, weight)| (*hash, weight * share)));
+        both.sort_by_key(|(hash, _)| *hash);
+        let sum = |run: &[(u32, f32)]| run.first().map(|(hash, _)| (*hash, run.iter().map(|(_, weight)| weight).sum()));
+        Self::normalised(both.chunk_by(|a, b| a.0 == b.0).filter_map(sum).collect())
+    }
+
+    fn normalised(mut weighed: Vec<(u32, f32)>) -> Self {
+        let length = weighed.iter().map(|(_, weight)| weight * weight).sum::<f32>().sqrt();
+        if length > 0.0 {
+            weighed.iter_mut().for_each(|(_, weight)| *weight /= length);
+        }
+        Self(weighed)
+    }
+
+    /// Hash and weight of each n-gram.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
+        self.0.iter().copied()
+    }
+
+    /// How many different n-grams there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// As much of a text as is read.
+pub(super) fn cut(text: &str) -> &str {
+    cut_at(text, TEXT_BYTES_MAX)
+}
+
+/// At most so many bytes of a text, up to the end of a character.
+pub(super) fn cut_at(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
+/// The words of a text in lower case. Apostrophes are left out, so that "what's" is one word.
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
+    let is_gap = |c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '\u{2019}');
+    let word =
+        |part: &str| part.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    text.split(is_gap).map(word).filter(|word| !word.is_empty())
+}
+
+/// The n-grams of one word with a space on either side, so that its beginning and its end are told from its middle.
+fn push_ngrams(word: &str, ngrams_max: usize, hashes: &mut Vec<u32>) {
+    let padded: Vec<char> = std::iter::once(' ').chain(word.chars()).chain(std::iter::once(' ')).collect();
+    for start in 0..padded.len() {
+        // FNV-1a, continued from each n-gram to the next longer one.
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        for (length, character) in (1..=*LENGTHS.end()).zip(padded.iter().skip(start)) {
+            hash = (hash ^ u64::from(u32::from(*character))).wrapping_mul(0x0100_0000_01b3);
+            if LENGTHS.contains(&length) {
+                if hashes.len() >= ngrams_max {
+                    return;
+                }
+                hashes.push((hash ^ (hash >> 32)) as u32);
+            }
+        }
+    }
+}

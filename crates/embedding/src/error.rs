@@ -1,0 +1,38 @@
+//! What can go wrong with a model.
+
+use std::path::PathBuf;
+
+/// Why there is no vector.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the model cannot be read.
+    #[error(
+        "the model's file {path} cannot be read; `scripts/model` fetches the usual one, model_dir names its folder"
+    )]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the model is not what it should be.
+    #[error("the model's file {path} cannot be used: {problem}")]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// In what way.
+        problem: String,
+    },
+    /// The threads that compute cannot be started.
+    #[error("no threads for the model")]
+    Threads(#[source] rayon::ThreadPoolBuildError),
+    /// The text cannot be taken apart into tokens.
+    #[error("the text cannot be taken apart into tokens: {problem}")]
+    Tokens {
+        /// In what way.
+        problem: String,
+    },
+    /// The computation failed.
+    #[error("the model cannot compute a vector")]
+    Compute(#[source] candle_core::Error),
+}

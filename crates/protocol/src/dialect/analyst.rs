@@ -1,0 +1,65 @@
+//! Specification 3: `{from_agent, to_agent, message_type, priority, content, timestamp, requires_response}`, and the
+//! format of a challenge. A message has no id; everyone is `all`; a finding's words and confidence are in its content.
+
+use super::carried::{Carried, Told, finish, stated, written};
+use super::content;
+use super::fields::Fields;
+use crate::envelope::Metadata;
+use crate::fault::Fault;
+use crate::subject::Subject;
+use crate::{Envelope, MessageType, Recipient};
+
+/// What a finding is called in its content, and in its payload.
+const FINDING: (&str, &str) = ("finding", "summary");
+
+pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
+    let told = Told::by(subject)?;
+    let mut fields = Fields::parse(bytes, "")?;
+    let mut envelope = told.envelope(subject, bytes);
+    if told.kind == MessageType::Challenge && fields.has("challenger") && !fields.has("content") {
+        envelope.payload = fields.into_raw()?;
+        return Ok(envelope);
+    }
+    let mut content = content::read(fields.take_raw("content").as_deref(), &told.kind, "/content")?;
+    Carried::take(&mut content)?.unload(&told, "/content/concord", &mut envelope)?;
+    content::take_confidence(&mut content, &told.kind, &mut envelope.metadata.confidence)?;
+    if is_finding(&told.kind) {
+        content.rename(FINDING.0, FINDING.1)?;
+    }
+    envelope.payload = content.into_raw()?;
+    finish(fields, &told, envelope)
+}
+
+pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
+    let kind = &envelope.message_type;
+    let mut content = content::fields(&envelope.payload)?;
+    if is_finding(kind) {
+        content.keep_free(FINDING.0)?;
+        content.rename(FINDING.1, FINDING.0)?;
+    }
+    let mut metadata = envelope.metadata.clone();
+    content::put_confidence(&mut content, kind, &mut metadata.confidence)?;
+    let metadata = (metadata != Metadata::default()).then_some(metadata);
+    Carried { timestamp: None, priority: None, requires_response: None, metadata, ..Carried::of(envelope) }
+        .put(&mut content)?;
+    let to = match &envelope.to_agent {
+        Recipient::All => "all",
+        to => to.as_str(),
+    };
+    let mut fields = Fields::at("");
+    fields.put("from_agent", &envelope.from_agent)?;
+    fields.put("to_agent", &to)?;
+    fields.put("message_type", kind)?;
+    fields.put("priority", &envelope.priority)?;
+    fields.put_raw("content", content.into_raw()?)?;
+    if let Some(at) = stated(envelope.timestamp) {
+        fields.put("timestamp", &written(at))?;
+    }
+    fields.put("requires_response", &envelope.requires_response)?;
+    fields.put_all(&envelope.extensions)?;
+    Ok(fields)
+}
+
+fn is_finding(kind: &MessageType) -> bool {
+    matches!(kind, MessageType::Finding | MessageType::FindingWithPrecedent)
+}

@@ -1,0 +1,88 @@
+//! Specification 2: `{id, sender_id, receiver_id, message_type, content, metadata, reply_to}`. Without a receiver it is
+//! for everyone; there are six types, in upper case.
+
+use serde_json::value::RawValue;
+
+use super::carried::{Carried, Told, finish, metadata, take_metadata};
+use super::content;
+use super::fields::Fields;
+use crate::envelope::differs;
+use crate::fault::Fault;
+use crate::subject::Subject;
+use crate::{Envelope, MessageType, Recipient};
+
+pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
+    let told = Told::by(subject)?;
+    let mut fields = Fields::parse(bytes, "")?;
+    let mut envelope = told.envelope(subject, bytes);
+    if let Some(id) = fields.take("id")? {
+        envelope.message_id = id;
+    }
+    told.take_sender(&mut fields, "sender_id")?;
+    match fields.take::<String>("receiver_id")? {
+        Some(said) => told.check_recipient("/receiver_id", &said)?,
+        None if told.is_broadcast() => {}
+        None => return Err(differs("/receiver_id", "everyone, by naming none", told.to.as_str())),
+    }
+    if let Some(said) = fields.take::<String>("message_type")?
+        && said != performative(&told.kind).0
+        && said != told.kind.as_str().to_ascii_uppercase()
+    {
+        return Err(differs("/message_type", &said, performative(&told.kind).0));
+    }
+    envelope.reply_to = fields.take("reply_to")?;
+    take_metadata(&mut fields, &told, &mut envelope)?;
+    // Anything may be the content, nothing as well.
+    let content = fields.take_raw("content").unwrap_or_else(|| RawValue::NULL.to_owned());
+    envelope.payload = content::read(Some(&content), &told.kind, "/content")?.into_raw()?;
+    finish(fields, &told, envelope)
+}
+
+pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
+    let kind = &envelope.message_type;
+    let (performative, usual) = performative(kind);
+    let message_type = (*kind != usual).then(|| kind.clone());
+    let carried = Carried { message_id: None, reply_to: None, message_type, ..Carried::of(envelope) };
+    let receiver = match &envelope.to_agent {
+        Recipient::All => None,
+        to => Some(to),
+    };
+    let mut fields = Fields::at("");
+    fields.put("id", &envelope.message_id)?;
+    fields.put("sender_id", &envelope.from_agent)?;
+    fields.put("receiver_id", &receiver)?;
+    fields.put("message_type", &performative)?;
+    fields.put_raw("content", content::write(content::fields(&envelope.payload)?, kind)?)?;
+    fields.put_raw("metadata", metadata(envelope, carried)?)?;
+    fields.put("reply_to", &envelope.reply_to)?;
+    fields.put_all(&envelope.extensions)?;
+    Ok(fields)
+}
+
+/// The performative of a type: which of the six it is said as, and the type that is meant when nothing else is said.
+pub(super) fn performative(kind: &MessageType) -> (&'static str, MessageType) {
+    use MessageType as T;
+    match kind {
+        T::Request
+        | T::TaskAssignment
+        | T::Question
+        | T::Challenge
+        | T::GroupQuery
+        | T::PeerRequest
+        | T::CallForProposals
+        | T::CollaborationInvite => ("REQUEST", T::Request),
+        T::Notification
+        | T::Alert
+        | T::InfoUpdate
+        | T::SessionBriefing
+        | T::AgentJoined
+        | T::ExpertiseOffer
+        | T::Award
+        | T::Unknown(_) => ("BROADCAST", T::Notification),
+        T::Handoff => ("HANDOFF", T::Handoff),
+        T::Status => ("STATUS", T::Status),
+        T::Error => ("ERROR", T::Error),
+        // What remains says what came of something.
+        _ => ("RESPONSE", T::Response),
+    }
+}

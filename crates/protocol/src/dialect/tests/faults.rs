@@ -1,0 +1,209 @@
+//! What is refused, and where.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ErrorCode;
+
+const FINDING: &str = "concord.v1.msg.c-1.ann.coordinator.finding";
+
+fn good(dialect: Dialect) -> Value {
+    let content = json!({ "summary": "fine", "riskScore": 20, "confidence": 0.9 });
+    match dialect {
+        Dialect::Concord => json!({
+            "message_id": "m-1", "timestamp": "2026-01-01T00:00:00Z", "from_agent": "ann", "to_agent": "coordinator",
+            "message_type": "finding", "payload": { "summary": "fine" },
+        }),
+        Dialect::Panel => json!({
+            "id": "m-1", "round": 0, "sender": "ann", "recipients": ["coordinator"], "messageType": "finding",
+            "content": content.to_string(), "timestamp": 1_770_624_000_000_i64,
+        }),
+        Dialect::Collaboration => json!({
+            "id": "m-1", "sender_id": "ann", "receiver_id": "coordinator", "message_type": "RESPONSE",
+            "content": { "summary": "fine" }, "metadata": { "confidence": 0.9 },
+        }),
+        Dialect::Analyst => json!({
+            "from_agent": "ann", "to_agent": "coordinator", "message_type": "finding", "priority": "normal",
+            "content": { "finding": "fine", "confidence": 0.9 }, "timestamp": "2026-01-01T00:00:00Z",
+        }),
+        Dialect::Session => json!({
+            "interaction_type": "FINDING", "source_agent_id": "ann", "target_agent_id": "coordinator",
+            "conversation_id": "c-1", "content": "fine", "metadata": { "confidence": 0.9 },
+        }),
+        Dialect::Exchange => json!({
+            "message_id": "m-1", "timestamp": "2026-01-01T00:00:00Z", "from_agent": "ann", "to_agent": "coordinator",
+            "message_type": "response", "payload": { "summary": "fine" }, "metadata": { "confidence": 0.9 },
+        }),
+    }
+}
+
+fn fault(message: &Value, dialect: Option<Dialect>) -> Fault {
+    match read(message.to_string().as_bytes(), dialect, &subject(FINDING)) {
+        Ok(read) => panic!("{message} is read as {read:?}"),
+        Err(fault) => fault,
+    }
+}
+
+#[test]
+fn what_is_good_is_a_finding_in_every_dialect() {
+    for dialect in Dialect::ALL {
+        let message = good(dialect).to_string();
+        for declared in [Some(dialect), None] {
+            let (envelope, spoken) = read(message.as_bytes(), declared, &subject(FINDING)).unwrap();
+            assert_eq!(spoken, dialect);
+            let finding: crate::payload::Finding = envelope.payload().unwrap();
+            assert_eq!(finding.summary, "fine");
+        }
+    }
+}
+
+#[test]
+fn each_fault_names_its_place() {
+    use Dialect::{Analyst, Collaboration, Exchange, Panel, Session};
+    for (dialect, change, pointer) in [
+        (Panel, json!({ "id": 7 }), "/id"),
+        (Panel, json!({ "id": "a.b" }), "/id"),
+        (Panel, json!({ "round": -1 }), "/round"),
+        (Panel, json!({ "recipients": "coordinator" }), "/recipients"),
+        (Panel, json!({ "recipients": ["ben"] }), "/recipients"),
+        (Panel, json!({ "recipients": [] }), "/recipients"),
+        (Panel, json!({ "messageType": "revision" }), "/messageType"),
+        (Panel, json!({ "timestamp": "noon" }), "/timestamp"),
+        (Panel, json!({ "timestamp": i64::MAX }), "/timestamp"),
+        (Panel, json!({ "content": null }), "/content"),
+        (Panel, json!({ "content": r#"{"summary":"a","confidence":2}"# }), "/content/confidence"),
+        (Panel, json!({ "content": r#"{"summary":"a","summary":"b"}"# }), "/content/summary"),
+        (Panel, json!({ "content": r#"{"riskScore":1,"risk_score":2}"# }), "/content/risk_score"),
+        (Panel, json!({ "content": r#"{"concord":{"rond":1}}"# }), "/content/concord/rond"),
+        (Panel, json!({ "payload": {} }), "/payload"),
+        (Panel, json!({ "replyTo": {} }), "/replyTo"),
+        (Collaboration, json!({ "receiver_id": null }), "/receiver_id"),
+        (Collaboration, json!({ "receiver_id": "ben" }), "/receiver_id"),
+        (Collaboration, json!({ "message_type": "FINDINGS" }), "/message_type"),
+        (Collaboration, json!({ "message_type": "response" }), "/message_type"),
+        (Collaboration, json!({ "metadata": [] }), "/metadata"),
+        (Collaboration, json!({ "metadata": { "confidence": 2 } }), "/metadata/confidence"),
+        (Collaboration, json!({ "metadata": { "concord": { "case_id": "c-2" } } }), "/metadata/concord/case_id"),
+        (
+            Collaboration,
+            json!({ "metadata": { "concord": { "message_type": "ruling" } } }),
+            "/metadata/concord/message_type",
+        ),
+        (Analyst, json!({ "to_agent": "all" }), "/to_agent"),
+        (Analyst, json!({ "message_type": "alert" }), "/message_type"),
+        (Analyst, json!({ "priority": "critical-path" }), "/priority"),
+        (Analyst, json!({ "requires_response": "yes" }), "/requires_response"),
+        (Analyst, json!({ "timestamp": 5 }), "/timestamp"),
+        (Analyst, json!({ "content": { "finding": "a", "summary": "b" } }), "/content/summary"),
+        (Session, json!({ "interaction_type": "GROUP_QUERY" }), "/interaction_type"),
+        (Session, json!({ "target_agent_id": null }), "/target_agent_id"),
+        (Session, json!({ "conversation_id": "c-2" }), "/conversation_id"),
+        (Session, json!({ "metadata": { "version": "2.0" } }), "/metadata/version"),
+        (Exchange, json!({ "message_type": "request" }), "/message_type"),
+        (Exchange, json!({ "payload": "text" }), "/payload"),
+        (Exchange, json!({ "timestamp": "ISO8601" }), "/timestamp"),
+        (Exchange, json!({ "metadata": { "processing_time_ms": -1 } }), "/metadata/processing_time_ms"),
+    ] {
+        let mut message = good(dialect);
+        message.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        for declared in [Some(dialect), None] {
+            let fault = fault(&message, declared);
+            assert_eq!((fault.pointer.as_str(), fault.code), (pointer, ErrorCode::InvalidRequest), "{change}: {fault}");
+        }
+    }
+}
+
+#[test]
+fn nobody_speaks_for_another_in_any_dialect() {
+    for (dialect, name) in [
+        (Dialect::Concord, "from_agent"),
+        (Dialect::Panel, "sender"),
+        (Dialect::Panel, "from_agent"),
+        (Dialect::Collaboration, "sender_id"),
+        (Dialect::Analyst, "from_agent"),
+        (Dialect::Session, "source_agent_id"),
+        (Dialect::Exchange, "from_agent"),
+    ] {
+        let mut message = good(dialect);
+        message[name] = "mallory".into();
+        for declared in [Some(dialect), None] {
+            let fault = fault(&message, declared);
+            assert_eq!((fault.pointer, fault.code), (format!("/{name}"), ErrorCode::Unauthorized));
+        }
+    }
+}
+
+#[test]
+fn what_is_hostile_is_refused_without_harm() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    let objects = "{\"a\":".repeat(100_000) + "1" + &"}".repeat(100_000);
+    for dialect in Dialect::ALL {
+        let good = good(dialect).to_string();
+        let twice = good.replacen('{', r#"{"x":1,"x":2,"#, 1);
+        let broken: Vec<u8> = [good.as_bytes(), b"\xff"].concat();
+        let inside = good.replace("fine", "\u{1}").into_bytes().into_iter().map(|b| if b == 1 { 0xff } else { b });
+        let bad: [&[u8]; 10] = [
+            b"",
+            b"[]",
+            b"null",
+            b"\"text\"",
+            b"\xff\xfe",
+            b"{",
+            deep.as_bytes(),
+            objects.as_bytes(),
+            &broken,
+            &vec![b' '; 2 << 20],
+        ];
+        for bytes in bad {
+            assert!(read(bytes, Some(dialect), &subject(FINDING)).is_err(), "{dialect}");
+            assert!(read(bytes, None, &subject(FINDING)).is_err(), "{dialect}");
+        }
+        if dialect != Dialect::Concord {
+            assert_eq!(read(twice.as_bytes(), Some(dialect), &subject(FINDING)).unwrap_err().pointer, "/x");
+        }
+        let _ = read(&inside.collect::<Vec<_>>(), Some(dialect), &subject(FINDING));
+        // In a field that nobody reads, depth does no harm, and is kept.
+        let kept = good.replacen('{', &format!(r#"{{"x":{deep},"#), 1);
+        let (envelope, _) = read(kept.as_bytes(), Some(dialect), &subject(FINDING)).unwrap();
+        let written = String::from_utf8(write(&envelope, dialect).unwrap()).unwrap();
+        assert!(written.contains(&deep), "{dialect}");
+    }
+}
+
+#[test]
+fn what_a_dialect_cannot_say_is_a_fault_with_its_place() {
+    use Dialect::{Analyst, Collaboration, Exchange, Panel, Session};
+    for (dialect, kind, change, pointer) in [
+        (Panel, "finding", json!({ "payload": { "riskScore": 1 } }), "/payload/riskScore"),
+        (Panel, "finding", json!({ "payload": { "confidence": 1 } }), "/payload/confidence"),
+        (Panel, "finding", json!({ "payload": { "concord": 1 } }), "/payload/concord"),
+        (Panel, "finding", json!({ "sender": 1 }), "/sender"),
+        (Panel, "my-type", json!({}), "/message_type"),
+        (Panel, "my_Type", json!({}), "/message_type"),
+        (Collaboration, "finding", json!({ "metadata": { "concord": 1 } }), "/metadata/concord"),
+        (Collaboration, "finding", json!({ "content": 1 }), "/content"),
+        (Analyst, "finding", json!({ "payload": { "finding": 1 } }), "/payload/finding"),
+        (Analyst, "alert", json!({ "payload": { "confidence": 1 } }), "/payload/confidence"),
+        (Session, "myType", json!({}), "/message_type"),
+        (Session, "finding", json!({ "target_agent_id": 1 }), "/target_agent_id"),
+        (Exchange, "finding", json!({ "metadata": { "concord": { "x": 1 } } }), "/metadata/concord"),
+    ] {
+        let mut message = good(Dialect::Concord);
+        message["message_type"] = kind.into();
+        message["case_id"] = "c-1".into();
+        message.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let subject = subject(&FINDING.replace("finding", kind));
+        let envelope = Envelope::decode(message.to_string().as_bytes(), &subject).unwrap();
+        let fault = write(&envelope, dialect).unwrap_err();
+        assert_eq!(fault.pointer, pointer, "{dialect} {kind} {change}: {fault}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_any_more_is_over_capacity() {
+    let mut message = good(Dialect::Concord);
+    // As text inside a text, each quotation mark needs three characters more.
+    message["payload"]["summary"] = "\"".repeat(400_000).into();
+    let envelope = Envelope::decode(message.to_string().as_bytes(), &subject(FINDING)).unwrap();
+    assert_eq!(write(&envelope, Dialect::Panel).unwrap_err().code, ErrorCode::CapacityExceeded);
+}

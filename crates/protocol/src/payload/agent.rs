@@ -1,0 +1,137 @@
+//! How an agent is: what it says in heartbeats and status messages, and what others are told of it.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Card, check_name};
+use crate::fault::Fault;
+use crate::id::AgentId;
+
+/// The action of a request that registers an agent, or replaces its card; the parameters are a [`Card`].
+pub const REGISTER_AGENT: &str = "register_agent";
+/// The same for an agent that must be registered already.
+pub const UPDATE_AGENT: &str = "update_agent";
+/// The action of a request that takes an agent off the register.
+pub const DEREGISTER_AGENT: &str = "deregister_agent";
+
+/// Whether an agent can be given work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentStatus {
+    /// It can.
+    #[default]
+    Available,
+    /// It is there, and works on something else.
+    Busy,
+    /// It is not there, or says that it cannot.
+    Unavailable,
+}
+
+impl AgentStatus {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Available, Self::Busy, Self::Unavailable];
+
+    /// The status as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::Busy => "busy",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+impl fmt::Display for AgentStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is published on `beat.<agent>`. An empty message is a heartbeat too, of an agent that is available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Beat {
+    /// How the agent is.
+    #[serde(default)]
+    pub status: AgentStatus,
+}
+
+impl Beat {
+    /// Reads a heartbeat; none where it cannot be read.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.trim_ascii().is_empty() {
+            return Some(Self::default());
+        }
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+/// The parameters of `deregister_agent`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Deregister {
+    /// Which agent; the sender when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// Why, for a reader.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+impl Deregister {
+    /// Checks lengths.
+    pub fn check(&self, pointer: &str) -> Result<(), Fault> {
+        check_name(&format!("{pointer}/why"), &self.why)
+    }
+}
+
+/// The payload of `agent_joined`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentJoined {
+    /// The newcomer, or an agent with another card than before.
+    pub card: Card,
+    /// How it is.
+    pub status: AgentStatus,
+}
+
+/// The payload of `status`, about an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusReport {
+    /// Which agent; the sender when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+    /// How it is.
+    pub status: AgentStatus,
+    /// Why, for a reader.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_needs_no_contents_and_nonsense_is_none() {
+        for (bytes, status) in [
+            ("", Some(AgentStatus::Available)),
+            (" \n", Some(AgentStatus::Available)),
+            ("{}", Some(AgentStatus::Available)),
+            (r#"{"status":"busy"}"#, Some(AgentStatus::Busy)),
+            (r#"{"status":"unavailable","load":3}"#, Some(AgentStatus::Unavailable)),
+            (r#"{"status":"sleepy"}"#, None),
+            ("alive", None),
+        ] {
+            assert_eq!(Beat::decode(bytes.as_bytes()).map(|beat| beat.status), status, "{bytes}");
+        }
+        assert_eq!(Beat::decode(&[0xff, 0xfe]), None);
+    }
+
+    #[test]
+    fn a_status_is_written_as_it_is_named() {
+        for status in AgentStatus::ALL {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What agents say in dialects of their own: read where it is delivered, written where it is answered.
+
+use async_nats::HeaderMap;
+use concord_protocol::payload::ErrorReport;
+use concord_protocol::subject::Subject;
+use concord_protocol::{
+    AgentId, Dialect, Envelope, Fault, MessageType, Priority, Recipient, Timestamp, dialect, header,
+};
+
+use crate::broker::Broker;
+use crate::consume::{Delivery, Problem};
+use crate::feed::subject_of;
+use crate::ledger::Error;
+use crate::service::Shell;
+
+/// The dialect that the headers of a message declare.
+pub fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
+    Dialect::declared(headers.and_then(|headers| headers.get(header::DIALECT)).map(|value| value.as_str()))
+}
+
+/// The envelope of a delivered message, in whatever dialect it was written.
+pub fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
+    let subject = subject_of(shell, delivery)?;
+    let (mut envelope, _) = dialect::read(&delivery.payload, declared(delivery.headers.as_ref())?, &subject)?;
+    // Some dialects have no time; then it was said when it was stored.
+    if envelope.timestamp == Timestamp::default() {
+        envelope.timestamp = delivery.stored_at;
+    }
+    Ok(envelope)
+}
+
+/// The dialect in which the sender of a delivery is to be answered, however wrong the message is.
+pub(crate) fn answered_in(
+    broker: &Broker,
+    delivery: &Delivery,
+    sender: &AgentId,
+    subject: Option<&Subject>,
+) -> Dialect {
+    let declared = declared(delivery.headers.as_ref()).ok().flatten().or_else(|| broker.dialect_of(sender));
+    declared.or_else(|| subject.map(|subject| dialect::of_shape(&delivery.payload, subject))).unwrap_or_default()
+}
+
+/// The dialect of a message's recipient.
+pub(crate) fn of_recipient(broker: &Broker, envelope: &Envelope) -> Dialect {
+    match &envelope.to_agent {
+        Recipient::Agent(agent) => broker.dialect_of(agent).unwrap_or_default(),
+        // What is for several is in the one form that all of them can be told apart by.
+        Recipient::All | Recipient::Any => Dialect::Concord,
+    }
+}
+
+/// A message in a dialect. What the dialect cannot say is said to be so, in an `error` under the same id.
+pub(crate) fn write(envelope: &Envelope, spoken: Dialect) -> Result<(Subject, Vec<u8>), Error> {
+    if spoken == Dialect::Concord {
+        return Ok((envelope.subject(), serde_json::to_vec(envelope)?));
+    }
+    let fault = match dialect::write(envelope, spoken) {
+        Ok(bytes) => return Ok((envelope.subject(), bytes)),
+        Err(fault) => fault,
+    };
+    let error = unsaid(envelope, spoken, &fault)?;
+    let bytes = dialect::write(&error, spoken).or_else(|_| serde_json::to_vec(&error));
+    Ok((error.subject(), bytes?))
+}
+
+/// The error in place of a message that cannot be said in the dialect of its recipient.
+fn unsaid(envelope: &Envelope, spoken: Dialect, fault: &Fault) -> Result<Envelope, serde_json::Error> {
+    let mut report = ErrorReport::from(fault);
+    let kind = &envelope.message_type;
+    report.error_message = format!("A {kind} for you cannot be said in the dialect {spoken}: {}", fault.message);
+    report.details.insert("message_id".into(), envelope.message_id.as_str().into());
+    report.details.insert("message_type".into(), kind.as_str().into());
+    Ok(Envelope {
+        message_type: MessageType::Error,
+        priority: Priority::Normal,
+        requires_response: false,
+        deadline: None,
+        payload: serde_json::value::to_raw_value(&report)?,
+        metadata: concord_protocol::Metadata { version: Some("1.0".into()), ..Default::default() },
+        extensions: concord_protocol::Extensions::default(),
+        ..envelope.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_a_dialect_cannot_say_is_an_error_that_names_it() {
+        let finding = json!({
+            "message_id": "m-1", "timestamp": "2026-01-01T00:00:00Z", "from_agent": "coordinator", "to_agent": "ann",
+            "message_type": "finding", "priority": "critical", "payload": { "summary": "x", "riskScore": 1 },
+        });
+        let finding: Envelope = serde_json::from_value(finding).unwrap();
+        let (subject, bytes) = write(&finding, Dialect::Panel).unwrap();
+        assert_eq!(
+            concord_protocol::subject::SubjectSpace::default().build(&subject),
+            "concord.v1.msg._.coordinator.ann.error"
+        );
+        let (error, _) = dialect::read(&bytes, Some(Dialect::Panel), &subject).unwrap();
+        let report: Value = error.payload().unwrap();
+        assert_eq!((error.message_id.as_str(), &report["details"]["pointer"]), ("m-1", &json!("/payload/riskScore")));
+        assert!(report["error_message"].as_str().unwrap().contains("cannot be said in the dialect panel"), "{report}");
+    }
+}

@@ -1,0 +1,32 @@
+//! Messages that are looked up one by one, as the stream's leader has them.
+
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::Lane;
+use concord_protocol::{Envelope, Timestamp, dialect};
+
+use crate::broker::{Broker, unavailable};
+use crate::described;
+use crate::ledger::Error;
+
+/// A message that is stored.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Where in its stream.
+    pub sequence: u64,
+    /// When it was stored.
+    pub stored_at: Timestamp,
+    /// What it says; none where it cannot be read.
+    pub envelope: Option<Envelope>,
+}
+
+/// The first message from `sequence` on whose subject matches `filter`.
+pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> Result<Option<Stored>, Error> {
+    let stream = broker.layout.stream_name(StreamKind::of_lane(lane));
+    let found = described::next(broker, &stream, filter, sequence).await;
+    let Some(found) = found.map_err(|error| unavailable("look a message up", error))? else { return Ok(None) };
+    let subject = broker.subjects().parse(&found.subject).ok();
+    let body = found.body().unwrap_or_default();
+    let envelope = subject.and_then(|subject| dialect::read(&body, None, &subject).ok()).map(|(envelope, _)| envelope);
+    let Ok(stored_at) = Timestamp::parse(&found.time) else { return Ok(None) };
+    Ok(Some(Stored { sequence: found.sequence, stored_at, envelope }))
+}

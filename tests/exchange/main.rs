@@ -1,0 +1,10 @@
+//! The register of agents and their liveness, and requests of agents to agents. Real broker and services.
+
+use std::time::Duration;
+
+mod register;
+mod requests;
+mod stage;
+
+/// Longer than anything here takes, even on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(60);
