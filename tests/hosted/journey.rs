@@ -103,10 +103,10 @@ async fn a_case_of_a_server_and_a_model_reaches_its_decision() {
         server.url, model.url
     );
     let stage = Stage::start(1, &settings).await;
-    let case = stage.installation.open_case(&json!({
+    let opening = json!({
         "participants": [careful, quick], "task": { "type": "contract_review", "title": TITLE, "input": {} },
-    }));
-    let case = case.await;
+    });
+    let case = stage.installation.open_case(&opening).await;
     let decision = stage.installation.decision(&case, PATIENCE).await;
     let text = decision.to_string();
     assert!(text.contains("risk_score_disagreement") || text.contains("recommendation_conflict"), "{text}");
