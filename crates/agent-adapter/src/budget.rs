@@ -1,4 +1,4 @@
-//! Budgets of providers: requests and tokens a minute, kept to by all replicas together (`docs/adr/0021`).
+//! Budgets of providers: requests and tokens a minute, kept to by all replicas together (`docs/adr/0026`).
 //!
 //! A replica takes leases from a note that all share, the last message on one subject of the shared memory, under an
 //! optimistic lock. While the broker is away nothing is granted, so nothing is called: that is the safe side.
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use concord_protocol::subject::Service;
 use concord_protocol::{ErrorCode, Token};
-use concord_runtime::clock;
 use concord_runtime::consume::Chain;
-use concord_runtime::metrics::BudgetLabels;
+use concord_runtime::metrics::{BudgetLabels, Metrics};
 use concord_runtime::register::Register;
 use concord_runtime::service::Shell;
+use concord_runtime::{Broker, clock};
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ pub(crate) type Budgets = BTreeMap<Token, Arc<Budget>>;
 
 /// One provider's budget.
 pub(crate) struct Budget {
-    shell: Shell,
+    metrics: Metrics,
     provider: Token,
     register: Register,
     limits: Limits,
@@ -71,24 +71,26 @@ pub(crate) struct Charge {
 /// The budgets in the settings.
 pub(crate) fn budgets(shell: &Shell, settings: &BTreeMap<Token, BudgetSettings>) -> Budgets {
     let budget = |(provider, settings): (&Token, &BudgetSettings)| {
-        // Names of subjects are built from the agent's and the topic's tokens; the name's length was checked with the
-        // settings.
-        let topic = Token::new(format!("budget-{provider}")).unwrap_or_else(|_| Token::derived(provider.as_str()));
-        let owner = Service::AgentAdapter.agent_id();
-        let budget = Budget {
-            shell: shell.clone(),
-            provider: provider.clone(),
-            register: Register::new(&shell.broker, owner, topic),
-            limits: Limits { requests: settings.requests_per_minute, tokens: settings.tokens_per_minute },
-            turn: tokio::sync::Mutex::default(),
-            lease: Mutex::default(),
-        };
+        let budget = Budget::new(&shell.broker, shell.metrics.clone(), provider, *settings);
         (provider.clone(), Arc::new(budget))
     };
     settings.iter().map(budget).collect()
 }
 
 impl Budget {
+    fn new(broker: &Broker, metrics: Metrics, provider: &Token, settings: BudgetSettings) -> Self {
+        // The name's length was checked with the settings.
+        let topic = Token::new(format!("budget-{provider}")).unwrap_or_else(|_| Token::derived(provider.as_str()));
+        Self {
+            metrics,
+            provider: provider.clone(),
+            register: Register::new(broker, Service::AgentAdapter.agent_id(), topic),
+            limits: Limits { requests: settings.requests_per_minute, tokens: settings.tokens_per_minute },
+            turn: tokio::sync::Mutex::default(),
+            lease: Mutex::default(),
+        }
+    }
+
     /// Waits until one request of so many tokens may be made, no longer than `until`.
     pub(crate) async fn take(&self, tokens: u64, until: Instant) -> Result<Charge, Failure> {
         let taken = match tokio::time::timeout_at(until, self.turn.lock()).await {
@@ -97,7 +99,7 @@ impl Budget {
         };
         let result = taken.as_ref().map_or_else(|(_, result)| *result, |_| "granted");
         let labels = BudgetLabels { provider: self.provider.to_string(), result };
-        self.shell.metrics.budgets.get_or_create(&labels).inc();
+        self.metrics.budgets.get_or_create(&labels).inc();
         taken.map_err(|(failure, _)| failure)
     }
 
@@ -109,7 +111,8 @@ impl Budget {
             if let Some(charge) = self.lease().use_of(now, wish) {
                 return Ok(charge);
             }
-            let wait = match self.renew(now, wish).await {
+            let renewed = tokio::time::timeout_at(until, self.renew(now, wish)).await;
+            let wait = match renewed.unwrap_or(Err(RenewError::Silent)) {
                 Ok(Renewed::Now) => continue,
                 Ok(Renewed::Never) => {
                     let why = format!("one call of {tokens} tokens is more than {} allows in a minute", self.name());
@@ -212,6 +215,11 @@ enum Renewed {
 enum RenewError {
     #[error("the shared value cannot be used")]
     Register(#[from] concord_runtime::ledger::Error),
+    #[error("the broker did not answer in time")]
+    Silent,
     #[error("the shared value cannot be read")]
     Unreadable(#[from] serde_json::Error),
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use concord_domain::breaker::End;
 use concord_protocol::payload::{Card, Task};
-use concord_protocol::{Envelope, ErrorCode, MessageId, MessageType, Timestamp};
+use concord_protocol::subject::Service;
+use concord_protocol::{Envelope, ErrorCode, Fault, MessageId, MessageType, Timestamp};
 use concord_runtime::consume::{Chain, Delivery, Problem};
 use concord_runtime::metrics::Reason;
 use concord_runtime::service::Shell;
@@ -172,6 +173,10 @@ impl Host {
             Err(Stop::Failure(failure)) if failure.again == Again::Redelivered && delivery.deliveries < TRIES_MAX => {
                 return Err(failure.into());
             }
+            Err(Stop::Failure(failure)) if failure.code == ErrorCode::Timeout && is_told_by_coordinator(asked) => {
+                tracing::info!(agent = %self.agent.agent_id, subject = %delivery.subject, "A request's time was over.");
+                return Ok(());
+            }
             Err(Stop::Failure(failure)) => {
                 let (agent, why) = (&self.agent.agent_id, &failure.why);
                 tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
@@ -224,7 +229,7 @@ impl Host {
             }
         };
         let message = reply::message(&line, agent, asked, clock::now(), took_ms());
-        let message = message.map_err(|fault| Failure::here(ErrorCode::InternalError, fault.to_string()))?;
+        let message = message.map_err(|fault| Failure::here(ErrorCode::InternalError, self.unusable(&fault)))?;
         Ok(message.map_or(Came::Nothing, |message| Came::Answer(Box::new(message))))
     }
 
@@ -235,6 +240,18 @@ impl Host {
         let label = Reason { reason: self.agent.agent_id.to_string() };
         self.shared.shell.metrics.program_starts.get_or_create(&label).inc_by(started_now);
         answered
+    }
+
+    /// What is wrong with an answer. Of a server's, the place alone: some repeat in their answers what they were sent, and
+    /// with it the key.
+    fn unusable(&self, fault: &Fault) -> String {
+        match &self.runner {
+            Runner::Program(_) => fault.to_string(),
+            Runner::Http(_) | Runner::OpenAi(_) => {
+                let at = if fault.pointer.is_empty() { "its beginning" } else { &fault.pointer };
+                format!("its answer cannot be used, at {at}; it is message_type and payload, or {{}}")
+            }
+        }
     }
 
     /// Where the answer to a message can be posted later.
@@ -297,6 +314,14 @@ impl Call for OfProgram<'_> {
             Err(error) => Err(failed(ErrorCode::AgentUnavailable, Again::Redelivered, Chain(&error).to_string())),
         }
     }
+}
+
+/// Whether the asker of a message is told by the coordinator that its time is over: of requests between agents, at their
+/// deadline. Nobody needs to hear that twice.
+fn is_told_by_coordinator(asked: &Envelope) -> bool {
+    let between_agents =
+        asked.message_type == MessageType::Request && Service::parse(asked.from_agent.as_str()).is_err();
+    between_agents && asked.deadline.is_some_and(|deadline| deadline <= clock::now())
 }
 
 /// Why there is no answer: the agent's side, or ours.

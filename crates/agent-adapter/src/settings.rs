@@ -56,7 +56,7 @@ pub struct HostedAgent {
     /// Words or phrases that wake it where meaning cannot be matched.
     #[serde(default)]
     pub triggers: Vec<String>,
-    /// How it writes and wants to be written to.
+    /// How it writes, as its card says it. The adapter itself gives a hosted agent the canonical envelope.
     #[serde(default)]
     pub dialect: Dialect,
     /// Requests that it works on at a time; no limit is kept when absent.

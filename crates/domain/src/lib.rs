@@ -24,6 +24,7 @@ pub mod debate;
 pub mod detection;
 mod digest;
 pub mod effect;
+pub mod estimate;
 #[cfg(test)]
 mod fixtures;
 pub mod ladder;

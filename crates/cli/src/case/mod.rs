@@ -7,6 +7,7 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 
 mod cancel;
+mod estimate;
 pub(crate) mod file;
 mod line;
 mod list;
@@ -21,6 +22,8 @@ mod watch;
 pub(crate) enum CaseVerb {
     /// Open a case.
     Open(open::OpenArgs),
+    /// Say what a case would cost, in messages, calls, tokens, money and time, before it runs.
+    Estimate(estimate::EstimateArgs),
     /// List cases, the newest first.
     List(list::ListArgs),
     /// Show a case: findings, conflicts, rounds, votes, decision.
@@ -37,6 +40,7 @@ pub(crate) enum CaseVerb {
 pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u8, Failure> {
     match verb {
         CaseVerb::Open(args) => open::run(connection, &args).await,
+        CaseVerb::Estimate(args) => estimate::run(&args),
         CaseVerb::List(args) => list::run(connection, &args).await,
         CaseVerb::Show(args) => show::run(connection, &args).await,
         CaseVerb::Watch(args) => watch::run(connection, &args).await,

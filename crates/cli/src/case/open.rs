@@ -97,13 +97,13 @@ pub(crate) fn read_input(path: &Path, verb: &str) -> Result<Vec<u8>, Failure> {
 }
 
 /// The request and its policy: what can be seen to be wrong is said before anything is sent.
-fn parse(bytes: &[u8]) -> Result<(OpenCase, Policy), Fault> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<(OpenCase, Policy), Fault> {
     let request: OpenCase = concord_protocol::envelope::from_json(bytes, "")?;
     let policy = Policy::resolve(&request.policy, "/policy")?;
     Ok((request, policy))
 }
 
-fn malformed(name: &str, fault: &Fault) -> Failure {
+pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
     let place = if fault.pointer.is_empty() { String::new() } else { format!(" at {}", fault.pointer) };
     let advice = "see `concord case open --help` and proto-schemas/open_case.schema.json";
     Failure::data(format!("{name} is not a case{place}: {} {advice}", fault.message))

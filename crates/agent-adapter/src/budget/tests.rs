@@ -1,0 +1,77 @@
+//! Budgets on a real broker.
+
+use concord_runtime::provision;
+use concord_runtime::settings::{BrokerSettings, StorageSettings};
+use concord_testkit::TestBroker;
+
+use super::*;
+
+async fn replica(server: &TestBroker, budget: BudgetSettings) -> Arc<Budget> {
+    let settings = BrokerSettings { servers: server.url(), ..BrokerSettings::default() };
+    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true).await.unwrap();
+    provision::streams(&broker).await.unwrap();
+    Arc::new(Budget::new(&broker, Metrics::default(), &Token::new("free").unwrap(), budget))
+}
+
+fn soon(ms: u64) -> Instant {
+    Instant::now() + Duration::from_millis(ms)
+}
+
+#[tokio::test]
+async fn two_replicas_that_ask_at_once_are_granted_no_more_than_the_limit() {
+    let server = TestBroker::start().await;
+    let limits = BudgetSettings { requests_per_minute: Some(40), tokens_per_minute: None };
+    let replicas = [replica(&server, limits).await, replica(&server, limits).await];
+    let mut tasks = Vec::new();
+    for place in 0..100 {
+        let budget = Arc::clone(&replicas[place % 2]);
+        tasks.push(tokio::spawn(async move { (place % 2, budget.take(10, soon(20_000)).await) }));
+    }
+    let mut granted = [0, 0];
+    for task in tasks {
+        match task.await.unwrap() {
+            (replica, Ok(_)) => granted[replica] += 1,
+            (_, Err(failure)) => assert_eq!(failure.code, ErrorCode::CapacityExceeded, "{failure:?}"),
+        }
+    }
+    assert_eq!(granted[0] + granted[1], 40, "{granted:?}");
+    assert!(granted.iter().all(|granted| *granted > 0), "{granted:?}");
+}
+
+#[tokio::test]
+async fn without_the_broker_nothing_is_granted() {
+    let server = TestBroker::start().await;
+    let budget = replica(&server, BudgetSettings { requests_per_minute: Some(40), tokens_per_minute: None }).await;
+    budget.take(1, soon(5_000)).await.unwrap();
+    server.server().kill();
+    let failure = budget.take(1, soon(1_000)).await.unwrap_err();
+    assert!(failure.why.contains("free"), "{failure:?}");
+    assert!(matches!(failure.code, ErrorCode::AgentUnavailable | ErrorCode::CapacityExceeded), "{failure:?}");
+    let begun = Instant::now();
+    assert!(budget.take(1, soon(200)).await.is_err());
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn what_was_not_used_is_given_back_and_what_was_used_too_much_is_owed() {
+    let server = TestBroker::start().await;
+    let limits = BudgetSettings { requests_per_minute: Some(1_000), tokens_per_minute: Some(6_000) };
+    let budget = replica(&server, limits).await;
+    let charge = budget.take(1_000, soon(5_000)).await.unwrap();
+    budget.settle(charge, 100);
+    // From the same lease: 900 were given back, unless two seconds have gone by since.
+    let fresh = budget.lease().left.tokens >= 900;
+    assert!(fresh, "{}", budget.lease().left.tokens);
+    let charge = budget.take(100, soon(5_000)).await.unwrap();
+    budget.settle(charge, 3_000);
+    let left = budget.lease().left.tokens;
+    let owed = budget.lease().owed;
+    assert_eq!((left, owed > 1_900), (0, true), "{left} {owed}");
+    // The next lease is for what is owed, too; then not much is left of the minute.
+    budget.take(100, soon(5_000)).await.unwrap();
+    assert_eq!(budget.lease().owed, 0);
+    let failure = budget.take(5_000, soon(3_000)).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::CapacityExceeded);
+    // More than a minute has.
+    assert!(budget.take(6_001, soon(3_000)).await.unwrap_err().why.contains("in a minute"));
+}

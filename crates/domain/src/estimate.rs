@@ -1,0 +1,294 @@
+//! What a case will cost at most and at least, before it runs: the budget table of specification 1 ("Rate Limit Budget for
+//! Communication"), computed from a policy.
+//!
+//! At least: every conflict has two parties and settles in the first round. At most: every conflict goes through all rounds
+//! with all participants. Calls of one phase are made at the same time, rounds one after the other. The specification's
+//! six calls for three conflicts are the least; its times are those of `Assumptions::default`.
+
+use concord_protocol::policy::Policy;
+use serde::Serialize;
+
+/// From the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Range {
+    /// The least.
+    pub least: u64,
+    /// The most.
+    pub most: u64,
+}
+
+impl Range {
+    /// From the least to the most.
+    pub fn new(least: u64, most: u64) -> Self {
+        Self { least, most }
+    }
+
+    fn only(number: u64) -> Self {
+        Self::new(number, number)
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self::new(self.least.saturating_add(other.least), self.most.saturating_add(other.most))
+    }
+
+    fn times(self, other: Self) -> Self {
+        Self::new(self.least.saturating_mul(other.least), self.most.saturating_mul(other.most))
+    }
+}
+
+/// What a policy does not say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assumptions {
+    /// Agents that take part.
+    pub participants: u64,
+    /// Conflicts that are found; no more are debated than the policy allows.
+    pub conflicts: u64,
+    /// Calls of a model that sums up at the end; Concord itself makes none.
+    pub synthesis_calls: u64,
+    /// Tokens that an agent is given for the task.
+    pub task_tokens: u64,
+    /// Tokens of a finding.
+    pub finding_tokens: u64,
+    /// How long a call of the analysis takes, in milliseconds.
+    pub analysis_ms: Range,
+    /// How long a call of the discussion takes, in milliseconds.
+    pub answer_ms: Range,
+    /// How long a call of the synthesis takes, in milliseconds.
+    pub synthesis_ms: Range,
+    /// Price of a million tokens that models are given, in any currency.
+    pub price_in: f64,
+    /// Price of a million tokens that models write.
+    pub price_out: f64,
+    /// Requests a minute that the provider allows.
+    pub requests_per_minute: Option<u64>,
+    /// Tokens a minute that the provider allows.
+    pub tokens_per_minute: Option<u64>,
+}
+
+impl Default for Assumptions {
+    fn default() -> Self {
+        Self {
+            participants: 5,
+            conflicts: 3,
+            synthesis_calls: 0,
+            task_tokens: 2_000,
+            finding_tokens: 1_000,
+            analysis_ms: Range::new(5_000, 15_000),
+            answer_ms: Range::only(5_000),
+            synthesis_ms: Range::new(5_000, 10_000),
+            price_in: 0.0,
+            price_out: 0.0,
+            requests_per_minute: None,
+            tokens_per_minute: None,
+        }
+    }
+}
+
+/// What one phase costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Phase {
+    /// Its name.
+    pub phase: &'static str,
+    /// Messages on the broker.
+    pub messages: Range,
+    /// Calls of models.
+    pub calls: Range,
+    /// Tokens that models are given.
+    pub tokens_in: Range,
+    /// Tokens that models write.
+    pub tokens_out: Range,
+    /// What that costs, in the currency of the prices.
+    pub cost: Cost,
+    /// How long it takes, in milliseconds.
+    pub time_ms: Range,
+}
+
+/// A cost from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Cost {
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+/// What a case costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Phase by phase.
+    pub phases: Vec<Phase>,
+    /// All together. Its time is no shorter than the provider's limits allow.
+    pub total: Phase,
+}
+
+/// Parts of a question besides the task and the positions: the instructions.
+const INSTRUCTION_TOKENS: u64 = 200;
+
+/// The table for a policy.
+pub fn estimate(policy: &Policy, given: &Assumptions) -> Estimate {
+    let participants = Range::only(given.participants);
+    let analysis = Phase::new(
+        "analysis",
+        // A task for each, and a finding of each.
+        participants.times(Range::only(2)),
+        participants,
+        participants.times(Range::only(given.task_tokens.saturating_add(INSTRUCTION_TOKENS))),
+        participants.times(Range::only(given.finding_tokens)),
+        within(given.analysis_ms, policy.finding_timeout_ms),
+        given,
+    );
+    let discussion = discussion(policy, given);
+    let synthesis = Range::only(given.synthesis_calls);
+    let closing = Phase::new(
+        "synthesis",
+        // The decision is told to everyone in one message.
+        Range::only(1),
+        synthesis,
+        synthesis.times(participants).times(Range::only(given.finding_tokens)),
+        synthesis.times(Range::only(given.finding_tokens)),
+        if given.synthesis_calls == 0 { Range::default() } else { given.synthesis_ms },
+        given,
+    );
+    let phases = vec![analysis, discussion, closing];
+    let total = total(&phases, policy, given);
+    Estimate { phases, total }
+}
+
+fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
+    let conflicts = Range::only(given.conflicts.min(policy.conflicts_max.into()));
+    let asked_max = given.participants.min(policy.messages_per_round_max.into());
+    // Nobody disagrees alone.
+    let parties = if asked_max < 2 { Range::default() } else { Range::new(2, asked_max) };
+    let rounds = Range::new(u64::from(policy.rounds_max.min(1)), policy.rounds_max.into());
+    let calls = conflicts.times(parties).times(rounds);
+    let talks = calls.most > 0;
+    let rounds = if talks { rounds } else { Range::default() };
+    let limit = u64::from(policy.tokens_per_message_max);
+    // A party is given the task, and what each party holds.
+    let shown = given.task_tokens.saturating_add(INSTRUCTION_TOKENS);
+    let tokens_in = Range::new(
+        calls.least.saturating_mul(shown),
+        calls.most.saturating_mul(shown.saturating_add(parties.most.saturating_mul(limit))),
+    );
+    Phase::new(
+        "discussion",
+        // A question and an answer for each call, and the outcome of each conflict, which is told to everyone in one message.
+        calls.times(Range::only(2)).plus(if talks { conflicts } else { Range::default() }),
+        calls,
+        tokens_in,
+        Range::new(calls.least.saturating_mul(limit / 5), calls.most.saturating_mul(limit)),
+        within(given.answer_ms, policy.answer_timeout_ms).times(rounds),
+        given,
+    )
+}
+
+fn total(phases: &[Phase], policy: &Policy, given: &Assumptions) -> Phase {
+    let sum = |of: &dyn Fn(&Phase) -> Range| phases.iter().map(of).fold(Range::default(), Range::plus);
+    let (calls, tokens_in, tokens_out) = (sum(&|p| p.calls), sum(&|p| p.tokens_in), sum(&|p| p.tokens_out));
+    let tokens = tokens_in.plus(tokens_out);
+    let time = sum(&|phase| phase.time_ms);
+    let limited = |time: u64, calls: u64, tokens: u64| {
+        let wait = waits(calls, given.requests_per_minute).max(waits(tokens, given.tokens_per_minute));
+        time.max(wait).min(policy.case_timeout_ms)
+    };
+    let time = Range::new(limited(time.least, calls.least, tokens.least), limited(time.most, calls.most, tokens.most));
+    Phase::new("total", sum(&|phase| phase.messages), calls, tokens_in, tokens_out, time, given)
+}
+
+/// How long a provider that allows so many a minute makes them wait: the first minute's are free to go at once.
+fn waits(number: u64, per_minute: Option<u64>) -> u64 {
+    let Some(limit) = per_minute.filter(|limit| *limit > 0) else { return 0 };
+    (number.saturating_sub(1) / limit).saturating_mul(60_000)
+}
+
+fn within(time: Range, limit: u64) -> Range {
+    Range::new(time.least.min(limit), time.most.min(limit))
+}
+
+impl Phase {
+    fn new(
+        phase: &'static str,
+        messages: Range,
+        calls: Range,
+        tokens_in: Range,
+        tokens_out: Range,
+        time_ms: Range,
+        given: &Assumptions,
+    ) -> Self {
+        let cost = Cost {
+            least: cost(tokens_in.least, tokens_out.least, given),
+            most: cost(tokens_in.most, tokens_out.most, given),
+        };
+        Self { phase, messages, calls, tokens_in, tokens_out, cost, time_ms }
+    }
+}
+
+/// Exact up to 2^53 tokens, which nobody pays for.
+#[allow(clippy::cast_precision_loss)]
+fn cost(tokens_in: u64, tokens_out: u64, given: &Assumptions) -> f64 {
+    (tokens_in as f64 * given.price_in + tokens_out as f64 * given.price_out) / 1_000_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(change: impl FnOnce(&mut Assumptions, &mut Policy)) -> Estimate {
+        let (mut given, mut policy) = (Assumptions::default(), Policy::contract_review());
+        change(&mut given, &mut policy);
+        estimate(&policy, &given)
+    }
+
+    #[test]
+    fn the_table_of_the_specification() {
+        // Five agents, two rounds, three conflicts, one call that sums up: 5, 6 and 1 calls in 15 to 35 seconds.
+        let estimate = of(|given, _| given.synthesis_calls = 1);
+        let rows: Vec<_> =
+            estimate.phases.iter().map(|row| (row.calls.least, row.time_ms.least, row.time_ms.most)).collect();
+        assert_eq!(rows, [(5, 5_000, 15_000), (6, 5_000, 10_000), (1, 5_000, 10_000)]);
+        let total = &estimate.total;
+        assert_eq!((total.calls.least, total.time_ms), (12, Range::new(15_000, 35_000)));
+        // With the free limits that it names, 30 and 15 a minute, that is not made longer.
+        let limited = of(|given, _| (given.synthesis_calls, given.requests_per_minute) = (1, Some(30)));
+        assert_eq!(limited.total.time_ms.least, 15_000);
+        // It does not say what happens when the conflicts do not settle: two rounds of five parties.
+        assert_eq!(estimate.phases[1].calls.most, 30);
+        assert_eq!(estimate.phases[1].messages, Range::new(15, 63));
+    }
+
+    #[test]
+    fn the_policy_bounds_what_can_happen() {
+        type Change = fn(&mut Assumptions, &mut Policy);
+        let cases: [(Change, Range, Range); 8] = [
+            (|_, policy| policy.rounds_max = 0, Range::only(0), Range::only(0)),
+            (|_, policy| policy.rounds_max = 3, Range::new(6, 45), Range::new(5_000, 15_000)),
+            (|_, policy| policy.conflicts_max = 1, Range::new(2, 10), Range::new(5_000, 10_000)),
+            (|_, policy| policy.messages_per_round_max = 2, Range::new(6, 12), Range::new(5_000, 10_000)),
+            (|_, policy| policy.answer_timeout_ms = 1_000, Range::new(6, 30), Range::new(1_000, 2_000)),
+            (|given, _| given.participants = 2, Range::new(6, 12), Range::new(5_000, 10_000)),
+            (|given, _| given.participants = 1, Range::only(0), Range::only(0)),
+            (|given, _| given.conflicts = 0, Range::only(0), Range::only(0)),
+        ];
+        for (place, (change, calls, time)) in cases.into_iter().enumerate() {
+            let row = &of(change).phases[1];
+            assert_eq!((row.calls, row.time_ms), (calls, time), "{place}");
+        }
+    }
+
+    #[test]
+    fn prices_and_limits_of_the_provider_count() {
+        let estimate = of(|given, policy| {
+            (given.price_in, given.price_out, given.conflicts) = (1.0, 10.0, 0);
+            (given.requests_per_minute, policy.finding_timeout_ms) = (Some(2), 10_000);
+        });
+        let analysis = &estimate.phases[0];
+        assert_eq!((analysis.tokens_in, analysis.tokens_out), (Range::only(11_000), Range::only(5_000)));
+        assert!((analysis.cost.most - 0.061).abs() < 1e-9, "{:?}", analysis.cost);
+        // Five calls, two a minute: the last one waits for two minutes.
+        assert_eq!(estimate.total.time_ms, Range::only(120_000));
+        let never_longer = of(|given, policy| {
+            (given.requests_per_minute, policy.case_timeout_ms) = (Some(1), 30_000);
+        });
+        assert_eq!(never_longer.total.time_ms.most, 30_000);
+    }
+}

@@ -1,0 +1,6 @@
+//! Hosted agents that are servers and models, on a real broker with real processes.
+
+mod budgets;
+mod failing;
+mod journey;
+mod stage;
