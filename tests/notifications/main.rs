@@ -7,6 +7,7 @@ use concord_protocol::subject::Service;
 use concord_testkit::{binaries, programs_of, until};
 use serde_json::{Value, json};
 
+mod callback;
 mod server;
 mod stage;
 

@@ -20,6 +20,7 @@ use lru::LruCache;
 use tokio::sync::Semaphore;
 
 mod again;
+mod completion;
 mod email;
 mod notice;
 pub(crate) mod settings;
@@ -58,6 +59,7 @@ pub(crate) fn start(shell: &Shell, settings: &NotifySettings) -> Result<(), Erro
         shell.consume(ConsumerKind::Notices(channel), Feed(Arc::clone(&notifier)));
         notifiers.push(notifier);
     }
+    shell.consume(ConsumerKind::Completions, completion::Completions::new(shell, settings)?);
     shell.answer("notify", again::verb(shell, notifiers));
     Ok(())
 }

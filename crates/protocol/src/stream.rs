@@ -229,6 +229,7 @@ impl Layout {
                 })
                 .collect()
             }
+            ConsumerKind::Completions => facts(&|aggregate, info| completes(aggregate, info.name)),
             ConsumerKind::Notices(_) => facts(&|aggregate, info| notifies(aggregate, info.name)),
         }
     }
@@ -241,7 +242,11 @@ impl Layout {
     /// The consumers of the agent adapter, which an installation may do without.
     pub fn adapter_consumers(&self) -> Vec<ConsumerDefinition> {
         let notices = Channel::ALL.into_iter().map(ConsumerKind::Notices);
-        let kinds = notices.chain([ConsumerKind::Wake, ConsumerKind::Effects(Service::AgentAdapter)]);
+        let kinds = notices.chain([
+            ConsumerKind::Completions,
+            ConsumerKind::Wake,
+            ConsumerKind::Effects(Service::AgentAdapter),
+        ]);
         kinds.flat_map(|kind| self.consumers_of(kind)).collect()
     }
 
@@ -283,6 +288,11 @@ pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
 /// Of which facts people are notified outside NATS.
 pub fn notifies(aggregate: Aggregate, fact: &str) -> bool {
     aggregate == Aggregate::Debate && matches!(fact, "assigned" | "reminded" | "fell_back" | "awaits_gate")
+}
+
+/// Which facts end a request.
+pub fn completes(aggregate: Aggregate, fact: &str) -> bool {
+    aggregate == Aggregate::Request && matches!(fact, "answered" | "failed")
 }
 
 /// A way to notify people.
@@ -351,6 +361,8 @@ pub enum ConsumerKind {
     /// Messages that may concern others than whom they are addressed to, for the agent adapter: there is a consumer for each
     /// lane and message type, and for what is addressed to whoever can help.
     Wake,
+    /// Ends of requests, which are posted where the request asks for it, for the agent adapter.
+    Completions,
     /// Facts of which people are notified, for the agent adapter. Each channel has its own, so that what one of them
     /// fails to deliver is never repeated by another.
     Notices(Channel),
@@ -375,7 +387,7 @@ impl ConsumerKind {
             }
             Self::Exchange => Service::Coordinator,
             Self::Deadlines | Self::Due => Service::EscalationTimer,
-            Self::Notices(_) | Self::Wake => Service::AgentAdapter,
+            Self::Notices(_) | Self::Wake | Self::Completions => Service::AgentAdapter,
         }
     }
 
@@ -391,6 +403,7 @@ impl ConsumerKind {
             Self::Due => format!("{service}-due"),
             Self::Exchange => format!("{service}-exchange"),
             Self::Wake => format!("{service}-wake"),
+            Self::Completions => format!("{service}-completions"),
             Self::Notices(channel) => format!("{service}-{}", channel.as_str()),
         }
     }

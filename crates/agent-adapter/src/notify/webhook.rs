@@ -68,7 +68,12 @@ impl Caller {
 
     /// Calls one address.
     pub(crate) async fn send(&self, notice: &Notice, to: &str, prefix: &str) -> Result<(), Failure> {
-        let request = self.request(notify_body(notice)?, notice.id(prefix, "webhook"), to)?;
+        self.post(notify_body(notice)?, notice.id(prefix, "webhook"), to).await
+    }
+
+    /// Posts a body to an address, signed, under an id that is the same each time.
+    pub(crate) async fn post(&self, body: Vec<u8>, id: String, to: &str) -> Result<(), Failure> {
+        let request = self.request(body, id, to)?;
         judge(self.outbound.call(request).await?.status)
     }
 

@@ -147,6 +147,9 @@ fn consume(consumer: &ConsumerDefinition) -> (String, Node) {
         ConsumerKind::Facts(_) => ("event", "Facts of others that it acts on.", fact()),
         ConsumerKind::Effects(_) => ("event", "Its own facts, to publish what follows from them.", fact()),
         ConsumerKind::Deadlines => ("event", "Facts that may move a deadline.", fact()),
+        ConsumerKind::Completions => {
+            ("event", "Ends of requests, which are posted where a request asks for it.", fact())
+        }
         ConsumerKind::Notices(_) => ("event", "Facts of which people are notified outside NATS.", fact()),
         ConsumerKind::Wake => {
             let lane = if consumer.stream_kind == StreamKind::Urgent { "urgent" } else { "msg" };

@@ -1,0 +1,92 @@
+//! Completions of requests with a callback: posted to the address that the request names, signed as all webhooks are.
+
+use concord_protocol::event::{Record, RequestEvent};
+use concord_runtime::consume::{Delivery, Done, Handler, Patience, Problem};
+use concord_runtime::metrics::NoticeLabels;
+use concord_runtime::service::Shell;
+use concord_runtime::settings::WorkSettings;
+use serde_json::{Value, json};
+
+use super::Failure;
+use super::settings::{Error, NotifySettings};
+use super::webhook::Caller;
+
+/// The channel's name in metrics.
+const CHANNEL: &str = "callback";
+
+/// Posts completions.
+pub(super) struct Completions {
+    shell: Shell,
+    caller: Option<Caller>,
+    settings: NotifySettings,
+}
+
+impl Completions {
+    pub(super) fn new(shell: &Shell, settings: &NotifySettings) -> Result<Self, Error> {
+        Ok(Self { shell: shell.clone(), caller: Caller::new(settings)?, settings: settings.clone() })
+    }
+
+    fn count(&self, result: &'static str) {
+        self.shell.metrics.notifications.get_or_create(&NoticeLabels { channel: CHANNEL, result }).inc();
+    }
+}
+
+/// The address of a request, and what is posted there; none when nothing is asked for.
+fn completion(event: &RequestEvent) -> Option<(&str, Value)> {
+    let (kind, request, data) = match event {
+        RequestEvent::Answered(answered) => {
+            let answer = &answered.answer;
+            let data = json!({
+                "by": answer.by, "form": answer.form, "status": answer.status, "error_code": answer.error_code,
+                "payload": answer.payload, "took_ms": answered.took_ms,
+            });
+            ("request.answered", &answered.request, data)
+        }
+        RequestEvent::Failed(failed) => {
+            let data = json!({
+                "error_code": failed.error_code, "error_message": failed.why,
+                "recovery_suggestions": failed.recovery_suggestions,
+            });
+            ("request.failed", &failed.request, data)
+        }
+        _ => return None,
+    };
+    let url = request.callback_url.as_deref()?;
+    let about = json!({
+        "type": kind, "request_id": request.request_id, "action": request.action, "from": request.from,
+        "to": request.to.as_str(), "case_id": request.case_id, "data": data,
+    });
+    Some((url, about))
+}
+
+impl Handler for Completions {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        let record = Record::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
+        let Some((url, body)) = completion(&record.event) else { return Ok(Done::Acknowledge) };
+        let Some(caller) = &self.caller else {
+            self.count("off");
+            let why = "no address may be called: the adapter's settings notify.webhook.hosts and secret are not set";
+            return Err(Problem::Undeliverable(why.into()));
+        };
+        // The same each time it is tried, so that a receiver knows a repetition.
+        let id = format!("{}-callback", record.meta.event_id);
+        match caller.post(serde_json::to_vec(&body)?, id, url).await {
+            Ok(()) => {
+                self.count("delivered");
+                Ok(Done::Acknowledge)
+            }
+            Err(Failure::Passing(why)) => {
+                self.count("failed");
+                Err(Problem::Failed(why.into()))
+            }
+            Err(Failure::Lasting(why)) => {
+                self.count("undeliverable");
+                Err(Problem::Undeliverable(why))
+            }
+        }
+    }
+
+    fn patience(&self, _: &WorkSettings) -> Patience {
+        self.settings.patience()
+    }
+}

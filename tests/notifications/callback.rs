@@ -1,0 +1,46 @@
+//! The completion of a request with a callback is posted, signed and tried again; nobody is called who is not listed.
+
+use concord_testkit::{Message, unique};
+use serde_json::{Value, json};
+
+use crate::server::{Server, free_port};
+use crate::stage::{Channels, Stage};
+
+/// The consumer of answered requests.
+const ANSWERED: &str = "agent-adapter-completions-request-answered";
+
+fn ask(from: &str, to: &str, url: &str) -> Message {
+    let payload = json!({ "action": "train", "parameters": {}, "callback_url": url });
+    Message::new("_", from, to, "request", payload)
+}
+
+fn answer(to: &Message, from: &str) -> Message {
+    let payload = json!({ "status": "success", "result": { "loss": 0.25 } });
+    Message::new("_", from, &to.from, "response", payload).with("/correlation_id", json!(to.id()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
+    let port = free_port();
+    let server = Server::webhook(port, "500,204").await;
+    let stage = Stage::start(&Channels { webhook: Some(port), ..Channels::default() }).await;
+    let client = stage.installation.client();
+    let (ann, bob) = (unique("ann"), unique("bob"));
+
+    let good = ask(&ann, &bob, &format!("http://127.0.0.1:{port}/done"));
+    good.publish(client).await;
+    answer(&good, &bob).publish(client).await;
+    let first = server.call("request.answered", 500).await;
+    let second = server.call("request.answered", 204).await;
+    assert_eq!(first["id"], second["id"], "a receiver knows the repetition");
+    let body = &second["body"];
+    assert_eq!((&body["request_id"], &body["data"]["payload"]["result"]["loss"]), (&json!(good.id()), &json!(0.25)));
+
+    // An address inside the network that the installation does not list.
+    let bad = ask(&ann, &bob, "http://169.254.169.254/latest/meta-data");
+    bad.publish(client).await;
+    answer(&bad, &bob).publish(client).await;
+    let letter = stage.dead("undeliverable", ANSWERED).await;
+    assert!(letter.header("Concord-Dead-Error").contains("169.254.169.254"), "{letter:?}");
+    assert_eq!(server.given().iter().filter(|call| call["body"]["type"] == Value::from("request.answered")).count(), 2);
+}
