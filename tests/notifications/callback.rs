@@ -1,7 +1,7 @@
 //! The completion of a request with a callback is posted, signed and tried again; nobody is called who is not listed.
 
 use concord_testkit::{Message, unique};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::server::{Server, free_port};
 use crate::stage::{Channels, Stage};
@@ -42,5 +42,5 @@ async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
     answer(&bad, &bob).publish(client).await;
     let letter = stage.dead("undeliverable", ANSWERED).await;
     assert!(letter.header("Concord-Dead-Error").contains("169.254.169.254"), "{letter:?}");
-    assert_eq!(server.given().iter().filter(|call| call["body"]["type"] == Value::from("request.answered")).count(), 2);
+    assert_eq!(server.given().iter().filter(|call| call["body"]["type"] == "request.answered").count(), 2);
 }

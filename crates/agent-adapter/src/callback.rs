@@ -97,7 +97,10 @@ fn secret(settings: &CallbackSettings) -> Result<Secret, Error> {
 
 /// Answers that are waited for in this replica.
 #[derive(Clone, Default)]
-pub(crate) struct Awaited(Arc<Mutex<HashMap<(AgentId, String), watch::Sender<bool>>>>);
+pub(crate) struct Awaited(Arc<Mutex<HashMap<Answer, watch::Sender<bool>>>>);
+
+/// An answer that is awaited: whose, and to which message.
+type Answer = (AgentId, String);
 
 /// One wait, until it is dropped.
 pub(crate) struct Wait {

@@ -39,7 +39,7 @@ const TRIES_MAX: u64 = 3;
 
 /// How an agent is run.
 enum Runner {
-    Program(Pool),
+    Program(Box<Pool>),
     Http(Box<Endpoint>),
     OpenAi(Box<Model>),
 }
@@ -50,7 +50,7 @@ impl Runner {
         match (&agent.http, &agent.openai) {
             (Some(http), _) => Ok(Self::Http(Box::new(Endpoint::of_server(&format!("{key}.http"), http)?))),
             (_, Some(openai)) => Ok(Self::OpenAi(Box::new(Model::new(&format!("{key}.openai"), openai)?))),
-            (None, None) => Ok(Self::Program(Pool::new(agent.clone()))),
+            (None, None) => Ok(Self::Program(Box::new(Pool::new(agent.clone())))),
         }
     }
 
@@ -139,7 +139,7 @@ impl Host {
         let (working, waiting) = self.gate.load();
         let stands = self.guard.stands();
         let pool = match &self.runner {
-            Runner::Program(pool) => Some(pool),
+            Runner::Program(pool) => Some(&**pool),
             Runner::Http(_) | Runner::OpenAi(_) => None,
         };
         Description {

@@ -42,7 +42,10 @@ fn collect(value: &Value, text: &mut String) {
 
 /// The beginning of a text, of at most so many bytes.
 pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
-    let end = text.floor_char_boundary(bytes_max.min(text.len()));
+    let mut end = bytes_max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
     text.get(..end).unwrap_or_default()
 }
 

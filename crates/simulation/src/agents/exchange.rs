@@ -16,23 +16,19 @@ impl Agents {
         let in_ms = self.random.between(0, 8_000);
         let due = world.clock().plus_millis(in_ms + self.random.between(20, 4_000));
         let id = self.fresh_id();
-        let mut payload = match self.random.between(0, 5) {
+        let payload = match self.random.between(0, 5) {
             0 => json!({ "action": "review_code", "parameters": { "files": "all" } }),
             1 => json!({ "action": "run_tests", "parameters": { "test_suite": "unit" } }),
             _ => json!({ "action": "ponder" }),
         };
         let callback = self.random.chance(0.3);
-        if callback {
-            payload["callback_url"] = json!("https://example.org/done");
-        }
-        let mut envelope = json!({
+        let url = callback.then_some("https://example.org/done");
+        // Without a deadline it has half a minute, and with a callback an hour, which is longer than this world lasts.
+        let deadline = (callback || self.random.chance(0.8)).then_some(due);
+        let envelope = json!({
             "message_id": id, "timestamp": world.clock(), "from_agent": from, "to_agent": to,
-            "message_type": "request", "payload": payload,
+            "message_type": "request", "payload": with(payload, "callback_url", json!(url)), "deadline": deadline,
         });
-        // Without one it has half a minute, and with a callback an hour, which is longer than this world lasts.
-        if callback || self.random.chance(0.8) {
-            envelope["deadline"] = json!(due);
-        }
         let place = format!("_.{from}.{to}.request");
         let times = if self.random.chance(0.1) { 2 } else { 1 };
         for _ in 0..times {
@@ -76,4 +72,12 @@ impl Agents {
         });
         self.say_raw(world, in_ms, format!("_.{by}.{asker}.{kind}"), Some(id), envelope.to_string().into_bytes());
     }
+}
+
+/// An object with a field more, where there is something in it.
+fn with(mut object: Value, name: &str, value: Value) -> Value {
+    if let Some(fields) = object.as_object_mut().filter(|_| !value.is_null()) {
+        fields.insert(name.to_owned(), value);
+    }
+    object
 }
