@@ -10,7 +10,7 @@ use concord_protocol::dead::DeadLetter;
 use concord_protocol::envelope::from_json;
 use concord_protocol::event::{
     AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record,
-    RecordEvent, RequestEvent,
+    RecordEvent, RequestEvent, WakeEvent,
 };
 use concord_protocol::payload::{
     Acknowledgement, AgentJoined, Answer, Card, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification,
@@ -141,6 +141,7 @@ fn read(document: &str, contents: &Value) -> Result<Value, Option<String>> {
         fact if fact.starts_with("event.precedent.") => record::<PrecedentEvent>(&bytes),
         fact if fact.starts_with("event.queue.") => record::<QueueEvent>(&bytes),
         fact if fact.starts_with("event.agent.") => record::<AgentEvent>(&bytes),
+        fact if fact.starts_with("event.wake.") => record::<WakeEvent>(&bytes),
         fact if fact.starts_with("event.request.") => record::<RequestEvent>(&bytes),
         message => envelope(message, contents, &bytes).map_err(at),
     }

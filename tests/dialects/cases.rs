@@ -10,7 +10,7 @@ use concord_testkit::{TestInstallation, programs_of, stored, unique, until};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use crate::speech::{DIALECTS, Said, finding};
+use crate::speech::{DIALECTS, Heard, Said, finding};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -19,17 +19,23 @@ async fn agent(client: &async_nats::Client, dialect: &'static str, name: &str, s
     let mut inbox = client.subscribe(format!("concord.v1.msg.*.*.{name}.*")).await.expect("the agent subscribes");
     client.flush().await.expect("the broker has the subscription");
     let (client, name) = (client.clone(), name.to_owned());
+    let (from, to, confidence) = (&*name, "coordinator", None);
+    let content = json!({ "action": "register_agent", "parameters": { "agent_id": name, "dialect": dialect } });
+    Said { dialect, case: "_", from, to, kind: "request", content, confidence, reply_to: None }.publish(&client).await;
+    let registered =
+        tokio::time::timeout(PATIENCE, inbox.next()).await.expect("an answer").expect("the broker is there");
+    assert_eq!(Heard::new(dialect, &registered).kind, "response", "{dialect}");
     tokio::spawn(async move {
         while let Some(message) = inbox.next().await {
-            let heard: Value = serde_json::from_slice(&message.payload).expect("JSON");
-            let (kind, (content, confidence), to) = match heard["message_type"].as_str() {
-                Some("task_assignment") => (
+            let heard = Heard::new(dialect, &message);
+            let (kind, (content, confidence), to) = match heard.kind.as_str() {
+                "task_assignment" => (
                     "finding",
                     finding(dialect, "What was found.", score, if agrees { 0.6 } else { 0.9 }),
                     "coordinator",
                 ),
-                Some("question") => {
-                    let peer = &heard["payload"]["other_positions"][0]["agent_id"];
+                "question" => {
+                    let peer = &heard.content["other_positions"][0]["agent_id"];
                     let kind = if agrees { "agreement" } else { "disagreement" };
                     let answer = json!({ "agrees_with_peer": agrees, "reasoning": "I have looked again." });
                     let agreed =
@@ -38,10 +44,7 @@ async fn agent(client: &async_nats::Client, dialect: &'static str, name: &str, s
                 }
                 _ => continue,
             };
-            // An exchange has no word for what is answered but the conversation's.
-            let conversation = heard["correlation_id"].as_str().filter(|_| dialect == "exchange");
-            let reply_to = conversation.or(heard["message_id"].as_str()).map(str::to_owned);
-            let case = heard["case_id"].as_str().expect("a case");
+            let (case, reply_to) = (&*heard.case, Some(heard.reply_with));
             Said { dialect, case, from: &name, to, kind, content, confidence, reply_to }.publish(&client).await;
         }
     });
@@ -85,7 +88,7 @@ async fn agents_that_speak_nothing_else_decide_a_case_in_each_dialect() {
 /// The command shows what was said in a dialect as an envelope, with what was written beside it.
 fn transcript(installation: &TestInstallation, dialect: &str, case: &str, ben: &str) {
     let mut command = Command::new(programs_of(&["concord-cli"]).join("concord"));
-    command.args(["case", "transcript", case, "--json", "--server", &installation.server_url()]);
+    command.args(["case", "transcript", case, "--json", "--server", installation.server_url()]);
     let output = command.output().expect("concord runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");

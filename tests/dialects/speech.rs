@@ -71,3 +71,33 @@ pub(crate) fn finding(dialect: &str, summary: &str, score: u32, confidence: f64)
         _ => (json!({ "summary": summary, "risk_score": score }), Some(confidence)),
     }
 }
+
+/// What an agent hears, read by hand as the dialect has it.
+pub(crate) struct Heard {
+    pub(crate) kind: String,
+    pub(crate) case: String,
+    /// What an answer refers to.
+    pub(crate) reply_with: String,
+    pub(crate) content: Value,
+}
+
+impl Heard {
+    pub(crate) fn new(dialect: &str, message: &async_nats::Message) -> Self {
+        let body: Value = serde_json::from_slice(&message.payload).expect("JSON");
+        let tokens: Vec<&str> = message.subject.split('.').collect();
+        let serialised = |content: &Value| {
+            serde_json::from_str(content.as_str().unwrap_or_else(|| panic!("{dialect}: {body:#}")))
+                .expect("JSON inside")
+        };
+        let (id, content) = match dialect {
+            "panel" => (&body["id"], serialised(&body["content"])),
+            "collaboration" => (&body["id"], body["content"].clone()),
+            "analyst" => (&body["content"]["concord"]["message_id"], body["content"].clone()),
+            "session" => (&body["message_id"], serialised(&body["content"])),
+            // An exchange has no word for what is answered but the conversation's.
+            _ => (body.get("correlation_id").unwrap_or(&body["message_id"]), body["payload"].clone()),
+        };
+        let reply_with = id.as_str().unwrap_or_else(|| panic!("{dialect}: no id in {body:#}")).to_owned();
+        Self { kind: tokens[6].to_owned(), case: tokens[3].to_owned(), reply_with, content }
+    }
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 mod register;
 mod requests;
 mod stage;
+mod wake;
 
 /// Longer than anything here takes, even on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -95,14 +95,19 @@ fn secret(settings: &CallbackSettings) -> Result<Secret, Error> {
     }
 }
 
+/// Who is to answer, and which message.
+type Due = (AgentId, String);
+/// For each answer that is due, whether it was said.
+type Dues = HashMap<Due, watch::Sender<bool>>;
+
 /// Answers that are waited for in this replica.
 #[derive(Clone, Default)]
-pub(crate) struct Awaited(Arc<Mutex<HashMap<(AgentId, String), watch::Sender<bool>>>>);
+pub(crate) struct Awaited(Arc<Mutex<Dues>>);
 
 /// One wait, until it is dropped.
 pub(crate) struct Wait {
     awaited: Awaited,
-    key: (AgentId, String),
+    key: Due,
     said: watch::Receiver<bool>,
 }
 
@@ -113,7 +118,7 @@ struct Heard {
 }
 
 impl Awaited {
-    fn all(&self) -> MutexGuard<'_, HashMap<(AgentId, String), watch::Sender<bool>>> {
+    fn all(&self) -> MutexGuard<'_, Dues> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use crate::budget::Budgets;
 use crate::callback::token::Asked;
 use crate::callback::{Address, Awaited, Wait};
-use crate::context::Tasks;
+use crate::context::Cases;
 use crate::endpoint::Endpoint;
 use crate::failure::{Again, Failure};
 use crate::gate::{Gate, Refusal};
@@ -39,7 +39,7 @@ const TRIES_MAX: u64 = 3;
 
 /// How an agent is run.
 enum Runner {
-    Program(Pool),
+    Program(Box<Pool>),
     Http(Box<Endpoint>),
     OpenAi(Box<Model>),
 }
@@ -50,7 +50,7 @@ impl Runner {
         match (&agent.http, &agent.openai) {
             (Some(http), _) => Ok(Self::Http(Box::new(Endpoint::of_server(&format!("{key}.http"), http)?))),
             (_, Some(openai)) => Ok(Self::OpenAi(Box::new(Model::new(&format!("{key}.openai"), openai)?))),
-            (None, None) => Ok(Self::Program(Pool::new(agent.clone()))),
+            (None, None) => Ok(Self::Program(Box::new(Pool::new(agent.clone())))),
         }
     }
 
@@ -66,7 +66,7 @@ impl Runner {
 /// What all hosted agents of a replica share.
 pub(crate) struct Shared {
     pub(crate) shell: Shell,
-    pub(crate) tasks: Tasks,
+    pub(crate) cases: Arc<Cases>,
     pub(crate) budgets: Budgets,
     pub(crate) address: Option<Arc<Address>>,
     pub(crate) awaited: Awaited,
@@ -139,7 +139,7 @@ impl Host {
         let (working, waiting) = self.gate.load();
         let stands = self.guard.stands();
         let pool = match &self.runner {
-            Runner::Program(pool) => Some(pool),
+            Runner::Program(pool) => Some(&**pool),
             Runner::Http(_) | Runner::OpenAi(_) => None,
         };
         Description {
@@ -223,7 +223,7 @@ impl Host {
             }
             Runner::OpenAi(model) => {
                 let task = self.task(asked).await?;
-                let said = model.ask(&self.guard, asked, task.as_deref(), &id, until).await?;
+                let said = model.ask(&self.guard, asked, task.as_ref(), &id, until).await?;
                 let message = reply::of_model(said, agent, asked, clock::now(), took_ms());
                 return Ok(Came::Answer(Box::new(message)));
             }
@@ -277,11 +277,12 @@ impl Host {
         Ok(tokio::time::timeout(wait, answer.said()).await.map_err(late)?)
     }
 
-    async fn task(&self, asked: &Envelope) -> Result<Option<Arc<Task>>, Problem> {
-        match &asked.case_id {
-            Some(case) if asked.message_type != MessageType::TaskAssignment => self.shared.tasks.of(case).await,
-            _ => Ok(None),
+    async fn task(&self, asked: &Envelope) -> Result<Option<Task>, Problem> {
+        let Some(case) = &asked.case_id else { return Ok(None) };
+        if asked.message_type == MessageType::TaskAssignment {
+            return Ok(None);
         }
+        Ok(self.shared.cases.of(case).await?.map(|opened| opened.task.clone()))
     }
 
     /// The message as one line, a question with the task of its case.
@@ -289,7 +290,7 @@ impl Host {
         let mut message = serde_json::to_value(asked)?;
         if asked.message_type == MessageType::Question && asked.case_id.is_some() {
             let task = self.task(asked).await?;
-            add_task(&mut message, task.as_deref())?;
+            add_task(&mut message, task.as_ref())?;
         }
         // `to_vec` writes no line breaks: those inside texts are escaped.
         Ok(serde_json::to_vec(&message)?)

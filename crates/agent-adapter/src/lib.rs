@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use concord_protocol::subject::{Lane, Service};
+use concord_runtime::Directory;
 use concord_runtime::api::{Answer, answer};
 use concord_runtime::service::{Run, Shell};
 use tokio::net::TcpListener;
@@ -17,6 +18,7 @@ pub use notify::settings::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use settings::{
     AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent, OpenAiAgent,
 };
+pub use wake::settings::WakeSettings;
 
 mod budget;
 mod callback;
@@ -32,8 +34,10 @@ mod notify;
 mod openai;
 mod pool;
 mod program;
+mod register;
 mod reply;
 mod settings;
+mod wake;
 
 use host::{Host, Shared};
 
@@ -54,7 +58,11 @@ impl Run for AgentAdapter {
     }
 
     async fn start(shell: Shell, own: AdapterSettings) -> Result<(), AnyError> {
-        let hosts = host_all(&shell, &own).await?;
+        let directory = Directory::follow(&shell);
+        let cases = Arc::new(context::Cases::new(&shell).await?);
+        let hosts = host_all(&shell, &own, &cases).await?;
+        register::start(&shell, hosts.iter().map(|host| host.agent.card()).collect(), &directory);
+        wake::start(&shell, &own.wake, &directory, &cases).await?;
         notify::start(&shell, &own.notify)?;
         shell.answer(
             "agents",
@@ -68,10 +76,14 @@ impl Run for AgentAdapter {
     }
 }
 
-async fn host_all(shell: &Shell, own: &AdapterSettings) -> Result<Vec<Arc<Host>>, AnyError> {
+async fn host_all(
+    shell: &Shell,
+    own: &AdapterSettings,
+    cases: &Arc<context::Cases>,
+) -> Result<Vec<Arc<Host>>, AnyError> {
     let shared = Arc::new(Shared {
         shell: shell.clone(),
-        tasks: context::Tasks::new(shell).await?,
+        cases: Arc::clone(cases),
         budgets: budget::budgets(shell, &own.budgets),
         address: callback::Address::read(&own.callback)?.map(Arc::new),
         awaited: callback::Awaited::default(),

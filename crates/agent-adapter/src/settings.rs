@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::notify::settings::NotifySettings;
+use crate::wake::settings::WakeSettings;
 
 pub(crate) mod check;
 #[cfg(test)]
@@ -25,6 +26,8 @@ pub struct AdapterSettings {
     pub budgets: BTreeMap<Token, BudgetSettings>,
     /// Where hosted agents answer later.
     pub callback: CallbackSettings,
+    /// Whom messages wake.
+    pub wake: WakeSettings,
     /// Notifications of people by email and webhook.
     pub notify: NotifySettings,
 }

@@ -6,7 +6,7 @@ use concord_protocol::{AgentId, DebateId};
 use crate::connection::ConnectionArgs;
 use crate::{
     agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, eval, expert, gate,
-    outcome, panel, permissions, queue, record, replay, rule, up,
+    outcome, panel, permissions, queue, record, replay, rule, up, wake,
 };
 
 /// Concord: agents and people settle their disagreements over NATS.
@@ -89,6 +89,9 @@ pub(crate) enum Verb {
     Decisions(decisions::DecisionsVerb),
     /// List the agents that are registered and how they are; enter one, or take one off.
     Agents(agents::AgentsArgs),
+    /// Say whom messages wake, and why.
+    #[command(subcommand)]
+    Wake(wake::WakeVerb),
     /// Print what the NATS user of an agent or person may do, for the broker's configuration.
     Permissions(permissions::PermissionsArgs),
     /// List the deadlines that the broker holds.

@@ -33,6 +33,7 @@ mod replay;
 mod rule;
 mod say;
 mod up;
+mod wake;
 
 use args::{Arguments, Verb};
 use failure::Failure;
@@ -65,6 +66,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Gate(verb) => gate::run(&connection, verb).await,
         Verb::Decisions(verb) => decisions::run(&connection, verb).await,
         Verb::Agents(args) => agents::run(&connection, args).await,
+        Verb::Wake(verb) => wake::run(&connection, verb).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,
         Verb::Dead(verb) => dead::run(&connection, verb).await,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::request::{RequestInput, RequestMachine};
-use concord_protocol::event::{DeadlineElapsed, DeadlineEvent, Record, RecordMeta};
+use concord_protocol::event::{AgentEvent, DeadlineElapsed, DeadlineEvent, Record, RecordMeta};
 use concord_protocol::subject::Aggregate;
-use concord_runtime::Aggregates;
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::feed::{self, EffectFeed, FactFeed};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
+use concord_runtime::{Aggregates, Directory};
 
 use crate::{exchange, route};
 
@@ -61,15 +61,17 @@ impl Handler for Others {
 /// The coordinator's own facts.
 pub(crate) struct Own {
     shell: Shell,
+    directory: Arc<Directory>,
     cases: EffectFeed<CaseMachine>,
     agents: EffectFeed<AgentMachine>,
     requests: EffectFeed<RequestMachine>,
 }
 
 impl Own {
-    pub(crate) fn new(shell: &Shell, ledger: NatsLedger) -> Self {
+    pub(crate) fn new(shell: &Shell, directory: &Arc<Directory>, ledger: NatsLedger) -> Self {
         Self {
             shell: shell.clone(),
+            directory: Arc::clone(directory),
             cases: EffectFeed::new(shell, ledger.clone()),
             agents: EffectFeed::new(shell, ledger.clone()),
             requests: EffectFeed::new(shell, ledger),
@@ -80,7 +82,11 @@ impl Own {
 impl Handler for Own {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         match feed::aggregate_of(&self.shell, delivery)? {
-            (Aggregate::Agent, _) => self.agents.handle(delivery).await,
+            (Aggregate::Agent, _) => {
+                // Who registers is answered in the dialect that it has just declared.
+                self.directory.apply(Record::<AgentEvent>::decode(&delivery.payload, delivery.sequence)?);
+                self.agents.handle(delivery).await
+            }
             (Aggregate::Request, _) => self.requests.handle(delivery).await,
             _ => self.cases.handle(delivery).await,
         }

@@ -40,11 +40,12 @@ impl Run for Coordinator {
         let agents = Arc::new(Aggregates::<AgentMachine, _>::new(ledger.clone(), shell.work.cached_max));
         let requests = Arc::new(Aggregates::<RequestMachine, _>::new(ledger.clone(), shell.work.cached_max));
         let directory = Directory::follow(&shell);
+        directory.loaded().await;
         let messages = || mail::Mail::new(&shell, &agents, MessageFeed::new(&shell, &cases, route::from_message));
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::Facts(Self::SERVICE), facts::Others::new(&shell, &cases, &requests));
-        shell.consume(ConsumerKind::Effects(Self::SERVICE), facts::Own::new(&shell, ledger));
+        shell.consume(ConsumerKind::Effects(Self::SERVICE), facts::Own::new(&shell, &directory, ledger));
         let exchange = exchange::Exchange::new(&shell, &requests, &directory);
         shell.consume(ConsumerKind::Exchange, exchange);
         let beats = liveness::Liveness::start(&shell, &agents, &directory).await?;

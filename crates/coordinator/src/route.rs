@@ -142,8 +142,11 @@ pub fn from_fact(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Ro
             Routed::Step { id: elapsed.id.clone(), input: CaseInput::Elapsed(elapsed) }
         }
         Aggregate::Case => Routed::Ignored("own_fact"),
-        Aggregate::Record | Aggregate::Precedent | Aggregate::Queue | Aggregate::Agent | Aggregate::Request => {
-            Routed::Ignored("other_fact")
-        }
+        Aggregate::Record
+        | Aggregate::Precedent
+        | Aggregate::Queue
+        | Aggregate::Agent
+        | Aggregate::Request
+        | Aggregate::Wake => Routed::Ignored("other_fact"),
     })
 }

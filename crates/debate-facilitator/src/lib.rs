@@ -31,7 +31,7 @@ impl Run for DebateFacilitator {
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
         let stores = Stores::new(&shell, &ledger);
         // Parties are asked in the dialects of their cards.
-        Directory::follow(&shell);
+        Directory::follow(&shell).loaded().await;
         let messages = || MessageFeed::new(&shell, &stores.debates, route::from_message).prepared_by(stores.clone());
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());

@@ -7,7 +7,7 @@
 
 use concord_protocol::event::{
     AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, QueueEvent,
-    Record, RecordEvent, RequestEvent, event_id,
+    Record, RecordEvent, RequestEvent, WakeEvent, event_id,
 };
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
 use concord_protocol::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
@@ -41,6 +41,7 @@ use crate::precedent::PrecedentMachine;
 use crate::queue::QueueMachine;
 use crate::record::RecordMachine;
 use crate::request::RequestMachine;
+use crate::wake::conversation::WakeMachine;
 
 /// A fact as the stream of events holds it.
 #[derive(Debug, Clone, Copy)]
@@ -178,6 +179,10 @@ impl Auditor {
             Aggregate::Agent => {
                 let Some(record) = self.read::<AgentEvent>(stored) else { return };
                 self.alive::<AgentMachine>(&record);
+            }
+            Aggregate::Wake => {
+                let Some(record) = self.read::<WakeEvent>(stored) else { return };
+                self.alive::<WakeMachine>(&record);
             }
             Aggregate::Request => {
                 let Some(record) = self.read::<RequestEvent>(stored) else { return };

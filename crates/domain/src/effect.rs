@@ -51,6 +51,15 @@ pub enum Effect {
         /// Why.
         report: Box<ErrorReport>,
     },
+    /// Gives an agent a message that concerns it although it was not addressed to it.
+    Wake {
+        /// The agent.
+        to: AgentId,
+        /// The message.
+        message_id: MessageId,
+        /// The message, why, and what was said before.
+        data: Value,
+    },
     /// Tells who asked that what takes long is complete.
     CompleteRequest {
         /// Who asked.
@@ -286,6 +295,7 @@ fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
         | Effect::AnnounceAgent(_)
         | Effect::AnnounceStatus(_)
         | Effect::FailRequest { .. }
+        | Effect::Wake { .. }
         | Effect::CompleteRequest { .. }) => exchange::draft(exchange, owner),
         on_the_ladder => ladder::draft(on_the_ladder, owner),
     }
@@ -384,5 +394,8 @@ pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
 
 mod exchange;
 mod ladder;
+
+pub use exchange::WOKEN;
+
 #[cfg(test)]
 mod tests;

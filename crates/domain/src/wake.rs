@@ -19,6 +19,7 @@
 //! skills; a message wakes at most eight agents by mentioning them and eight by preferring them.
 
 mod calibration;
+pub mod conversation;
 mod decide;
 mod decision;
 mod fit;

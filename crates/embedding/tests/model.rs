@@ -1,5 +1,8 @@
 //! The usual model, where it is there: `CONCORD_MODEL` names its folder, or `scripts/model` has put it into `.tools/model`.
 
+// Helpers of tests fail by panicking, which the workspace allows in the tests themselves.
+#![allow(clippy::unwrap_used)]
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 //!
 //! [`read`] and [`write`] translate, and do nothing else: no clock, no state. What a dialect has no field for is carried
 //! in its most general one (`metadata`, or the content) under [`ROOM`]; what fits nowhere is a [`Fault`] that names it.
-//! `docs/adr/0021` has the rules.
+//! `docs/adr/0025` has the rules.
 
 mod analyst;
 mod carried;

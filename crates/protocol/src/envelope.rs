@@ -1,5 +1,7 @@
 //! The one envelope of everything that is said.
 
+mod check;
+
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -12,6 +14,9 @@ use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, MessageId, Recipient, Token};
 use crate::subject::{Lane, Subject};
 use crate::timestamp::Timestamp;
+
+pub use check::{check_confidence, from_json};
+pub(crate) use check::{check_size, differs, impostor, not_an_object};
 
 /// Largest envelope, in bytes: the specification's payload limit. Larger contents travel by reference.
 pub const ENVELOPE_BYTES_MAX: usize = 1_048_576;
@@ -359,83 +364,6 @@ impl Envelope {
             kind: self.message_type.token(),
         }
     }
-}
-
-/// Refuses what is larger than an envelope may be.
-pub(crate) fn check_size(bytes: &[u8]) -> Result<(), Fault> {
-    if bytes.len() <= ENVELOPE_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Fault::new(
-        crate::ErrorCode::CapacityExceeded,
-        "",
-        format!("The message has {} bytes; at most {ENVELOPE_BYTES_MAX} are accepted.", bytes.len()),
-        "Send less, or put large contents into an object store and send a reference.",
-    ))
-}
-
-/// The fault of a field that is not what the subject says.
-pub(crate) fn differs(pointer: &str, body: &str, token: &str) -> Fault {
-    Fault::invalid(
-        pointer,
-        format!("The envelope says {:?}, the subject says {token:?}.", crate::payload::beginning(body)),
-        "Make the field equal to the subject's token; the subject is what the broker has checked.",
-    )
-}
-
-/// The fault of a message whose sender speaks for another.
-pub(crate) fn impostor(pointer: &str, body: &str, from: &AgentId) -> Fault {
-    Fault { code: crate::ErrorCode::Unauthorized, ..differs(pointer, body, from.as_str()) }
-}
-
-pub(crate) fn not_an_object(pointer: &str) -> Fault {
-    Fault::invalid(pointer, "It is not a JSON object.", "Send an object, as the JSON Schema of this message type says.")
-}
-
-/// Checks that a confidence is a number from 0 to 1.
-pub fn check_confidence(pointer: &str, confidence: f64) -> Result<(), Fault> {
-    if (0.0..=1.0).contains(&confidence) {
-        return Ok(());
-    }
-    Err(Fault::invalid(pointer, format!("Confidence is {confidence}."), "Give a number from 0 to 1, for example 0.85."))
-}
-
-/// Parses JSON and, when it does not fit, says where: quick when good, exact when bad.
-pub fn from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fault> {
-    if let Ok(value) = serde_json::from_slice(bytes) {
-        return Ok(value);
-    }
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let (pointer, error) = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-        Ok(value) => match deserializer.end() {
-            Ok(()) => return Ok(value),
-            Err(error) => (base.to_owned(), error),
-        },
-        Err(error) => (format!("{base}{}", json_pointer(error.path())), error.into_inner()),
-    };
-    let advice = match error.classify() {
-        serde_json::error::Category::Syntax | serde_json::error::Category::Eof => {
-            "Send one JSON object in UTF-8, nested at most 128 deep."
-        }
-        _ => "See the JSON Schema of this message type in proto-schemas/.",
-    };
-    Err(Fault::invalid(pointer, format!("It is not what is expected: {error}."), advice))
-}
-
-fn json_pointer(path: &serde_path_to_error::Path) -> String {
-    use serde_path_to_error::Segment;
-    let mut pointer = String::new();
-    for segment in path.iter() {
-        match segment {
-            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } => {
-                pointer.push('/');
-                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-            }
-            Segment::Enum { .. } | Segment::Unknown => {}
-        }
-    }
-    pointer
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod precedent;
 mod queue;
 mod record;
 mod request;
+mod wake;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ pub use request::{
     AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate, RequestEvent, RequestFailed,
     RequestOpened,
 };
+
+pub use wake::{Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed};
 
 use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};
@@ -292,6 +295,7 @@ pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
         Aggregate::Queue => leaves(QueueEvent::FACTS),
         Aggregate::Agent => leaves(AgentEvent::FACTS),
         Aggregate::Request => leaves(RequestEvent::FACTS),
+        Aggregate::Wake => leaves(WakeEvent::FACTS),
     }
 }
 
@@ -310,5 +314,6 @@ pub fn all_facts() -> Vec<(Aggregate, FactInfo)> {
     of::<QueueEvent>(&mut out);
     of::<AgentEvent>(&mut out);
     of::<RequestEvent>(&mut out);
+    of::<WakeEvent>(&mut out);
     out
 }

@@ -207,6 +207,19 @@ impl Layout {
             ConsumerKind::Effects(service) => facts(&|aggregate, info| owner(aggregate) == service && info.has_effects),
             ConsumerKind::Deadlines => facts(&|_, info| info.moves_deadlines),
             ConsumerKind::Due => alone(StreamKind::Timers, subjects.due()),
+            ConsumerKind::Wake => {
+                let each = |lane| WAKING.iter().map(move |message_type| (lane, message_type));
+                let all = Lane::ALL.into_iter().flat_map(each);
+                let of_types = all.map(|(lane, message_type)| {
+                    let name = format!("{}-{}-{message_type}", kind.name(), lane.as_str());
+                    define(StreamKind::of_lane(lane), name, None, subjects.of_type(lane, &message_type.token()))
+                });
+                let to_any = Lane::ALL.into_iter().map(|lane| {
+                    let name = format!("{}-{}-any", kind.name(), lane.as_str());
+                    define(StreamKind::of_lane(lane), name, None, subjects.inbox(lane, &Recipient::Any))
+                });
+                of_types.chain(to_any).collect()
+            }
             ConsumerKind::Exchange => {
                 let each = |lane| EXCHANGED.iter().map(move |message_type| (lane, message_type));
                 let all = Lane::ALL.into_iter().flat_map(each);
@@ -225,10 +238,11 @@ impl Layout {
         ConsumerKind::all().into_iter().flat_map(|kind| self.consumers_of(kind)).collect()
     }
 
-    /// The consumers of the agent adapter, which an installation may do without. Nothing that is stored follows from what
-    /// they read.
+    /// The consumers of the agent adapter, which an installation may do without.
     pub fn adapter_consumers(&self) -> Vec<ConsumerDefinition> {
-        Channel::ALL.into_iter().flat_map(|channel| self.consumers_of(ConsumerKind::Notices(channel))).collect()
+        let notices = Channel::ALL.into_iter().map(ConsumerKind::Notices);
+        let kinds = notices.chain([ConsumerKind::Wake, ConsumerKind::Effects(Service::AgentAdapter)]);
+        kinds.flat_map(|kind| self.consumers_of(kind)).collect()
     }
 
     /// Where an agent's messages are read: its own and those for everyone.
@@ -246,6 +260,7 @@ pub fn owner(aggregate: Aggregate) -> Service {
         Aggregate::Detection => Service::ConflictDetector,
         Aggregate::Debate | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Service::DebateFacilitator,
         Aggregate::Deadline => Service::EscalationTimer,
+        Aggregate::Wake => Service::AgentAdapter,
     }
 }
 
@@ -302,6 +317,18 @@ pub const EXCHANGED: [MessageType; 5] = [
     MessageType::Notification,
 ];
 
+/// Messages that may concern others than whom they are addressed to, or that others remember.
+pub const WAKING: [MessageType; 8] = [
+    MessageType::GroupQuery,
+    MessageType::PeerRequest,
+    MessageType::ExpertiseOffer,
+    MessageType::CollaborationInvite,
+    MessageType::CallForProposals,
+    MessageType::InfoUpdate,
+    MessageType::TaskResult,
+    MessageType::SessionBriefing,
+];
+
 /// The kinds of consumers of the services: durable, pulled, shared by all replicas. Of a kind that is given facts there
 /// is one consumer for each fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -321,6 +348,9 @@ pub enum ConsumerKind {
     /// Requests of agents to agents and what is answered, for the coordinator: there is a consumer for each lane and
     /// message type.
     Exchange,
+    /// Messages that may concern others than whom they are addressed to, for the agent adapter: there is a consumer for each
+    /// lane and message type, and for what is addressed to whoever can help.
+    Wake,
     /// Facts of which people are notified, for the agent adapter. Each channel has its own, so that what one of them
     /// fails to deliver is never repeated by another.
     Notices(Channel),
@@ -345,7 +375,7 @@ impl ConsumerKind {
             }
             Self::Exchange => Service::Coordinator,
             Self::Deadlines | Self::Due => Service::EscalationTimer,
-            Self::Notices(_) => Service::AgentAdapter,
+            Self::Notices(_) | Self::Wake => Service::AgentAdapter,
         }
     }
 
@@ -360,6 +390,7 @@ impl ConsumerKind {
             Self::Deadlines => format!("{service}-deadlines"),
             Self::Due => format!("{service}-due"),
             Self::Exchange => format!("{service}-exchange"),
+            Self::Wake => format!("{service}-wake"),
             Self::Notices(channel) => format!("{service}-{}", channel.as_str()),
         }
     }
@@ -412,7 +443,7 @@ mod tests {
     #[test]
     fn each_channel_reads_each_fact_by_itself() {
         let names: Vec<String> = Layout::default().adapter_consumers().into_iter().map(|one| one.name).collect();
-        assert_eq!(names.len(), 8);
+        assert_eq!(names.iter().filter(|name| name.contains("-email-") || name.contains("-webhook-")).count(), 8);
         assert!(names.contains(&"agent-adapter-email-debate-assigned".to_owned()), "{names:?}");
         assert!(names.contains(&"agent-adapter-webhook-debate-awaits_gate".to_owned()), "{names:?}");
     }

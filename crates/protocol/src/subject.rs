@@ -115,6 +115,8 @@ named!(
         Agent = "agent",
         /// What one agent asked another for; owned by the coordinator.
         Request = "request",
+        /// A conversation, and whom its messages wake; owned by the agent adapter.
+        Wake = "wake",
     }
 );
 

@@ -14,19 +14,44 @@ use crate::ledger::Error;
 use crate::service::Shell;
 
 /// The dialect that the headers of a message declare.
-pub fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
+fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
     Dialect::declared(headers.and_then(|headers| headers.get(header::DIALECT)).map(|value| value.as_str()))
 }
 
 /// The envelope of a delivered message, in whatever dialect it was written.
 pub fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
     let subject = subject_of(shell, delivery)?;
-    let (mut envelope, _) = dialect::read(&delivery.payload, declared(delivery.headers.as_ref())?, &subject)?;
+    Ok(read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?)
+}
+
+/// The envelope of a stored message, in whatever dialect it was written.
+pub(crate) fn read(
+    bytes: &[u8],
+    headers: Option<&HeaderMap>,
+    subject: &Subject,
+    stored_at: Timestamp,
+) -> Result<Envelope, Fault> {
+    let (mut envelope, _) = dialect::read(bytes, declared(headers)?, subject)?;
     // Some dialects have no time; then it was said when it was stored.
     if envelope.timestamp == Timestamp::default() {
-        envelope.timestamp = delivery.stored_at;
+        envelope.timestamp = stored_at;
     }
     Ok(envelope)
+}
+
+/// The header that declares a dialect, of a block of headers as the broker describes it.
+pub(crate) fn header_of(block: &[u8]) -> Option<HeaderMap> {
+    let lines = std::str::from_utf8(block).ok()?.lines();
+    let named = lines.filter_map(|line| line.split_once(':')).find(|(name, _)| *name == header::DIALECT)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::DIALECT, named.1.trim());
+    Some(headers)
+}
+
+/// Whether two bodies on one subject say the same, each in a dialect of its own.
+pub(crate) fn is_same(one: &[u8], other: &[u8], subject: &Subject) -> bool {
+    let read = |bytes| dialect::read(bytes, None, subject).ok().and_then(|(read, _)| serde_json::to_vec(&read).ok());
+    one == other || read(one).is_some_and(|one| Some(one) == read(other))
 }
 
 /// The dialect in which the sender of a delivery is to be answered, however wrong the message is.

@@ -27,31 +27,36 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Registered agents. Cheap to share.
 pub struct Directory {
     agents: RwLock<BTreeMap<AgentId, Versioned<AgentMachine>>>,
+    /// The dialects of all that were ever registered: who leaves is told so in its own.
+    spoken: RwLock<BTreeMap<AgentId, Dialect>>,
     changed: watch::Sender<u64>,
+    loaded: watch::Sender<bool>,
 }
 
 impl Directory {
-    /// Follows the facts of agents until the service stops. From now on the service writes to agents in the dialects of
-    /// their cards.
+    /// Follows the facts of agents until the service stops; from now on agents are written to in their dialects.
     pub fn follow(shell: &Shell) -> Arc<Self> {
-        let directory = Arc::new(Self { agents: RwLock::default(), changed: watch::Sender::new(0) });
-        let spoken = Arc::clone(&directory);
-        shell.broker.speak(Box::new(move |agent| spoken.dialect_of(agent)));
+        let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
+        let directory = Arc::new(Self { agents: RwLock::default(), spoken: RwLock::default(), changed, loaded });
+        let known = Arc::clone(&directory);
+        shell.broker.speak(Box::new(move |agent| known.dialect_of(agent)));
         let (followed, broker, stop) = (Arc::clone(&directory), shell.broker.clone(), shell.stop.clone());
         shell.spawn(async move {
             loop {
                 let failed = tokio::select! {
                     failed = followed.read(&broker) => failed,
-                    () = stop.cancelled() => return,
+                    () = stop.cancelled() => break,
                 };
                 if let Err(error) = failed {
                     tracing::warn!(error = %Chain(&error), "The facts of agents cannot be followed; trying again.");
                 }
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
-                    () = stop.cancelled() => return,
+                    () = stop.cancelled() => break,
                 }
             }
+            // Nobody waits for what will not come.
+            followed.loaded.send_replace(true);
         });
         directory
     }
@@ -67,6 +72,8 @@ impl Directory {
         let stream = broker.stream(StreamKind::Events).await?;
         let consumer = stream.create_consumer(config).await;
         let consumer = consumer.map_err(|error| unavailable("follow the facts of agents", error))?;
+        let mut left = consumer.cached_info().num_pending;
+        self.loaded.send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
         let messages = consumer.messages().await;
         let mut messages = messages.map_err(|error| unavailable("follow the facts of agents", error))?;
         while let Some(message) = messages.next().await {
@@ -78,13 +85,33 @@ impl Directory {
                     tracing::warn!(subject = %message.subject, error = %Chain(&error), "A fact cannot be read.");
                 }
             }
+            left = left.saturating_sub(1);
+            self.loaded.send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
         }
         Ok(())
     }
 
-    fn apply(&self, record: Record<AgentEvent>) {
+    /// Waits until what was stored when it began to follow is known, or the service stops.
+    pub async fn loaded(&self) {
+        if self.loaded.subscribe().wait_for(|loaded| *loaded).await.is_err() {
+            tracing::debug!("Nobody follows the facts of agents any more.");
+        }
+    }
+
+    /// Takes a stored fact into account before it comes by itself, or again.
+    pub fn apply(&self, record: Record<AgentEvent>) {
         let Ok(agent) = AgentId::new(record.meta.id.as_str()) else { return };
-        self.agents.write().unwrap_or_else(PoisonError::into_inner).entry(agent).or_default().apply(record);
+        let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+        let known = agents.entry(agent.clone()).or_default();
+        // What comes again, and late, is no news.
+        if let AgentEvent::Registered(registered) = &record.event
+            && record.sequence > known.sequence()
+        {
+            let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
+            spoken.insert(agent, registered.card.dialect);
+        }
+        known.apply(record);
+        drop(agents);
         self.changed.send_modify(|count| *count += 1);
     }
 
@@ -114,11 +141,9 @@ impl Directory {
         })
     }
 
-    /// How an agent wants to be written to; none when it is not registered.
+    /// How an agent wants to be written to; none when it was never registered.
     pub fn dialect_of(&self, agent: &AgentId) -> Option<Dialect> {
-        self.read_agents(|agents| {
-            agents.get(agent).and_then(|known| known.state.card.as_ref().map(|card| card.dialect))
-        })
+        self.spoken.read().unwrap_or_else(PoisonError::into_inner).get(agent).copied()
     }
 
     /// Changes with every fact that is heard.

@@ -50,6 +50,15 @@ pub struct NoticeLabels {
     pub result: &'static str,
 }
 
+/// Labels of a decision whom a message wakes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WakeLabels {
+    /// What the agent does: `wake`, `observe` or `ignore`.
+    pub outcome: &'static str,
+    /// Why, without the skill or phrase.
+    pub reason: &'static str,
+}
+
 /// Labels of a call of a hosted agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CallLabels {
@@ -111,6 +120,8 @@ pub struct Metrics {
     pub budgets: Family<BudgetLabels, Counter>,
     /// Notifications of people, by channel and result.
     pub notifications: Family<NoticeLabels, Counter>,
+    /// Decisions whom messages wake, by what the agent does and why.
+    pub wakes: Family<WakeLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -134,6 +145,7 @@ impl Default for Metrics {
             breaker_standing: Family::default(),
             budgets: Family::default(),
             notifications: Family::default(),
+            wakes: Family::default(),
         };
         metrics.register();
         metrics
@@ -167,6 +179,7 @@ impl Metrics {
             self.breaker_standing.clone(),
         );
         registry.register("budgets", "What was asked of providers' budgets, by result.", self.budgets.clone());
+        registry.register("wakes", "Decisions whom messages wake, by outcome and reason.", self.wakes.clone());
         registry.register("notifications", "Notifications of people, by result.", self.notifications.clone());
     }
 

@@ -2,11 +2,11 @@
 
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Lane;
-use concord_protocol::{Envelope, Timestamp, dialect};
+use concord_protocol::{Envelope, Timestamp};
 
 use crate::broker::{Broker, unavailable};
-use crate::described;
 use crate::ledger::Error;
+use crate::{described, dialect};
 
 /// A message that is stored.
 #[derive(Debug, Clone)]
@@ -26,7 +26,8 @@ pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> R
     let Some(found) = found.map_err(|error| unavailable("look a message up", error))? else { return Ok(None) };
     let subject = broker.subjects().parse(&found.subject).ok();
     let body = found.body().unwrap_or_default();
-    let envelope = subject.and_then(|subject| dialect::read(&body, None, &subject).ok()).map(|(envelope, _)| envelope);
     let Ok(stored_at) = Timestamp::parse(&found.time) else { return Ok(None) };
+    let headers = dialect::header_of(&found.headers().unwrap_or_default());
+    let envelope = subject.and_then(|subject| dialect::read(&body, headers.as_ref(), &subject, stored_at).ok());
     Ok(Some(Stored { sequence: found.sequence, stored_at, envelope }))
 }

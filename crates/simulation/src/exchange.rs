@@ -6,7 +6,7 @@ use concord_domain::request::{RequestInput, Said, id_of, is_asked};
 use concord_protocol::event::{DeadlineElapsed, HeardAnswer, RequestOpened};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Envelope, Fault, MessageType, Timestamp};
+use concord_protocol::{Fault, MessageType, Timestamp, dialect};
 use concord_runtime::Routed;
 
 use crate::process::{Delivery, Problem, Process, step};
@@ -17,7 +17,7 @@ impl Process {
     pub(crate) async fn exchange(&self, delivery: &Delivery) -> Result<(), Problem> {
         let subject = self.connection.subjects().parse(&delivery.subject);
         let Some(subject) = subject.ok().filter(is_between_agents) else { return Ok(()) };
-        let envelope = Envelope::decode(&delivery.body, &subject)?;
+        let (envelope, _) = dialect::read(&delivery.body, None, &subject)?;
         let at = self.stored_at(delivery);
         let input = match &envelope.message_type {
             MessageType::Request => {
@@ -57,7 +57,7 @@ impl Process {
         let mut stored = world.broker.messages(StreamKind::Messages).iter();
         stored.find_map(|stored| {
             let subject: Subject = world.subjects().parse(&stored.publication.subject).ok()?;
-            let envelope = Envelope::decode(&stored.publication.body, &subject).ok()?;
+            let (envelope, _) = dialect::read(&stored.publication.body, None, &subject).ok()?;
             let said: Result<_, Fault> = heard(&envelope, instant(stored.at));
             match said.ok()?? {
                 (of, Said::Answer(answer)) => {

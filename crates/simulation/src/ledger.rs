@@ -62,7 +62,10 @@ impl SimLedger {
             Aggregate::Detection => messages_of::<DetectionMachine>(&bytes, next),
             Aggregate::Agent => messages_of::<AgentMachine>(&bytes, next),
             Aggregate::Request => messages_of::<RequestMachine>(&bytes, next),
-            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Vec::new(),
+            // Whom messages wake is the adapter's to decide, which is not simulated.
+            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue | Aggregate::Wake => {
+                Vec::new()
+            }
         };
         self.publish(&messages, None).await
     }

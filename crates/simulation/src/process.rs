@@ -143,7 +143,7 @@ impl Process {
             (ConsumerKind::Deadlines, _) => timer::arm(self, delivery).await,
             (ConsumerKind::Due, _) => timer::due(self, delivery).await,
             // People outside are notified of nothing that is simulated.
-            (ConsumerKind::Notices(_), _) => Ok(()),
+            (ConsumerKind::Notices(_) | ConsumerKind::Wake, _) => Ok(()),
         }
     }
 

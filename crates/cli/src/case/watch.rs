@@ -65,6 +65,7 @@ impl Watched {
             Aggregate::Precedent => data("/data/precedent/debate_id").is_some_and(|of| self.has_debate(of)),
             Aggregate::Deadline => data("/data/id").is_some_and(|of| of == self.case.as_str() || self.has_debate(of)),
             Aggregate::Agent => false,
+            Aggregate::Wake => data("/data/case_id") == Some(self.case.as_str()),
             Aggregate::Request => {
                 let case = Some(self.case.as_str());
                 data("/data/case_id") == case || data("/data/request/case_id") == case

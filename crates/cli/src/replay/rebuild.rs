@@ -14,6 +14,7 @@ use concord_domain::queue::{self, QueueMachine};
 use concord_domain::record::RecordMachine;
 use concord_domain::replay::{Difference, recount_one, step};
 use concord_domain::request::RequestMachine;
+use concord_domain::wake::conversation::WakeMachine;
 use concord_protocol::Token;
 use concord_protocol::event::{DebateEvent, DetectionEvent, Facts, Record};
 use concord_protocol::subject::Aggregate;
@@ -33,6 +34,7 @@ pub(super) struct Rebuilt {
     queues: Of<QueueMachine>,
     agents: Of<AgentMachine>,
     requests: Of<RequestMachine>,
+    conversations: Of<WakeMachine>,
     detected_again: u64,
     decided_again: u64,
     ended_again: u64,
@@ -130,6 +132,7 @@ impl Rebuilt {
             Aggregate::Precedent => self.precedents.take(id, sequence, bytes).map(|taken| taken.differences),
             Aggregate::Queue => self.queue(id, sequence, bytes),
             Aggregate::Agent => self.agents.take(id, sequence, bytes).map(|taken| taken.differences),
+            Aggregate::Wake => self.conversations.take(id, sequence, bytes).map(|taken| taken.differences),
             Aggregate::Request => self.requests.take(id, sequence, bytes).map(|taken| taken.differences),
         };
         let place = format!("{aggregate}/{id}");
@@ -202,6 +205,7 @@ impl Rebuilt {
                 self.queues.row(),
                 self.agents.row(),
                 self.requests.row(),
+                self.conversations.row(),
             ],
             detected_again: self.detected_again,
             decided_again: self.decided_again,

@@ -93,7 +93,8 @@ pub fn hear(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
 /// An acknowledgement or answer, with the request that it is for.
 pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>, Fault> {
     let Recipient::Agent(asker) = &envelope.to_agent else { return Ok(None) };
-    let Some(request_id) = envelope.correlation_id.as_ref().or(envelope.reply_to.as_ref()) else { return Ok(None) };
+    // The message that is answered is surer than the conversation that it belongs to.
+    let Some(request_id) = envelope.reply_to.as_ref().or(envelope.correlation_id.as_ref()) else { return Ok(None) };
     let (by, message_id) = (envelope.from_agent.clone(), envelope.message_id.clone());
     let answer = |form, status, error_code| {
         let repeated = envelope.payload.get().len() <= REPEATED_BYTES_MAX;

@@ -42,9 +42,12 @@ pub fn follows(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Vec<
         Aggregate::Debate => of_debate(Record::decode(bytes, sequence)?),
         Aggregate::Queue => of_queue(Record::<QueueEvent>::decode(bytes, sequence)?.event),
         Aggregate::Case => of_case(Record::<CaseEvent>::decode(bytes, sequence)?.event),
-        Aggregate::Detection | Aggregate::Record | Aggregate::Precedent | Aggregate::Agent | Aggregate::Request => {
-            Vec::new()
-        }
+        Aggregate::Detection
+        | Aggregate::Record
+        | Aggregate::Precedent
+        | Aggregate::Agent
+        | Aggregate::Request
+        | Aggregate::Wake => Vec::new(),
     })
 }
 

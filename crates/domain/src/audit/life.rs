@@ -24,6 +24,7 @@ use crate::replay;
 
 mod exchange;
 use crate::request::RequestMachine;
+use crate::wake::conversation::WakeMachine;
 
 /// How the facts of one kind of aggregate follow each other.
 pub(super) trait Life: Machine {
@@ -364,6 +365,7 @@ pub(super) struct Lives {
     queues: LivesOf<QueueMachine>,
     agents: LivesOf<AgentMachine>,
     requests: LivesOf<RequestMachine>,
+    conversations: LivesOf<WakeMachine>,
 }
 
 impl Lives {

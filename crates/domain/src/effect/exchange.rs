@@ -9,6 +9,9 @@ use super::{Draft, Effect};
 /// The event of a notification that a request with a callback is complete.
 pub(super) const REQUEST_COMPLETED: &str = "request_completed";
 
+/// The event of a notification that a message concerns an agent although it was not addressed to it.
+pub const WOKEN: &str = "woken";
+
 /// The message of an effect about a request or an agent; others have drafts of their own.
 pub(super) fn draft(effect: Effect, owner: Service) -> Draft {
     match effect {
@@ -23,6 +26,11 @@ pub(super) fn draft(effect: Effect, owner: Service) -> Draft {
         Effect::CompleteRequest { to, request_id, data } => {
             let payload = Notification { event: REQUEST_COMPLETED.into(), data, severity: NotificationSeverity::Info };
             answering(request_id, Draft::new(owner, to, MessageType::Notification, &payload))
+        }
+        Effect::Wake { to, message_id, data } => {
+            let payload = Notification { event: WOKEN.into(), data, severity: NotificationSeverity::Info };
+            let draft = Draft::new(owner, to, MessageType::Notification, &payload);
+            Draft { correlation_id: Some(message_id.to_string()), requires_response: true, ..draft }
         }
         Effect::AnnounceAgent(joined) => Draft::new(owner, Recipient::All, MessageType::AgentJoined, &joined),
         Effect::AnnounceStatus(report) => Draft::new(owner, Recipient::All, MessageType::Status, &report),

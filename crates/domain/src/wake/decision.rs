@@ -81,6 +81,27 @@ reasons! {
     NotConcerned = "not_concerned",
 }
 
+impl Reason {
+    /// The reason without the skill or phrase: a label for metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Semantic(_) => "semantic",
+            Self::Keyword(_) => "keyword",
+            Self::OwnMessage => "own_message",
+            Self::DirectTarget => "direct_target",
+            Self::Mention => "mention",
+            Self::TaskAssignment => "task_assignment",
+            Self::PreferredPeer => "preferred_peer",
+            Self::Reply => "reply",
+            Self::NamedBeyond => "named_beyond",
+            Self::BelowThreshold => "below_threshold",
+            Self::Irrelevant => "irrelevant",
+            Self::Information => "information",
+            Self::NotConcerned => "not_concerned",
+        }
+    }
+}
+
 impl Serialize for Reason {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

@@ -13,8 +13,8 @@ pub(super) struct Phrase {
 }
 
 impl Phrase {
-    pub(super) fn new(written: &String) -> Self {
-        Self { written: written.clone(), lower: written.trim().to_lowercase() }
+    pub(super) fn new(written: &str) -> Self {
+        Self { written: written.to_owned(), lower: written.trim().to_lowercase() }
     }
 }
 

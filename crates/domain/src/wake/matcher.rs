@@ -147,7 +147,7 @@ impl Matcher {
 
     /// Enters an agent, in place of what was known of it.
     ///
-    /// `vector_of` gives the vector of a skill: the [`vector::centroid`] of the vectors of [`texts_of`] it. A skill without
+    /// `vector_of` gives the vector of a skill: the [`super::centroid`] of the vectors of [`texts_of`] it. A skill without
     /// one is matched by its n-grams alone, and has the cosine 0 where others have vectors.
     pub fn insert(&mut self, card: &Card, mut vector_of: impl FnMut(&Skill) -> Option<Vec<f32>>) {
         self.remove(&card.agent_id);
@@ -166,8 +166,10 @@ impl Matcher {
             skills.push(Known { name: skill.name.clone(), slot, profile, centroid });
         }
         self.by_lower_case.entry(lower_case(&card.agent_id)).or_default().insert(card.agent_id.clone());
-        self.agents
-            .insert(card.agent_id.clone(), Entry { skills, phrases: card.triggers.iter().map(Phrase::new).collect() });
+        self.agents.insert(
+            card.agent_id.clone(),
+            Entry { skills, phrases: card.triggers.iter().map(|phrase| Phrase::new(phrase)).collect() },
+        );
     }
 
     /// Forgets an agent; whether it was known.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Make, document, generator, properties};
 use crate::event::{
     AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts, PrecedentEvent, QueueEvent,
-    RecordEvent, RecordMeta, RequestEvent,
+    RecordEvent, RecordMeta, RequestEvent, WakeEvent,
 };
 use crate::subject::Aggregate;
 
@@ -26,6 +26,7 @@ pub(super) fn documents() -> Vec<(String, Value)> {
     add::<QueueEvent>(QueueEvent::SCHEMAS, &mut documents);
     add::<AgentEvent>(AgentEvent::SCHEMAS, &mut documents);
     add::<RequestEvent>(RequestEvent::SCHEMAS, &mut documents);
+    add::<WakeEvent>(WakeEvent::SCHEMAS, &mut documents);
     documents
 }
 

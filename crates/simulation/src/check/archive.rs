@@ -75,6 +75,7 @@ impl Archive {
             Aggregate::Queue => keep(&mut self.queues, stored),
             Aggregate::Agent => keep(&mut self.agents, stored),
             Aggregate::Request => keep(&mut self.requests, stored),
+            Aggregate::Wake => None,
         };
         self.stored_at.insert(stored.sequence, stored.at);
         if let Some(id) = id {

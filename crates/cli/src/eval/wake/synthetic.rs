@@ -8,10 +8,25 @@ pub(super) const SKILLS: usize = 5;
 const EXAMPLES: usize = 3;
 /// Words of an example and of a message: a short one.
 const WORDS: usize = 8;
-/// How many words the made-up language has.
-const VOCABULARY: u64 = 4_000;
+/// What messages are made of: words that a model knows as one token each, as it does most words of a real message.
+const VOCABULARY: &str = "\
+account address agent airport alarm amount answer apartment april arrive balance bank battery before bill book break bring \
+build business buy calendar call camera cancel car card change charge check city clean close coffee color company computer \
+connect contract cook cost country credit customer daily date deadline deliver deposit design direction doctor document \
+door double driver early east email employee empty engine error evening event exchange expense family file find finish flight \
+floor food forecast friend full garden gas gift give green group guest half health help holiday home hospital hotel hour house \
+idea insurance island issue join journey june keep key kitchen language late learn leave letter license light list loan \
+local lock long lunch machine mail manager map market meal measure meeting message minute money month morning movie music name \
+need network night north note notice number offer office open order owner paper park party password pay people phone picture \
+place plan play point police power present price print problem product project question quick rain rate read receipt recipe \
+record rent repair report request reserve restaurant return review road room route safe salary sale save schedule school \
+score search season seat security sell send service share ship shop short show sign size sleep snow song sound south speed \
+spend staff start state station stock stop store storm street strong student summer supply support system table tax teach \
+team temperature test ticket time tire today tomorrow tool total tour town track traffic train transfer travel tree trip truck \
+update user vacation value view visit voice wait walk wallet warm warning watch water weather week weight west window winter \
+word work world write year";
 
-/// A language of made-up words, some of them frequent: the n-th is used about 1/n as often as the first, as in any language.
+/// Texts without a meaning. Some words are frequent: the n-th is used about 1/n as often as the first, as in any language.
 #[derive(Debug)]
 pub(super) struct Source {
     state: u64,
@@ -36,18 +51,12 @@ impl Source {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn word(&mut self) -> String {
-        const CONSONANTS: [char; 8] = ['b', 'd', 'k', 'l', 'm', 'n', 'r', 't'];
-        const VOWELS: [char; 5] = ['a', 'e', 'i', 'o', 'u'];
-        let mut number = (VOCABULARY as f64).powf(self.unit()) as u64;
-        let mut word = String::new();
-        while word.is_empty() || number > 0 {
-            let (consonant, rest) = (number % 8, number / 8);
-            word.extend(CONSONANTS.get(consonant as usize));
-            word.extend(VOWELS.get((rest % 5) as usize));
-            number = rest / 5;
-        }
-        word
+    fn word(&mut self) -> &'static str {
+        let words = VOCABULARY.split_ascii_whitespace();
+        // Words stand in the order of the alphabet; a stride that shares no factor with their number mixes them.
+        let count = words.clone().count();
+        let rank = (count as f64).powf(self.unit()) as usize;
+        words.clone().nth(rank * 7 % count).unwrap_or("word")
     }
 
     /// A short message.

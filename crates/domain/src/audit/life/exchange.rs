@@ -1,10 +1,11 @@
 //! The lives of agents on the register and of the requests between them.
 
-use concord_protocol::event::{AgentEvent, RequestEvent};
+use concord_protocol::event::{AgentEvent, RequestEvent, WakeEvent};
 
 use super::{Life, Lives, LivesOf};
 use crate::agent::AgentMachine;
 use crate::request::{RequestMachine, RequestState};
+use crate::wake::conversation::WakeMachine;
 
 impl Life for AgentMachine {
     const ENDS: bool = false;
@@ -50,5 +51,25 @@ impl Life for RequestMachine {
 
     fn lives(all: &mut Lives) -> &mut LivesOf<Self> {
         &mut all.requests
+    }
+}
+
+impl Life for WakeMachine {
+    const ENDS: bool = false;
+
+    fn begins(_: &WakeEvent) -> bool {
+        true
+    }
+
+    fn ends(_: &WakeEvent) -> bool {
+        false
+    }
+
+    fn may_follow_end(_: &WakeEvent) -> bool {
+        true
+    }
+
+    fn lives(all: &mut Lives) -> &mut LivesOf<Self> {
+        &mut all.conversations
     }
 }

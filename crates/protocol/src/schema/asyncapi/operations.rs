@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Node, event, list, map, reference};
 use crate::event::all_facts;
 use crate::id::Token;
-use crate::stream::{ConsumerDefinition, ConsumerKind, EXCHANGED, Layout, StorageChoices, StreamKind, owner};
+use crate::stream::{ConsumerDefinition, ConsumerKind, EXCHANGED, Layout, StorageChoices, StreamKind, WAKING, owner};
 use crate::subject::{DEFAULT_PREFIX, Service};
 
 /// Queue group of NATS micro services, by which the replicas of a service share its requests.
@@ -129,7 +129,8 @@ fn said(service: Service) -> Vec<&'static str> {
         }
         Service::ConflictDetector => vec!["request"],
         Service::DebateFacilitator => vec!["question", "notification", "error"],
-        Service::EscalationTimer | Service::AgentAdapter => Vec::new(),
+        Service::AgentAdapter => vec!["notification"],
+        Service::EscalationTimer => Vec::new(),
     }
 }
 
@@ -147,6 +148,14 @@ fn consume(consumer: &ConsumerDefinition) -> (String, Node) {
         ConsumerKind::Effects(_) => ("event", "Its own facts, to publish what follows from them.", fact()),
         ConsumerKind::Deadlines => ("event", "Facts that may move a deadline.", fact()),
         ConsumerKind::Notices(_) => ("event", "Facts of which people are notified outside NATS.", fact()),
+        ConsumerKind::Wake => {
+            let lane = if consumer.stream_kind == StreamKind::Urgent { "urgent" } else { "msg" };
+            (
+                lane,
+                "What may concern others than whom it is addressed to.",
+                WAKING.iter().map(ToString::to_string).collect(),
+            )
+        }
         ConsumerKind::Exchange => {
             let lane = if consumer.stream_kind == StreamKind::Urgent { "urgent" } else { "msg" };
             (lane, "What agents ask each other for and answer.", EXCHANGED.iter().map(ToString::to_string).collect())

@@ -1,0 +1,329 @@
+"""The agent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from .errors import ConcordError, RequestError, RequestTimeout
+from .inbox import Inbox
+from .message import ALL, ANY, Json, Message, answer_id, envelope, subject
+from .types import Answer, Finding
+
+Handler = Callable[[Message], Awaitable[None]]
+
+#: How long a request waits for its answer when nothing else is said, in seconds.
+REQUEST_TIMEOUT = 30.0
+log = logging.getLogger("concord_agent")
+
+
+class Agent:
+    """A participant that speaks the canonical envelope.
+
+    Handlers are registered by message type with :meth:`on`; each message is handled in a task of its own. What is said is
+    stored by the broker when the call returns.
+    """
+
+    def __init__(self, agent_id: str, *, prefix: str = "concord", durable: bool = False, **card: Any) -> None:
+        """
+        Args:
+            agent_id: the name it speaks under: letters, digits, `_` and `-`.
+            prefix: first token of every subject of the installation.
+            durable: whether messages wait in the broker while the agent is away. Otherwise it hears what is said
+                while it is connected.
+            card: what it says of itself when it registers: `description`, `skills`, `domains`, `triggers`,
+                `capacity`, `heartbeat_ms`. With any of these it registers when it connects.
+        """
+        self.agent_id = agent_id
+        self._prefix = prefix
+        self._durable = durable
+        self._card = card
+        self._handlers: dict[str, Handler] = {}
+        self._pending: dict[str, asyncio.Future[Message]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._client: Client | None = None
+        self._inbox: Inbox | None = None
+        self._status = "available"
+        self._registered = False
+        self._beat: asyncio.Task[None] | None = None
+
+    def on(self, message_type: str) -> Callable[[Handler], Handler]:
+        """Registers the decorated coroutine for messages of a type; `"*"` for those that have no handler."""
+
+        def register(handler: Handler) -> Handler:
+            self._handlers[message_type] = handler
+            return handler
+
+        return register
+
+    # === Life ===
+
+    async def connect(self, servers: str | list[str] = "nats://127.0.0.1:4222", **options: Any) -> Agent:
+        """Connects, listens, and registers. `options` are those of `nats.connect`."""
+        options = {"name": self.agent_id, "max_reconnect_attempts": -1} | options
+        # Answers come where the broker's permissions let this agent listen, and nobody else.
+        options.setdefault("inbox_prefix", f"_INBOX.{self.agent_id}".encode())
+        self._client = await nats.connect(servers, **options)
+        self._inbox = Inbox(self._client, self._prefix, self.agent_id, self._durable, self._heard)
+        await self._inbox.open()
+        if self._card:
+            await self.register()
+        log.info("%s listens", self.agent_id)
+        return self
+
+    async def close(self) -> None:
+        """Says goodbye, lets running handlers finish, and closes the connection."""
+        if self._client is None:
+            return
+        if self._beat is not None:
+            self._beat.cancel()
+        try:
+            if self._inbox is not None:
+                await self._inbox.close()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._registered:
+                await self.status("unavailable")
+                await self._deregister()
+            await self._client.flush()
+        except (NatsError, ConcordError, TimeoutError) as why:
+            log.warning("%s: not closed in good order: %s", self.agent_id, why)
+        finally:
+            await self._client.close()
+            self._client = self._inbox = None
+
+    async def __aenter__(self) -> Agent:
+        return self if self._client is not None else await self.connect()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def run(self, servers: str | list[str] = "nats://127.0.0.1:4222", **options: Any) -> None:
+        """Connects and serves until interrupted."""
+
+        async def serve() -> None:
+            async with await self.connect(servers, **options):
+                await asyncio.Event().wait()
+
+        try:
+            asyncio.run(serve())
+        except KeyboardInterrupt:
+            pass
+
+    async def register(self, timeout: float = REQUEST_TIMEOUT) -> None:
+        """Tells the coordinator who this agent is; from then on heartbeats are sent, where `heartbeat_ms` is given."""
+        await self.request("coordinator", "register_agent", {"agent_id": self.agent_id, **self._card}, timeout=timeout)
+        self._registered = True
+        every = self._card.get("heartbeat_ms")
+        if every and self._beat is None:
+            self._beat = asyncio.create_task(self._beats(every / 1000))
+        await self.status(self._status)
+
+    async def update(self, **card: Any) -> None:
+        """Changes what the coordinator knows of this agent."""
+        self._card |= card
+        await self.request("coordinator", "update_agent", {"agent_id": self.agent_id, **self._card})
+
+    async def status(self, status: str) -> None:
+        """Says that this agent is `available`, `busy` or `unavailable`, now and in every heartbeat."""
+        self._status = status
+        beat = json.dumps({"status": status}).encode()
+        await self._connected().publish(f"{self._prefix}.v1.beat.{self.agent_id}", beat)
+
+    async def _deregister(self) -> None:
+        self._registered = False
+        # Nobody waits for the answer: the inbox is closed.
+        await self.send(
+            "coordinator", "request", {"action": "deregister_agent", "parameters": {"agent_id": self.agent_id}}
+        )
+
+    async def _beats(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await self.status(self._status)
+            except NatsError as why:
+                log.warning("%s: no heartbeat: %s", self.agent_id, why)
+
+    # === Saying ===
+
+    async def send(self, to: str, message_type: str, payload: Mapping[str, Any], **fields: Any) -> str:
+        """Says something; the answer is its `message_id`.
+
+        Args:
+            to: an agent or service, `_all` (everyone in the case) or `_any` (whoever can help).
+            fields: any other field of the envelope, and `confidence`.
+        """
+        said = envelope(self.agent_id, to, message_type, payload, **fields)
+        await self._publish(said)
+        return str(said["message_id"])
+
+    async def reply(self, message: Message, message_type: str, payload: Mapping[str, Any], **fields: Any) -> str:
+        """Answers a message: to its sender, in its case and conversation, with `reply_to`.
+
+        The answer's id follows from the message's, so that an answer given twice is one.
+        """
+        fields = {
+            "message_id": answer_id(message.message_id, self.agent_id),
+            "case_id": message.case_id,
+            "correlation_id": message.correlation_id or message.message_id,
+            "reply_to": message.message_id,
+            "round": message.round,
+        } | fields
+        return await self.send(fields.pop("to", message.from_agent), message_type, payload, **fields)
+
+    async def finding(self, task: Message, finding: Finding, confidence: float) -> str:
+        """Answers a `task_assignment` with what was found."""
+        return await self.reply(task, "finding", finding, confidence=confidence)
+
+    async def agree(self, question: Message, agrees_with: str | None = None, **answer: Any) -> str:
+        """Takes a peer's position in a debate."""
+        said: Answer = {"agrees_with_peer": True, **answer}  # type: ignore[typeddict-item]
+        if agrees_with is not None:
+            said["agrees_with"] = agrees_with
+        return await self.reply(question, "agreement", said)
+
+    async def disagree(self, question: Message, **answer: Any) -> str:
+        """Keeps its position in a debate."""
+        return await self.reply(question, "disagreement", {"agrees_with_peer": False, **answer})
+
+    async def revise(self, question: Message, revised_position: str, **answer: Any) -> str:
+        """Changes its position in a debate."""
+        return await self.reply(question, "revision", {"revised_position": revised_position, **answer})
+
+    async def respond(self, request: Message, result: Mapping[str, Any], **fields: Any) -> str:
+        """Answers a `request` with its result."""
+        return await self.reply(request, "response", {"status": "success", "result": dict(result)}, **fields)
+
+    async def refuse(self, message: Message, code: str, why: str, suggestions: Sequence[str] = ()) -> str:
+        """Answers with an `error`: one of the six codes, and how to mend it."""
+        report = {"error_code": code, "error_message": why, "details": {}, "recovery_suggestions": list(suggestions)}
+        return await self.reply(message, "error", report)
+
+    async def request(
+        self,
+        to: str,
+        action: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float = REQUEST_TIMEOUT,
+        **fields: Any,
+    ) -> Json:
+        """Asks another to do something, and waits for its result.
+
+        Raises:
+            RequestError: the answer is an error.
+            RequestTimeout: there is no answer within `timeout` seconds.
+        """
+        payload = {"action": action, "parameters": dict(parameters or {})}
+        said = envelope(self.agent_id, to, "request", payload, requires_response=True, **fields)
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._pending[said["message_id"]] = answer
+        try:
+            await self._publish(said)
+            message = await asyncio.wait_for(answer, timeout)
+        except TimeoutError:
+            raise RequestTimeout(to, timeout) from None
+        finally:
+            del self._pending[said["message_id"]]
+        if message.message_type == "error":
+            raise RequestError.of(message.payload)
+        result = message.payload.get("result")
+        if message.payload.get("status") == "failure":
+            raise RequestError("INTERNAL_ERROR", "; ".join(map(str, message.payload.get("errors") or ["It failed."])))
+        return result if isinstance(result, dict) else {}
+
+    # === The group: names and arguments as in the specification ===
+
+    async def broadcast_query(self, question: str, conversation_id: str) -> str:
+        """Asks the group; whoever has the skills may answer."""
+        fields = {"case_id": conversation_id, "requires_response": True}
+        return await self.send(ALL, "group_query", {"content": question}, **fields)
+
+    async def request_group_help(self, question: str, conversation_id: str) -> str:
+        """The same as :meth:`broadcast_query`, for an agent that is stuck."""
+        return await self.broadcast_query(question, conversation_id)
+
+    async def request_peer_help(
+        self, request: str, conversation_id: str, preferred_agents: Sequence[str] | None = None
+    ) -> str:
+        """Asks for help: preferred agents are woken, others join when it concerns them."""
+        metadata = {"preferred_agents": list(preferred_agents)} if preferred_agents else None
+        fields = {"case_id": conversation_id, "requires_response": True, "metadata": metadata}
+        return await self.send(ANY, "peer_request", {"content": request}, **fields)
+
+    async def offer_expertise(self, offer: str, conversation_id: str) -> str:
+        """Offers help to the group unasked."""
+        return await self.send(ALL, "expertise_offer", {"content": offer}, case_id=conversation_id)
+
+    async def publish_task_result(
+        self,
+        content: str,
+        conversation_id: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        confidence: float | None = None,
+        reply_to: str | None = None,
+        to: str = ALL,
+    ) -> str:
+        """Says what came of a task or query; of several answers the most confident is the primary one."""
+        fields = {"case_id": conversation_id, "metadata": dict(metadata or {}), "confidence": confidence}
+        return await self.send(to, "task_result", {"content": content}, reply_to=reply_to, **fields)
+
+    # === Hearing ===
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            raise ConcordError(f"{self.agent_id} is not connected")
+        return self._client
+
+    async def _publish(self, said: Json) -> None:
+        stream = self._connected().jetstream()
+        data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+        try:
+            await stream.publish(subject(self._prefix, said), data, headers={"Nats-Msg-Id": said["message_id"]})
+        except (NatsError, TimeoutError) as why:
+            raise ConcordError(
+                f"the broker did not store a {said['message_type']}: {why or type(why).__name__}"
+            ) from why
+
+    async def _heard(self, delivery: Msg) -> None:
+        try:
+            message = Message.decode(delivery.data)
+        except ValueError as why:
+            log.warning("%s: a message on %s is not understood: %s", self.agent_id, delivery.subject, why)
+            return
+        if message.from_agent == self.agent_id:
+            return
+        if message.message_type in ("response", "error"):
+            # An answer names its request in `correlation_id`, or at least in `reply_to`.
+            for name in (message.correlation_id, message.reply_to):
+                pending = self._pending.get(name or "")
+                if pending is not None:
+                    if not pending.done():
+                        pending.set_result(message)
+                    return
+        handler = self._handlers.get(message.message_type) or self._handlers.get("*")
+        if handler is None:
+            return
+        task = asyncio.create_task(self._handle(handler, message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if self._durable:
+            # What is not handled is delivered again.
+            await task
+
+    async def _handle(self, handler: Handler, message: Message) -> None:
+        try:
+            await handler(message)
+        except Exception as why:  # noqa: BLE001 - whatever a handler raises, the others go on.
+            log.exception("%s: the handler of a %s failed", self.agent_id, message.message_type)
+            if message.requires_response:
+                await self.refuse(message, "INTERNAL_ERROR", f"{self.agent_id} failed: {type(why).__name__}.")

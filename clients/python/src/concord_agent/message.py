@@ -1,0 +1,98 @@
+"""Messages: the envelope, and how one is written."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+Json = dict[str, Any]
+
+#: Everyone in the case, and whoever can help.
+ALL, ANY = "_all", "_any"
+#: Longest `message_id`.
+MESSAGE_ID_MAX = 128
+URGENT = frozenset({"critical", "system_critical"})
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What was said. `raw` is the whole envelope, with fields that this version does not know."""
+
+    message_id: str
+    timestamp: str
+    from_agent: str
+    to_agent: str
+    message_type: str
+    payload: Json
+    case_id: str | None = None
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    round: int | None = None
+    priority: str = "normal"
+    requires_response: bool = False
+    deadline: str | None = None
+    metadata: Json = field(default_factory=dict)
+    raw: Json = field(default_factory=dict, repr=False)
+
+    @property
+    def confidence(self) -> float | None:
+        """How sure the sender is, 0 to 1."""
+        confidence = self.metadata.get("confidence")
+        return float(confidence) if isinstance(confidence, (int, float)) else None
+
+    @classmethod
+    def decode(cls, data: bytes) -> Message:
+        """From the bytes of a message.
+
+        Raises:
+            ValueError: it is not an envelope.
+        """
+        raw = json.loads(data)
+        if not isinstance(raw, dict) or not isinstance(raw.get("payload"), dict):
+            raise ValueError("it is not an envelope with a payload")
+        known = {name: raw[name] for name in FIELDS if raw.get(name) is not None}
+        missing = [name for name in FIELDS[:6] if name not in known]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
+        return cls(**known, raw=raw)
+
+
+FIELDS = tuple(name for name in Message.__dataclass_fields__ if name != "raw")
+
+
+def envelope(from_agent: str, to: str, message_type: str, payload: Mapping[str, Any], **fields: Any) -> Json:
+    """A new envelope; of `fields` those that are not None."""
+    said: Json = {
+        "message_id": str(uuid.uuid4()),
+        "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "from_agent": from_agent,
+        "to_agent": to,
+        "message_type": message_type,
+        "payload": dict(payload),
+        "metadata": {"version": "1.0"},
+    }
+    metadata = fields.pop("metadata", None)
+    confidence = fields.pop("confidence", None)
+    said["metadata"].update(metadata or {})
+    if confidence is not None:
+        said["metadata"]["confidence"] = confidence
+    said.update({name: value for name, value in fields.items() if value is not None})
+    return said
+
+
+def subject(prefix: str, said: Mapping[str, Any]) -> str:
+    """The subject that an envelope belongs on."""
+    lane = "urgent" if said.get("priority") in URGENT else "msg"
+    tokens = (said.get("case_id") or "_", said["from_agent"], said["to_agent"], said["message_type"])
+    return ".".join((prefix, "v1", lane, *tokens))
+
+
+def answer_id(asked: str, agent_id: str) -> str:
+    """The id of an agent's answer to a message: the same however often it is given."""
+    readable = f"{asked}-{agent_id}"
+    # Two long ids do not fit side by side.
+    return readable if len(readable) <= MESSAGE_ID_MAX else str(uuid.uuid5(uuid.NAMESPACE_OID, readable))

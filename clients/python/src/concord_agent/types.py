@@ -1,0 +1,416 @@
+"""What is said, by message type. Generated from proto-schemas/ by clients/python/generate.py; do not edit."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+Timestamp = str
+
+
+class Acknowledgement(TypedDict):
+    """The payload of `acknowledgement`: the challenged agent has seen the challenge."""
+
+    commit_by: NotRequired[Timestamp | None]
+    note: NotRequired[str | None]
+
+
+Priority = Literal["low", "normal", "high", "critical", "system_critical"]
+AgentId = str
+Dialect = Literal["concord", "panel", "collaboration", "analyst", "session", "exchange"]
+
+
+class Skill(TypedDict):
+    """One thing that an agent can do."""
+
+    description: NotRequired[str]
+    examples: NotRequired[list[str]]
+    name: str
+    tags: NotRequired[list[str]]
+
+
+class Card(TypedDict):
+    """What an agent says of itself."""
+
+    agent_id: AgentId
+    capacity: NotRequired[int | None]
+    description: NotRequired[str]
+    dialect: NotRequired[Dialect]
+    domains: NotRequired[list[str]]
+    heartbeat_ms: NotRequired[int | None]
+    name: NotRequired[str | None]
+    skills: NotRequired[list[Skill]]
+    triggers: NotRequired[list[str]]
+    version: NotRequired[str | None]
+
+
+AgentStatus = Literal["available", "busy", "unavailable"]
+
+
+class AgentJoined(TypedDict):
+    """The payload of `agent_joined`."""
+
+    card: Card
+    status: AgentStatus
+
+
+class Answer(TypedDict):
+    """The payload of `agreement`, `disagreement` and `revision`."""
+
+    agrees_with: NotRequired[AgentId | None]
+    agrees_with_peer: NotRequired[bool | None]
+    confidence: NotRequired[float | None]
+    evidence: NotRequired[list[str]]
+    reasoning: NotRequired[str]
+    revised_position: NotRequired[str | None]
+    value: NotRequired[Any]
+
+
+MessageId = str
+DebatePriority = Literal["critical-path", "valuation", "supporting", "valuation-impact", "supporting-analysis"]
+
+
+class Challenge(TypedDict):
+    """The payload of `challenge`: one agent disputes another's finding on purpose."""
+
+    challenge_basis: str
+    challenge_id: NotRequired[MessageId | None]
+    challenged: AgentId
+    challenged_value: NotRequired[Any]
+    challenger: AgentId
+    dependants: NotRequired[list[str]]
+    disputed_finding: str
+    domain: NotRequired[str | None]
+    escalation_timer: NotRequired[int | None]
+    evidence: NotRequired[list[str]]
+    finding_id: NotRequired[MessageId | None]
+    metric: NotRequired[str | None]
+    position: NotRequired[str | None]
+    priority: NotRequired[DebatePriority]
+    provisional_resolution: NotRequired[Any]
+    required_evidence: NotRequired[list[str]]
+    value: NotRequired[Any]
+
+
+class Clarification(TypedDict):
+    """The payload of `clarification`: a question or an answer between challenger and challenged."""
+
+    text: str
+
+
+ErrorCode = Literal[
+    "AGENT_UNAVAILABLE",
+    "INVALID_REQUEST",
+    "TIMEOUT",
+    "CAPACITY_EXCEEDED",
+    "UNAUTHORIZED",
+    "INTERNAL_ERROR",
+]
+
+
+class ErrorReport(TypedDict):
+    """The payload of `error`."""
+
+    details: NotRequired[dict[str, Any]]
+    error_code: ErrorCode
+    error_message: str
+    recovery_suggestions: NotRequired[list[str]]
+
+
+class Evidence(TypedDict):
+    """The payload of `evidence`: what supports a finding, and what it does not claim."""
+
+    evidence: NotRequired[list[str]]
+    limitation: NotRequired[str | None]
+    statement: NotRequired[str]
+
+
+class Clause(TypedDict):
+    """A clause that was looked for."""
+
+    present: bool
+    text: NotRequired[str | None]
+    type: str
+
+
+Severity = Literal["info", "low", "medium", "high", "critical"]
+
+
+class CriticalFinding(TypedDict):
+    """A problem about a topic."""
+
+    detail: NotRequired[str]
+    severity: Severity
+    topic: str
+
+
+class Estimate(TypedDict):
+    """A number that later work may depend on."""
+
+    metric: str
+    unit: NotRequired[str | None]
+    value: float
+
+
+class FactClaim(TypedDict):
+    """One statement: this attribute of this subject has this value."""
+
+    attribute: str
+    subject: str
+    unit: NotRequired[str | None]
+    value: float | bool | str
+
+
+class Finding(TypedDict):
+    """The payload of `finding`."""
+
+    affected_clauses: NotRequired[list[str]]
+    assumptions: NotRequired[list[str]]
+    clauses: NotRequired[list[Clause]]
+    critical_findings: NotRequired[list[CriticalFinding]]
+    estimates: NotRequired[list[Estimate]]
+    evidence: NotRequired[list[str]]
+    facts: NotRequired[list[FactClaim]]
+    recommendation: NotRequired[str | None]
+    risk_score: NotRequired[float | None]
+    severity: NotRequired[Severity | None]
+    summary: str
+
+
+NotificationSeverity = Literal["info", "warning", "error"]
+
+
+class Notification(TypedDict):
+    """The payload of `notification`."""
+
+    data: NotRequired[dict[str, Any] | None]
+    event: str
+    severity: NotRequired[NotificationSeverity]
+
+
+class RecordContext(TypedDict):
+    """In which circumstances something was judged."""
+
+    horizon: NotRequired[str | None]
+    metric: NotRequired[str | None]
+    sector: NotRequired[str | None]
+    size: NotRequired[str | None]
+    stage: NotRequired[str | None]
+
+
+class Circumstances(TypedDict):
+    """What is known of the circumstances of a case: what its agents' track records are weighed by."""
+
+    context: NotRequired[RecordContext]
+    regime: NotRequired[str | None]
+
+
+DebateId = str
+
+
+class OutcomeReport(TypedDict):
+    """The payload of `outcome`: what proved right of what was debated."""
+
+    at: NotRequired[Timestamp | None]
+    circumstances: NotRequired[Circumstances]
+    debate_id: DebateId
+    explanation: str
+    held_by: NotRequired[AgentId | None]
+    position: NotRequired[str | None]
+    value: NotRequired[Any]
+
+
+CaseId = str
+ConflictType = Literal[
+    "recommendation_conflict",
+    "risk_score_disagreement",
+    "severity_disagreement",
+    "clause_presence_disagreement",
+    "factual_disagreement",
+    "challenge",
+]
+
+
+class ConflictView(TypedDict):
+    """What a party needs to know of the conflict."""
+
+    conflict_id: DebateId
+    subject: str
+    topic: str
+    type: ConflictType
+
+
+class DebateLimits(TypedDict):
+    """Limits an answer must keep."""
+
+    max_tokens: int
+
+
+class Position(TypedDict):
+    """What one agent holds in a conflict."""
+
+    agent_id: AgentId
+    confidence: float
+    evidence: NotRequired[list[str]]
+    evidence_omitted: NotRequired[int]
+    position: str
+    reasoning: NotRequired[str | None]
+    value: NotRequired[Any]
+
+
+Token = str
+
+
+class Question(TypedDict):
+    """The payload of `question` in a debate: asks one party to keep, change or give up its position."""
+
+    case_id: CaseId
+    conflict: ConflictView
+    deadline: Timestamp
+    debate_id: DebateId
+    limits: DebateLimits
+    max_rounds: int
+    other_positions: list[Position]
+    reply_with: list[Token]
+    round: int
+    your_position: Position
+
+
+class Request(TypedDict):
+    """The payload of `request`."""
+
+    action: str
+    callback_url: NotRequired[str | None]
+    constraints: NotRequired[dict[str, Any]]
+    context: NotRequired[dict[str, Any]]
+    deadline: NotRequired[Timestamp | None]
+    parameters: NotRequired[dict[str, Any] | None]
+
+
+ResponseStatus = Literal["success", "failure", "partial"]
+
+
+class Response(TypedDict):
+    """The payload of `response`."""
+
+    errors: NotRequired[list[str]]
+    result: NotRequired[dict[str, Any] | None]
+    status: ResponseStatus
+    warnings: NotRequired[list[str]]
+
+
+ReviewAction = Literal["confirm", "override", "redebate", "pass"]
+
+
+class Review(TypedDict):
+    """The payload of `review`: what a person decides at a gate."""
+
+    action: ReviewAction
+    context: NotRequired[str | None]
+    debate_id: NotRequired[DebateId | None]
+    gate: str
+    position: NotRequired[str | None]
+    rationale: NotRequired[str]
+    value: NotRequired[Any]
+
+
+class Ruling(TypedDict):
+    """The payload of `ruling`: a person's binding answer."""
+
+    debate_id: DebateId
+    digest: str
+    position: NotRequired[str | None]
+    position_id: NotRequired[str | None]
+    rationale: str
+    value: NotRequired[Any]
+
+
+class Task(TypedDict):
+    """The matter of a case."""
+
+    input: NotRequired[Any]
+    title: NotRequired[str]
+    type: str
+
+
+class TaskAssignment(TypedDict):
+    """The payload of `task_assignment`."""
+
+    deadline: Timestamp
+    participants: list[AgentId]
+    reply_with: list[Token]
+    task: Task
+
+
+MessageType = Literal[
+    "acknowledgement",
+    "agent_joined",
+    "agreement",
+    "alert",
+    "award",
+    "bid",
+    "call_for_proposals",
+    "challenge",
+    "clarification",
+    "collaboration_invite",
+    "commitment",
+    "confirmation",
+    "disagreement",
+    "error",
+    "evidence",
+    "expertise_offer",
+    "finding",
+    "finding_with_precedent",
+    "group_query",
+    "handoff",
+    "info_update",
+    "notification",
+    "outcome",
+    "peer_request",
+    "question",
+    "request",
+    "response",
+    "review",
+    "revision",
+    "ruling",
+    "session_briefing",
+    "status",
+    "task_assignment",
+    "task_result",
+]
+#: The payload's type by message type.
+PAYLOADS: dict[str, str] = {
+    "acknowledgement": "Acknowledgement",
+    "agent_joined": "AgentJoined",
+    "agreement": "Answer",
+    "alert": "dict[str, Any]",
+    "award": "dict[str, Any]",
+    "bid": "dict[str, Any]",
+    "call_for_proposals": "dict[str, Any]",
+    "challenge": "Challenge",
+    "clarification": "Clarification",
+    "collaboration_invite": "dict[str, Any]",
+    "commitment": "dict[str, Any]",
+    "confirmation": "dict[str, Any]",
+    "disagreement": "Answer",
+    "error": "ErrorReport",
+    "evidence": "Evidence",
+    "expertise_offer": "dict[str, Any]",
+    "finding": "Finding",
+    "finding_with_precedent": "dict[str, Any]",
+    "group_query": "dict[str, Any]",
+    "handoff": "dict[str, Any]",
+    "info_update": "dict[str, Any]",
+    "notification": "Notification",
+    "outcome": "OutcomeReport",
+    "peer_request": "dict[str, Any]",
+    "question": "Question",
+    "request": "Request",
+    "response": "Response",
+    "review": "Review",
+    "revision": "Answer",
+    "ruling": "Ruling",
+    "session_briefing": "dict[str, Any]",
+    "status": "dict[str, Any]",
+    "task_assignment": "TaskAssignment",
+    "task_result": "dict[str, Any]",
+}

@@ -1,0 +1,57 @@
+"""Does what `clients/conformance.json` asks of a client library, as the agent it names, until it is ended.
+
+Run by the tests of the workspace, which play everybody else: `conformance.py SERVER FILE [durable] [card]`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from concord_agent import Agent, Message, RequestError
+
+
+async def call(agent: Agent, message: Message, name: str, arguments: dict[str, Any]) -> None:
+    """One call of a case."""
+    match name:
+        case "finding" | "agree" | "disagree" | "revise" | "respond":
+            await getattr(agent, name)(message, **arguments)
+        case "refuse":
+            await agent.refuse(message, arguments["code"], arguments["message"], [arguments["suggestion"]])
+        case "fail":
+            raise RuntimeError("as the case wants it")
+        case "request":
+            try:
+                outcome: dict[str, Any] = {"result": await agent.request(**arguments)}
+            except RequestError as error:
+                outcome = {"error": error.code}
+            await agent.send("observer", "info_update", outcome)
+        case _:
+            await getattr(agent, name)(**arguments)
+
+
+CARD: dict[str, Any] = {"skills": [{"name": "tax", "examples": ["What is VAT?"]}], "heartbeat_ms": 100}
+
+
+async def main(server: str, path: str, how: list[str]) -> None:
+    conformance = json.loads(Path(path).read_text("utf-8"))
+    cases = {case["name"]: case for case in conformance["cases"]}
+    card = CARD if "card" in how else {}
+    agent = Agent(conformance["agent"], durable="durable" in how, **card)
+
+    @agent.on("*")
+    async def heard(message: Message) -> None:
+        case = cases[message.metadata["conformance"]]
+        await call(agent, message, case["call"], case["arguments"])
+
+    async with await agent.connect(server):
+        print("listening", flush=True)
+        # Ends with its input.
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -1,0 +1,60 @@
+"""What needs no broker."""
+
+import json
+import unittest
+
+from concord_agent import Agent, ConcordError, Message, RequestError
+from concord_agent.message import answer_id, envelope, subject
+
+GOOD = {
+    "message_id": "m-1",
+    "timestamp": "2026-11-21T20:15:00.000Z",
+    "from_agent": "ann",
+    "to_agent": "ben",
+    "message_type": "question",
+    "payload": {"x": 1},
+    "metadata": {"confidence": 1, "source": "API"},
+    "reply_to": None,
+    "x_unknown": [1],
+}
+
+
+class Messages(unittest.TestCase):
+    def test_an_envelope_is_read_with_what_is_unknown(self) -> None:
+        message = Message.decode(json.dumps(GOOD).encode())
+        self.assertEqual((message.from_agent, message.priority, message.confidence), ("ann", "normal", 1.0))
+        self.assertEqual((message.raw["x_unknown"], message.metadata["source"]), ([1], "API"))
+
+    def test_what_is_no_envelope_is_refused(self) -> None:
+        for change in ({"payload": []}, {"message_id": None}, {"message_type": None}):
+            with self.assertRaises(ValueError):
+                Message.decode(json.dumps(GOOD | change).encode())
+        for data in (b"", b"hello", b"[]", b"\xff"):
+            with self.assertRaises(ValueError):
+                Message.decode(data)
+
+    def test_a_message_belongs_on_its_subject(self) -> None:
+        said = envelope("ann", "_all", "alert", {}, case_id="c-1", priority="critical", confidence=0.5, reply_to=None)
+        self.assertEqual(subject("concord", said), "concord.v1.urgent.c-1.ann._all.alert")
+        self.assertEqual(said["metadata"], {"version": "1.0", "confidence": 0.5})
+        self.assertNotIn("reply_to", said)
+
+    def test_the_id_of_an_answer_fits(self) -> None:
+        self.assertEqual(answer_id("q-1", "ann"), "q-1-ann")
+        self.assertEqual(answer_id("q" * 120, "a" * 64), answer_id("q" * 120, "a" * 64))
+        self.assertLessEqual(len(answer_id("q" * 120, "a" * 64)), 128)
+
+
+class Agents(unittest.IsolatedAsyncioTestCase):
+    async def test_who_is_not_connected_cannot_speak(self) -> None:
+        with self.assertRaises(ConcordError):
+            await Agent("ann").send("ben", "status", {})
+
+    def test_an_error_says_how_to_mend_it(self) -> None:
+        error = RequestError.of({"error_code": "TIMEOUT", "error_message": "Late.", "recovery_suggestions": ["Wait."]})
+        self.assertEqual((error.code, error.recovery_suggestions, str(error)), ("TIMEOUT", ["Wait."], "TIMEOUT: Late."))
+        self.assertEqual(RequestError.of({}).code, "INTERNAL_ERROR")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,151 @@
+//! Waking: for every message that may concern others than whom it is addressed to, whom it wakes, who observes it and whom
+//! it does not concern is decided once, recorded, and told to those who wake.
+//!
+//! One matcher knows every card, since what decides is the lead of one agent over the next. It follows the directory; a
+//! model computes beside the runtime's threads. What is decided is a fact of the message's conversation, and the facts
+//! before it are the context that an agent is given when it wakes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use concord_domain::wake::conversation::{REMEMBERED_BYTES_MAX, WakeMachine, Weigh, conversation_of};
+use concord_domain::wake::{Conversation, Decisions, Message, decide_all};
+use concord_protocol::event::Remembered;
+use concord_protocol::stream::{ConsumerKind, WAKING};
+use concord_protocol::subject::Service;
+use concord_protocol::{AgentId, CaseId, Envelope};
+use concord_runtime::consume::{Delivery, Done, Handler, Problem};
+use concord_runtime::feed::{self, EffectFeed};
+use concord_runtime::metrics::WakeLabels;
+use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::service::Shell;
+use concord_runtime::{Aggregates, Directory, dialect};
+use serde_json::Value;
+
+use crate::AnyError;
+use crate::context::Cases;
+
+mod matching;
+pub(crate) mod settings;
+mod text;
+
+use matching::Matching;
+use settings::WakeSettings;
+
+/// Begins to decide.
+pub(crate) async fn start(
+    shell: &Shell,
+    settings: &WakeSettings,
+    directory: &Arc<Directory>,
+    cases: &Arc<Cases>,
+) -> Result<(), AnyError> {
+    let ledger = NatsLedger::new(shell.broker.clone()).await?;
+    shell.consume(ConsumerKind::Effects(Service::AgentAdapter), EffectFeed::<WakeMachine>::new(shell, ledger.clone()));
+    let matching = Matching::open(&settings.embedding())?;
+    Matching::follow(&matching, shell, directory);
+    let conversations = Arc::new(Aggregates::new(ledger, shell.work.cached_max));
+    shell.consume(
+        ConsumerKind::Wake,
+        Ears { shell: shell.clone(), enabled: settings.enabled, matching, conversations, cases: Arc::clone(cases) },
+    );
+    Ok(())
+}
+
+/// Hears what may concern somebody.
+struct Ears {
+    shell: Shell,
+    enabled: bool,
+    matching: Arc<Matching>,
+    conversations: Arc<Aggregates<WakeMachine, NatsLedger>>,
+    cases: Arc<Cases>,
+}
+
+impl Handler for Ears {
+    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+        if !self.enabled {
+            self.shell.count_ignored("waking_is_off");
+            return Ok(Done::Acknowledge);
+        }
+        // What somebody garbled is answered by whom it is addressed to, if by anyone.
+        let Ok(envelope) = dialect::envelope(&self.shell, delivery) else {
+            self.shell.count_ignored("unreadable");
+            return Ok(Done::Acknowledge);
+        };
+        // Of what is addressed to whoever can help, the types that wake have consumers of their own.
+        let to_any = delivery.consumer.ends_with("-any");
+        if Service::parse(envelope.from_agent.as_str()).is_ok() || (to_any && WAKING.contains(&envelope.message_type)) {
+            self.shell.count_ignored("nobody_to_wake");
+            return Ok(Done::Acknowledge);
+        }
+        let id = conversation_of(&envelope);
+        let input = self.weigh(&envelope, delivery).await?;
+        feed::step_of_message(&self.shell, &self.conversations, id, envelope, &input, delivery).await
+    }
+}
+
+impl Ears {
+    async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, Problem> {
+        let known = self.conversations.load(&conversation_of(envelope)).await?.state;
+        let audience = self.audience(envelope.case_id.as_ref()).await?;
+        let said = text::of(envelope);
+        let preferred = text::preferred(envelope);
+        let message = Message {
+            message_type: &envelope.message_type,
+            from: &envelope.from_agent,
+            to: &envelope.to_agent,
+            content: &said,
+            assigned: None,
+            preferred: &preferred,
+            reply_to_author: envelope.reply_to.as_deref().and_then(|id| known.author_of(id)),
+        };
+        let previous = known.recent.back().map(|said| said.text.clone());
+        let vectors = self.matching.vectors(&message, previous.clone()).await;
+        let participations = known.participations();
+        let (decisions, with_model) = self.matching.read(|matcher| {
+            let conversation = Conversation {
+                previous: previous.as_deref().map(|text| vectors.previous(text)),
+                participations: &participations,
+                audience: audience.as_ref(),
+            };
+            (decide_all(matcher, &message, vectors.message(), &conversation), vectors.message().is_some())
+        });
+        self.count(&decisions);
+        Ok(Weigh {
+            said: remembered(envelope, delivery, &said),
+            case_id: envelope.case_id.clone(),
+            message: serde_json::to_value(envelope).unwrap_or(Value::Null),
+            decisions,
+            with_model,
+        })
+    }
+
+    /// Who hears what is said in a case: its participants. Outside a case everyone does.
+    async fn audience(&self, case: Option<&CaseId>) -> Result<Option<BTreeSet<AgentId>>, Problem> {
+        let Some(case) = case else { return Ok(None) };
+        Ok(self.cases.of(case).await?.map(|opened| opened.participants.iter().cloned().collect()))
+    }
+
+    fn count(&self, decisions: &Decisions) {
+        for decision in decisions.decisions.values() {
+            let outcome = match decision.outcome {
+                concord_domain::wake::Outcome::Wake => "wake",
+                concord_domain::wake::Outcome::Observe => "observe",
+                concord_domain::wake::Outcome::Ignore => "ignore",
+            };
+            let labels = WakeLabels { outcome, reason: decision.reason.kind() };
+            self.shell.metrics.wakes.get_or_create(&labels).inc();
+        }
+    }
+}
+
+fn remembered(envelope: &Envelope, delivery: &Delivery, text: &str) -> Remembered {
+    Remembered {
+        message_id: envelope.message_id.clone(),
+        from: envelope.from_agent.clone(),
+        to: envelope.to_agent.clone(),
+        message_type: envelope.message_type.as_str().to_owned(),
+        at: delivery.stored_at,
+        reply_to: envelope.reply_to.clone(),
+        text: text::beginning(text, REMEMBERED_BYTES_MAX).to_owned(),
+    }
+}

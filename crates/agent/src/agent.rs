@@ -1,0 +1,269 @@
+//! The agent: its life, what it says, and the requests that it waits for.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use async_nats::{HeaderMap, jetstream};
+use concord_protocol::envelope::Metadata;
+use concord_protocol::payload::{
+    AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Response, ResponseStatus, UPDATE_AGENT,
+};
+use concord_protocol::stream::Layout;
+use concord_protocol::subject::{Service, Subject, SubjectSpace};
+use concord_protocol::{
+    AgentId, Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp, header,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::builder::{Builder, Handlers};
+use crate::{Error, Message};
+
+/// How long a request waits for its answer when nothing else is said.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A connected agent. Cheap to clone.
+#[derive(Clone)]
+pub struct Agent {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) agent_id: AgentId,
+    pub(crate) client: async_nats::Client,
+    pub(crate) jetstream: jetstream::Context,
+    pub(crate) layout: Layout,
+    pub(crate) handlers: Handlers,
+    pub(crate) stop: CancellationToken,
+    /// Loops that listen, and handlers that run.
+    pub(crate) listening: TaskTracker,
+    pub(crate) working: TaskTracker,
+    card: Option<Card>,
+    status: AtomicU8,
+    pending: Mutex<HashMap<String, oneshot::Sender<Message>>>,
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Agent").field(&self.inner.agent_id.as_str()).finish()
+    }
+}
+
+impl Agent {
+    /// An agent of this name: letters, digits, `_` and `-`.
+    pub fn builder(agent_id: &str) -> Builder {
+        Builder::new(agent_id)
+    }
+
+    pub(crate) async fn connect(builder: Builder, servers: &str) -> Result<Self, Error> {
+        let layout = builder.layout()?;
+        let Builder { agent_id, durable, card, handlers, options, .. } = builder;
+        let agent_id = agent_id?;
+        // Answers come where the broker's permissions let this agent listen, and nobody else.
+        let options = options.custom_inbox_prefix(SubjectSpace::replies(&agent_id));
+        let client = options.connect(servers).await;
+        let client = client.map_err(|error| Error::broker("take the connection")(error.into()))?;
+        let agent = Self {
+            inner: Arc::new(Inner {
+                agent_id,
+                jetstream: jetstream::new(client.clone()),
+                client,
+                layout,
+                handlers,
+                stop: CancellationToken::new(),
+                listening: TaskTracker::new(),
+                working: TaskTracker::new(),
+                card,
+                status: AtomicU8::new(0),
+                pending: Mutex::default(),
+            }),
+        };
+        agent.listen(durable).await?;
+        if agent.inner.card.is_some() {
+            agent.register().await?;
+        }
+        Ok(agent)
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &AgentId {
+        &self.inner.agent_id
+    }
+
+    /// Says goodbye, lets running handlers finish, and closes the connection.
+    pub async fn close(self) -> Result<(), Error> {
+        self.inner.stop.cancel();
+        for tracker in [&self.inner.listening, &self.inner.working] {
+            tracker.close();
+            tracker.wait().await;
+        }
+        if self.inner.card.is_some() {
+            self.status(AgentStatus::Unavailable).await?;
+            // Nobody waits for the answer: nobody listens any more.
+            let parameters = json!({ "agent_id": self.inner.agent_id });
+            let request = json!({ "action": DEREGISTER_AGENT, "parameters": parameters });
+            let to = Recipient::Agent(Service::Coordinator.agent_id());
+            self.publish(&self.message(to, MessageType::Request, &request)?).await?;
+        }
+        self.inner.client.drain().await.map_err(|error| Error::broker("close the connection")(error.into()))
+    }
+
+    /// Says that it is available, busy or unavailable, now and in every heartbeat.
+    pub async fn status(&self, status: AgentStatus) -> Result<(), Error> {
+        let place = AgentStatus::ALL.iter().position(|other| *other == status).unwrap_or_default();
+        self.inner.status.store(u8::try_from(place).unwrap_or_default(), Ordering::Relaxed);
+        self.beat().await
+    }
+
+    async fn beat(&self) -> Result<(), Error> {
+        let place = usize::from(self.inner.status.load(Ordering::Relaxed));
+        let status = AgentStatus::ALL.get(place).copied().unwrap_or_default();
+        let subject = self.inner.layout.subjects.build(&Subject::Beat { agent: self.inner.agent_id.clone() });
+        let sent = self.inner.client.publish(subject, serde_json::to_vec(&Beat { status })?.into()).await;
+        sent.map_err(|error| Error::broker("take a heartbeat")(error.into()))
+    }
+
+    /// Changes what the coordinator knows of this agent.
+    pub async fn update(&self, card: &Card) -> Result<(), Error> {
+        self.request(Service::Coordinator.agent_id(), UPDATE_AGENT, card).await.map(|_| ())
+    }
+
+    async fn register(&self) -> Result<(), Error> {
+        self.request(Service::Coordinator.agent_id(), REGISTER_AGENT, &self.inner.card).await?;
+        self.beat().await?;
+        if let Some(every) = self.inner.card.as_ref().and_then(|card| card.heartbeat_ms) {
+            let agent = self.clone();
+            self.inner.listening.spawn(async move {
+                while tokio::time::timeout(Duration::from_millis(every), agent.inner.stop.cancelled()).await.is_err() {
+                    if let Err(error) = agent.beat().await {
+                        tracing::warn!(%error, "No heartbeat.");
+                    }
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// A new message of this agent, to be changed as needed and given to [`Self::publish`].
+    pub fn message(&self, to: Recipient, kind: MessageType, payload: &impl Serialize) -> Result<Message, Error> {
+        let inbox = self.inner.client.new_inbox();
+        let unique = inbox.rsplit('.').next().unwrap_or_default();
+        let message_id = MessageId::new(format!("{}-{unique}", self.inner.agent_id));
+        let message_id = message_id.map_err(|error| Fault::invalid("/message_id", error.to_string(), "Try again."))?;
+        Ok(Envelope {
+            message_id,
+            timestamp: now(),
+            from_agent: self.inner.agent_id.clone(),
+            to_agent: to,
+            message_type: kind,
+            case_id: None,
+            correlation_id: None,
+            reply_to: None,
+            round: None,
+            priority: Priority::Normal,
+            requires_response: false,
+            deadline: None,
+            payload: serde_json::value::to_raw_value(payload)?,
+            metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+            extensions: Extensions::default(),
+        })
+    }
+
+    /// Says something; it is stored when this returns.
+    pub async fn publish(&self, message: &Message) -> Result<(), Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::MESSAGE_ID, message.message_id.as_str());
+        let subject = self.inner.layout.subjects.build(&message.subject());
+        let body = serde_json::to_vec(message)?;
+        let sent = self.inner.jetstream.publish_with_headers(subject, headers, body.into()).await;
+        let sent = sent.map_err(|error| Error::broker("take a message")(error.into()))?;
+        sent.await.map(|_| ()).map_err(|error| Error::broker("store a message")(error.into()))
+    }
+
+    /// Asks another to do something, and waits 30 seconds for its result.
+    pub async fn request(
+        &self,
+        to: impl Into<Recipient>,
+        action: &str,
+        parameters: &impl Serialize,
+    ) -> Result<Value, Error> {
+        let request = json!({ "action": action, "parameters": serde_json::to_value(parameters)? });
+        let message = self.message(to.into(), MessageType::Request, &request)?;
+        self.ask(message, REQUEST_TIMEOUT).await
+    }
+
+    /// Sends a request that has been written already, and waits for its result.
+    pub async fn ask(&self, message: Message, within: Duration) -> Result<Value, Error> {
+        let message = Envelope { requires_response: true, ..message };
+        let id = message.message_id.to_string();
+        let (answer, answered) = oneshot::channel();
+        self.pending().insert(id.clone(), answer);
+        // Forgotten whatever happens, also when nobody waits any more.
+        let _forget = Forget { agent: self, id };
+        self.publish(&message).await?;
+        match tokio::time::timeout(within, answered).await {
+            Ok(Ok(answer)) => result(&answer),
+            _ => Err(Error::Timeout { to: message.to_agent, within }),
+        }
+    }
+
+    fn pending(&self) -> std::sync::MutexGuard<'_, HashMap<String, oneshot::Sender<Message>>> {
+        self.inner.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands an answer to the request that waits for it; false when none does.
+    pub(crate) fn answered(&self, message: &Message) -> bool {
+        if !matches!(message.message_type, MessageType::Response | MessageType::Error) {
+            return false;
+        }
+        // An answer names its request in `correlation_id`, or at least in `reply_to`.
+        let names = [&message.correlation_id, &message.reply_to];
+        let waiting = names.into_iter().flatten().find_map(|name| self.pending().remove(name));
+        waiting.is_some_and(|waiting| waiting.send(message.clone()).is_ok())
+    }
+}
+
+struct Forget<'a> {
+    agent: &'a Agent,
+    id: String,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.agent.pending().remove(&self.id);
+    }
+}
+
+fn result(answer: &Message) -> Result<Value, Error> {
+    if answer.message_type == MessageType::Error {
+        return Err(Error::Refused(Box::new(report(answer))));
+    }
+    let response: Response = answer.payload()?;
+    if response.status != ResponseStatus::Failure {
+        return Ok(response.result);
+    }
+    let why = if response.errors.is_empty() { "It failed.".to_owned() } else { response.errors.join("; ") };
+    Err(Error::Refused(Box::new(ErrorReport::from(&Fault::new(ErrorCode::InternalError, "", why, "Ask again.")))))
+}
+
+/// What an error says; an agent may have codes of its own.
+fn report(answer: &Message) -> ErrorReport {
+    answer.payload().unwrap_or_else(|_| {
+        let payload: Map<String, Value> = answer.payload().unwrap_or_default();
+        let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default();
+        let message = format!("{} {}", text("error_code"), text("error_message"));
+        ErrorReport::from(&Fault::new(ErrorCode::InternalError, "", message.trim(), ""))
+    })
+}
+
+/// The present.
+pub(crate) fn now() -> Timestamp {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    Timestamp::from_unix_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}

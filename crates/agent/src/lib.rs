@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+//!
+//! [`Agent::builder`] names it, [`Builder::on`] says what it does with a message, [`Builder::connect`] makes it listen.
+//! A [`Message`] is the envelope of the protocol; its payload is read by [`Message::payload`] as one of the types of
+//! [`concord_protocol::payload`].
+
+mod agent;
+mod builder;
+mod error;
+mod group;
+mod inbox;
+mod reply;
+
+pub use agent::Agent;
+pub use builder::Builder;
+pub use concord_protocol::payload::{self, AgentStatus, Card, Skill};
+pub use concord_protocol::{self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient};
+pub use error::Error;

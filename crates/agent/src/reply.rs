@@ -1,0 +1,56 @@
+//! Answers.
+
+use concord_protocol::payload::{Answer, ErrorReport, Finding, Response, ResponseStatus};
+use concord_protocol::{Fault, MessageType};
+use serde::Serialize;
+
+use crate::agent::now;
+use crate::{Agent, Error, Message};
+
+impl Agent {
+    /// Answers a message: to its sender, in its case and conversation, with `reply_to`. Given twice, it is one answer.
+    pub async fn reply(&self, asked: &Message, kind: MessageType, payload: &impl Serialize) -> Result<(), Error> {
+        self.publish(&self.answer(asked, kind, payload)?).await
+    }
+
+    /// The same to be changed first, and given to [`Self::publish`].
+    pub fn answer(&self, asked: &Message, kind: MessageType, payload: &impl Serialize) -> Result<Message, Error> {
+        Ok(asked.reply(self.id(), now(), kind, serde_json::value::to_raw_value(payload)?))
+    }
+
+    /// Answers a `task_assignment` with what was found.
+    pub async fn finding(&self, task: &Message, finding: &Finding, confidence: f64) -> Result<(), Error> {
+        let mut answer = self.answer(task, MessageType::Finding, finding)?;
+        answer.metadata.confidence = Some(confidence);
+        self.publish(&answer).await
+    }
+
+    /// Takes a peer's position in a debate.
+    pub async fn agree(&self, question: &Message, answer: Answer) -> Result<(), Error> {
+        let answer = Answer { agrees_with_peer: Some(true), ..answer };
+        self.reply(question, MessageType::Agreement, &answer).await
+    }
+
+    /// Keeps its position in a debate.
+    pub async fn disagree(&self, question: &Message, answer: Answer) -> Result<(), Error> {
+        let answer = Answer { agrees_with_peer: Some(false), ..answer };
+        self.reply(question, MessageType::Disagreement, &answer).await
+    }
+
+    /// Changes its position in a debate.
+    pub async fn revise(&self, question: &Message, answer: Answer) -> Result<(), Error> {
+        self.reply(question, MessageType::Revision, &answer).await
+    }
+
+    /// Answers a `request` with its result.
+    pub async fn respond(&self, request: &Message, result: &impl Serialize) -> Result<(), Error> {
+        let result = serde_json::to_value(result)?;
+        let response = Response { status: ResponseStatus::Success, result, errors: Vec::new(), warnings: Vec::new() };
+        self.reply(request, MessageType::Response, &response).await
+    }
+
+    /// Answers with an `error`: what is wrong, and how to mend it.
+    pub async fn refuse(&self, asked: &Message, fault: &Fault) -> Result<(), Error> {
+        self.reply(asked, MessageType::Error, &ErrorReport::from(fault)).await
+    }
+}

@@ -1,0 +1,46 @@
+//! An agent with nothing but a NATS client, which says what the cases say.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::select_all;
+use serde_json::Value;
+
+use crate::conformance::{self, Case};
+use crate::stage::{Stage, completed};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn raw_nats_conforms() {
+    let mut stage = Stage::start().await;
+    let client = stage.broker.client().await;
+    let conformance = conformance::read();
+    let cases: BTreeMap<String, Case> = conformance.cases.into_iter().map(|case| (case.name.clone(), case)).collect();
+    let mut inboxes = Vec::new();
+    for lane in ["msg", "urgent"] {
+        let subject = format!("concord.v1.{lane}.*.*.{}.*", conformance.agent);
+        inboxes.push(client.subscribe(subject).await.expect("a subscription"));
+    }
+    client.flush().await.expect("the broker has the subscriptions");
+    let mut inbox = select_all(inboxes);
+    let agent = tokio::spawn(async move {
+        while let Some(message) = inbox.next().await {
+            let heard: Value = serde_json::from_slice(&message.payload).expect("JSON");
+            let Some(case) = heard["metadata"]["conformance"].as_str().and_then(|name| cases.get(name)) else {
+                continue;
+            };
+            for said in &case.say {
+                let body = completed(&said.message).to_string();
+                client.publish(said.subject.clone(), body.into()).await.expect("it is sent");
+                if case.answer.is_some() && said.message["message_type"] == "request" {
+                    inbox.next().await.expect("an answer");
+                } else if case.call == "request" && said.message["message_type"] == "request" {
+                    let none = tokio::time::timeout(Duration::from_millis(200), inbox.next()).await;
+                    assert!(none.is_err(), "nobody answers");
+                }
+            }
+        }
+    });
+    conformance::play(&mut stage).await;
+    agent.abort();
+}
