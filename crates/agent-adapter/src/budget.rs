@@ -137,7 +137,9 @@ impl Budget {
                     PAUSE_MAX
                 }
             };
-            tokio::time::sleep(wait + crate::guard::jitter(PAUSE_MAX / 5)).await;
+            // Who has lost a race asks again almost at once: who has won it does, too.
+            let apart = if wait.is_zero() { PAUSE_MAX / 100 } else { PAUSE_MAX / 5 };
+            tokio::time::sleep(wait + crate::guard::jitter(apart)).await;
         }
     }
 
