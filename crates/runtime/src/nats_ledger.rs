@@ -1,7 +1,7 @@
 //! The ledger and the outbox on NATS.
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{
@@ -93,20 +93,12 @@ impl NatsLedger {
     ) -> Result<(), Error> {
         let mut pending = Vec::with_capacity(messages.len());
         for &(spoken, envelope) in messages {
-            let (subject, payload) = dialect::write(envelope, spoken)?;
-            let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
-            check_size(broker, payload.len())?;
-            let mut headers = headers(envelope.message_id.as_str(), trace);
-            if spoken != Dialect::Concord {
-                headers.insert(header::DIALECT, spoken.as_str());
-            }
-            let sent = broker.jetstream.publish_with_headers(subject.clone(), headers.clone(), payload.clone()).await;
-            pending.push((sent.map_err(|error| unavailable("take a message", error))?, subject, headers, payload));
+            pending.push(Sent::send(broker, spoken, envelope, trace).await?);
         }
-        let stored = pending.into_iter().map(async |(acknowledgement, subject, headers, payload)| {
-            let acknowledged = acknowledgement.await.map_err(|error| unavailable("store a message", error))?;
+        let stored = pending.into_iter().map(async |sent| {
+            let (acknowledged, written) = sent.stored().await?;
             if acknowledged.duplicate {
-                displace(broker, &acknowledged, subject, headers, payload).await?;
+                displace(broker, &acknowledged, written).await?;
             }
             Ok(())
         });
@@ -122,16 +114,7 @@ impl NatsLedger {
         trace: Option<&Trace>,
     ) -> Result<bool, Error> {
         let spoken = dialect::of_recipient(broker, envelope);
-        let (subject, payload) = dialect::write(envelope, spoken)?;
-        let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
-        check_size(broker, payload.len())?;
-        let mut headers = headers(envelope.message_id.as_str(), trace);
-        if spoken != Dialect::Concord {
-            headers.insert(header::DIALECT, spoken.as_str());
-        }
-        let sent = broker.jetstream.publish_with_headers(subject.clone(), headers.clone(), payload.clone()).await;
-        let acknowledged = sent.map_err(|error| unavailable("take a message", error))?.await;
-        let acknowledged = acknowledged.map_err(|error| unavailable("store a message", error))?;
+        let (acknowledged, written) = Sent::send(broker, spoken, envelope, trace).await?.stored().await?;
         if !acknowledged.duplicate {
             return Ok(true);
         }
@@ -147,8 +130,41 @@ impl NatsLedger {
         if first {
             return Ok(false);
         }
-        displace(broker, &acknowledged, subject, headers, payload).await?;
+        displace(broker, &acknowledged, written).await?;
         Ok(true)
+    }
+}
+
+/// A message as it goes to the broker.
+struct Written {
+    subject: String,
+    headers: HeaderMap,
+    payload: Bytes,
+}
+
+/// A message that is on its way.
+struct Sent {
+    acknowledgement: PublishAckFuture,
+    written: Written,
+}
+
+impl Sent {
+    async fn send(broker: &Broker, spoken: Dialect, envelope: &Envelope, trace: Option<&Trace>) -> Result<Self, Error> {
+        let (subject, payload) = dialect::write(envelope, spoken)?;
+        let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
+        check_size(broker, payload.len())?;
+        let mut headers = headers(envelope.message_id.as_str(), trace);
+        if spoken != Dialect::Concord {
+            headers.insert(header::DIALECT, spoken.as_str());
+        }
+        let sent = broker.jetstream.publish_with_headers(subject.clone(), headers.clone(), payload.clone()).await;
+        let acknowledgement = sent.map_err(|error| unavailable("take a message", error))?;
+        Ok(Self { acknowledgement, written: Written { subject, headers, payload } })
+    }
+
+    async fn stored(self) -> Result<(PublishAck, Written), Error> {
+        let acknowledged = self.acknowledgement.await.map_err(|error| unavailable("store a message", error))?;
+        Ok((acknowledged, self.written))
     }
 }
 
@@ -160,9 +176,7 @@ impl NatsLedger {
 async fn displace(
     broker: &Broker,
     acknowledged: &PublishAck,
-    subject: String,
-    headers: HeaderMap,
-    payload: Bytes,
+    Written { subject, headers, payload }: Written,
 ) -> Result<(), Error> {
     let stored = described::at(broker, &acknowledged.stream, acknowledged.sequence).await;
     let stored = stored.map_err(|error| unavailable("give a message", error))?;
