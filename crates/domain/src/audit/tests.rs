@@ -291,7 +291,6 @@ fn what_is_repeated_or_already_so_is_no_violation() {
 fn what_nobody_acts_on_is_not_held_against_anyone() {
     let mut hall = Hall::told(Until::End);
     hall.say("ann", Service::Coordinator, "status", "m-1", json!({}));
-    hall.say("agent-adapter", Service::EscalationTimer, "status", "m-3", json!({}));
     assert_eq!(hall.violated(after(20_000)), [0; 0]);
     // A request waits for an answer, whoever it is sent to.
     hall.say("ann", Service::EscalationTimer, "request", "m-2", json!({}));
