@@ -7,7 +7,7 @@ use concord_protocol::{AgentId, Fault};
 use serde_json::json;
 
 use crate::args::{JsonArg, agent_id, words};
-use crate::case::open::read_input;
+use crate::case::open::{name, read_input};
 use crate::connection::{ConnectionArgs, order};
 use crate::failure::Failure;
 use crate::output::{self, NAMED, styled};
@@ -86,7 +86,7 @@ fn read(args: &RegisterArgs) -> Result<Card, Failure> {
     let bytes = read_input(&args.file, "concord agents register")?;
     let data = |fault: Fault| {
         let place = if fault.pointer.is_empty() { String::new() } else { format!(" at {}", fault.pointer) };
-        Failure::data(format!("{}{place}: {} {}", args.file.display(), fault.message, fault.advice))
+        Failure::data(format!("{}{place}: {} {}", name(&args.file), fault.message, fault.advice))
     };
     let card: Card = concord_protocol::envelope::from_json(&bytes, "").map_err(data)?;
     card.check("").map_err(data)?;
