@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use concord_protocol::payload::{AgentStatus, Beat, Card, REGISTER_AGENT, Request};
 use concord_protocol::subject::{Service, Subject};
-use concord_protocol::{AgentId, Envelope, MessageId, MessageType, Metadata, Priority, Recipient};
+use concord_protocol::{AgentId, Envelope, MessageId, MessageType, Recipient};
 use concord_runtime::consume::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::{Directory, clock};
@@ -55,23 +55,10 @@ fn registration(card: &Card) -> Option<Envelope> {
         deadline: None,
         callback_url: None,
     };
-    Some(Envelope {
-        message_id: MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string()),
-        timestamp: clock::now(),
-        from_agent: card.agent_id.clone(),
-        to_agent: Recipient::Agent(Service::Coordinator.agent_id()),
-        message_type: MessageType::Request,
-        case_id: None,
-        correlation_id: None,
-        reply_to: None,
-        round: None,
-        priority: Priority::Normal,
-        requires_response: false,
-        deadline: None,
-        payload: serde_json::value::to_raw_value(&request).ok()?,
-        metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
-        extensions: concord_protocol::Extensions::default(),
-    })
+    let message_id = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
+    let to = Recipient::Agent(Service::Coordinator.agent_id());
+    let payload = serde_json::value::to_raw_value(&request).ok()?;
+    Some(Envelope::new(message_id, clock::now(), card.agent_id.clone(), to, MessageType::Request, payload))
 }
 
 async fn beat(shell: Shell, agent: AgentId, every: Duration) {

@@ -7,15 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
-use concord_protocol::envelope::Metadata;
 use concord_protocol::payload::{
     AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Response, ResponseStatus, UPDATE_AGENT,
 };
 use concord_protocol::stream::Layout;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
-use concord_protocol::{
-    AgentId, Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp, header,
-};
+use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageId, MessageType, Recipient, Timestamp, header};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
@@ -156,23 +153,8 @@ impl Agent {
         let unique = inbox.rsplit('.').next().unwrap_or_default();
         let message_id = MessageId::new(format!("{}-{unique}", self.inner.agent_id));
         let message_id = message_id.map_err(|error| Fault::invalid("/message_id", error.to_string(), "Try again."))?;
-        Ok(Envelope {
-            message_id,
-            timestamp: now(),
-            from_agent: self.inner.agent_id.clone(),
-            to_agent: to,
-            message_type: kind,
-            case_id: None,
-            correlation_id: None,
-            reply_to: None,
-            round: None,
-            priority: Priority::Normal,
-            requires_response: false,
-            deadline: None,
-            payload: serde_json::value::to_raw_value(payload)?,
-            metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
-            extensions: Extensions::default(),
-        })
+        let (from, payload) = (self.inner.agent_id.clone(), serde_json::value::to_raw_value(payload)?);
+        Ok(Envelope::new(message_id, now(), from, to, kind, payload))
     }
 
     /// Says something; it is stored when this returns.

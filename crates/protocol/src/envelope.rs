@@ -335,16 +335,35 @@ impl Envelope {
     ///
     /// Its id follows from this message and `by`, so that an answer given twice is one message.
     pub fn reply(&self, by: &AgentId, at: Timestamp, message_type: MessageType, payload: Box<RawValue>) -> Self {
+        let (id, to) = (MessageId::of_answer(&self.message_id, by), Recipient::Agent(self.from_agent.clone()));
         Self {
-            message_id: MessageId::of_answer(&self.message_id, by),
-            timestamp: at,
-            from_agent: by.clone(),
-            to_agent: Recipient::Agent(self.from_agent.clone()),
-            message_type,
             case_id: self.case_id.clone(),
             correlation_id: self.correlation_id.clone().or_else(|| Some(self.message_id.to_string())),
             reply_to: Some(self.message_id.to_string()),
             round: self.round,
+            ..Self::new(id, at, by.clone(), to, message_type, payload)
+        }
+    }
+
+    /// A message that says no more than it must: in no case, to nobody's question, at normal priority.
+    pub fn new(
+        message_id: MessageId,
+        timestamp: Timestamp,
+        from_agent: AgentId,
+        to_agent: Recipient,
+        message_type: MessageType,
+        payload: Box<RawValue>,
+    ) -> Self {
+        Self {
+            message_id,
+            timestamp,
+            from_agent,
+            to_agent,
+            message_type,
+            case_id: None,
+            correlation_id: None,
+            reply_to: None,
+            round: None,
             priority: Priority::Normal,
             requires_response: false,
             deadline: None,
