@@ -73,5 +73,7 @@ async fn a_budget_goes_on_after_the_broker_was_killed() {
     let asked = stage.ask(&agent, Some(20_000), "normal").await;
     let answer = stage.answer(&asked).await;
     assert_eq!(answer["message_type"], "response", "{answer}");
-    assert_eq!(model.received().len(), 2);
+    // The first message may come once more: the broker may have been killed before it wrote down that it was worked on.
+    let calls = model.received().len();
+    assert!((2..=3).contains(&calls), "{calls} calls");
 }
