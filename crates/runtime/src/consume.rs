@@ -16,6 +16,7 @@ use crate::broker::{timestamp, trace_of};
 use crate::metrics::DeliveryLabels;
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
+use crate::rush::Turn;
 use crate::service::Shell;
 use crate::settings::WorkSettings;
 use crate::trace::Trace;
@@ -182,11 +183,19 @@ impl<H: Handler> Pulling<H> {
         let batch = (consumer.in_flight_max * 2).clamp(1, 1_000);
         let mut messages = Pull::start(&shell.broker, consumer, batch).await?;
         shell.bound(&consumer.name);
+        // How many may still be taken in a rush of deadlines.
+        let mut turn = 0;
         loop {
             let message = tokio::select! {
                 next = messages.next() => next?,
                 () = stop.cancelled() => break,
             };
+            match consumer.turn {
+                Turn::First => shell.rush.deadline(),
+                Turn::GivesWay if turn == 0 => turn = if shell.rush.give_way().await { batch } else { 0 },
+                Turn::GivesWay => turn -= 1,
+                Turn::Apart => {}
+            }
             self.start(message).await?;
         }
         messages.stop().await

@@ -26,6 +26,7 @@ mod quarantine;
 pub mod refuse;
 pub mod register;
 pub mod route;
+mod rush;
 pub mod service;
 pub mod settings;
 pub mod shutdown;

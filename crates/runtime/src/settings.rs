@@ -177,7 +177,7 @@ pub struct WorkSettings {
     pub deliveries_max: u64,
     /// How long work under way may take to end after SIGTERM, in milliseconds.
     pub drain_ms: u64,
-    /// Aggregates kept in memory.
+    /// Aggregates of each kind kept in memory; of debates, which take some ten kilobytes each, four times as many.
     pub cached_max: NonZeroUsize,
     /// Threads of this process that work at once. A service grows by replicas rather than by threads.
     pub threads: NonZeroUsize,
