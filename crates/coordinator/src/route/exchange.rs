@@ -44,9 +44,7 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
     let stated = [envelope.deadline, request.deadline].into_iter().flatten().min();
     let due = stated.unwrap_or(usual);
     let refusal = match request.check() {
-        Err(fault) => {
-            Some(Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice })
-        }
+        Err(fault) => Some(refusal_of(fault)),
         Ok(()) => impossible_deadline(due, place.at),
     };
     let opened = RequestOpened {
@@ -64,6 +62,11 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
         digest: digest_of(envelope),
     };
     Ok((opened, refusal))
+}
+
+/// Why a request cannot be carried out, as what is wrong with it.
+pub fn refusal_of(fault: Fault) -> Refusal {
+    Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice }
 }
 
 fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
