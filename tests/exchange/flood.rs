@@ -16,6 +16,8 @@ const BURST: usize = 100;
 const FLOOD: usize = 1_500;
 const TO_BOB: usize = 300;
 const OF_EACH_QUIET: usize = 20;
+/// More than it takes; each lets one more message in.
+const SECONDS: usize = 60;
 
 /// What was said to an agent, as bodies.
 async fn told(client: &Client, agent: &str) -> Vec<Value> {
@@ -107,23 +109,26 @@ async fn a_flood_is_answered_with_the_limit_and_everybody_else_as_always() {
     }
     let told = told(client, &flooder).await;
     let codes = codes(&told);
-    // Each request to a service has one answer, and few are worked on.
-    let of_flood: Vec<&str> = flood.iter().flat_map(|id| codes[id.as_str()].clone()).collect();
-    assert_eq!(of_flood.len(), FLOOD, "one answer each");
-    let over = of_flood.iter().filter(|code| **code == "CAPACITY_EXCEEDED").count();
-    assert!(over > FLOOD / 2, "{over} of {FLOOD}");
+    // Of the requests to a service few are worked on, and few have an answer of their own that says why not.
+    let of_flood: Vec<&Vec<&str>> = flood.iter().filter_map(|id| codes.get(id.as_str())).collect();
+    assert!(of_flood.iter().all(|codes| codes.len() == 1), "one answer each");
+    let over = of_flood.iter().filter(|codes| codes[..] == ["CAPACITY_EXCEEDED"]).count();
+    assert!((1..=SECONDS).contains(&over), "{over}");
     let one = told.iter().find(|one| one["payload"]["details"]["limit"] == "agent_rate").unwrap();
     assert!(one["payload"]["recovery_suggestions"][0].as_str().unwrap().contains("at most 1 a second"), "{one}");
     assert_eq!(one["payload"]["details"]["retry_after_ms"], 1_000, "{one}");
-    // Of what nobody answers one notice says how many were refused, and the first of them.
+    // Of all others one notice a second says how many were refused, and the first of them: no message is missing.
     let notices: Vec<&Value> = told.iter().filter(|one| one["payload"]["details"]["refused"].is_u64()).collect();
     let refused: u64 = notices.iter().map(|one| one["payload"]["details"]["refused"].as_u64().unwrap()).sum();
-    assert!(refused > FLOOD as u64 / 2 && refused <= FLOOD as u64, "{refused}");
-    assert!(notices.iter().all(|one| news.contains(one["correlation_id"].as_str().unwrap())), "{notices:?}");
+    let told_of = of_flood.len() + usize::try_from(refused).unwrap();
+    let worked_on_without_a_word = 2 * FLOOD - told_of;
+    assert!(worked_on_without_a_word <= BURST + SECONDS, "{told_of} of {}", 2 * FLOOD);
+    let first = |one: &&Value| one["correlation_id"].as_str().unwrap().to_owned();
+    assert!(notices.iter().map(first).all(|id| news.contains(&id) || flood.contains(&id)), "{notices:?}");
     assert!(notices.len() < FLOOD / 10, "{} notices", notices.len());
     // A request to another agent ends at once, and once; what is answered nevertheless is recorded as late.
     let failed = facts(client, "request", "failed").await;
-    assert!(failed.len() >= TO_BOB - BURST - PATIENCE.as_secs() as usize, "{}", failed.len());
+    assert!(failed.len() >= TO_BOB - BURST - SECONDS, "{}", failed.len());
     assert!(failed.iter().all(|one| one["error_code"] == "CAPACITY_EXCEEDED"), "{failed:?}");
     let failed: BTreeSet<&str> = failed.iter().map(|one| one["request"]["request_id"].as_str().unwrap()).collect();
     let errors: BTreeSet<&str> = to_bob.iter().map(String::as_str).filter(|id| codes.contains_key(id)).collect();

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -70,7 +70,7 @@ pub struct FloodReport {
     pub flooded: u64,
     /// The same, a second.
     pub flooded_per_second: f64,
-    /// How many of them were answered with the limit until the quiet agents had their last answer.
+    /// How many errors told the flooder the limit until the quiet agents had their last answer; one may be about many messages.
     pub limited: u64,
 }
 
@@ -81,9 +81,9 @@ pub async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
     // The first messages warm caches and connections and are not counted.
     quiet_agents(url, "warm", 10).await?;
     let alone = AnswerTimes::of(quiet_agents(url, "alone", options.flood_messages).await?);
-    let flood = Flood::start(url).await?;
+    let flood = Flood::start(url, INTERVAL * u32::try_from(options.flood_messages)?).await?;
     let each = quiet_agents(url, "during", options.flood_messages).await?;
-    let (flooded, limited, seconds) = flood.stop().await?;
+    let (flooded, limited, seconds) = flood.end().await?;
     installation.stop().await;
     let (messages, during) = (each.len(), AnswerTimes::of(each));
     Ok(FloodReport {
@@ -157,16 +157,15 @@ fn message(from: &str, number: &str) -> anyhow::Result<(String, String, Vec<u8>)
 
 /// A flood under way.
 struct Flood {
-    stop: Arc<AtomicBool>,
     limited: Arc<AtomicU64>,
-    began: Instant,
-    sending: tokio::task::JoinHandle<anyhow::Result<u64>>,
+    sending: tokio::task::JoinHandle<anyhow::Result<(u64, f64)>>,
     hearing: tokio::task::JoinHandle<()>,
 }
 
 impl Flood {
-    async fn start(url: &str) -> anyhow::Result<Self> {
-        let (stop, limited) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    /// One that goes on for so long as the quiet agents send.
+    async fn start(url: &str, lasts: Duration) -> anyhow::Result<Self> {
+        let limited = Arc::new(AtomicU64::new(0));
         let listener = async_nats::ConnectOptions::new().subscription_capacity(1 << 20).connect(url).await?;
         let mut answers = listener.subscribe(subjects::inbox(FLOODER)?).await?;
         listener.flush().await?;
@@ -178,24 +177,23 @@ impl Flood {
                 counted.fetch_add(u64::from(told), Ordering::Relaxed);
             }
         });
-        let (client, until) = (async_nats::connect(url).await?, Arc::clone(&stop));
+        let client = async_nats::connect(url).await?;
         let sending = tokio::spawn(async move {
-            let mut number = 0;
-            while !until.load(Ordering::Relaxed) {
+            let (mut number, began) = (0, Instant::now());
+            while began.elapsed() < lasts {
                 let (_, subject, message) = message(FLOODER, &number.to_string())?;
                 client.publish(subject, message.into()).await?;
                 number += 1;
             }
-            Ok(number)
+            client.flush().await?;
+            Ok((number, began.elapsed().as_secs_f64()))
         });
-        Ok(Self { stop, limited, began: Instant::now(), sending, hearing })
+        Ok(Self { limited, sending, hearing })
     }
 
     /// How many messages it was, how many of them were over the limit, and how many seconds it took.
-    async fn stop(self) -> anyhow::Result<(u64, u64, f64)> {
-        self.stop.store(true, Ordering::Relaxed);
-        let seconds = self.began.elapsed().as_secs_f64();
-        let sent = self.sending.await??;
+    async fn end(self) -> anyhow::Result<(u64, u64, f64)> {
+        let (sent, seconds) = self.sending.await??;
         self.hearing.abort();
         Ok((sent, self.limited.load(Ordering::Relaxed), seconds))
     }

@@ -119,7 +119,7 @@ fn print_flood(report: &FloodReport) {
     line("    while another agent floods", report.during);
     anstream::println!("{:<34} {:>8.1} x  p50, {:>8.1} x  p99", "    ratio", report.p50_ratio, report.p99_ratio);
     anstream::println!(
-        "the flood: {flooded} messages, {flooded_per_second:.0} a second; {limited} were told the limit meanwhile"
+        "the flood: {flooded} messages, {flooded_per_second:.0} a second; {limited} errors told it the limit meanwhile"
     );
 }
 

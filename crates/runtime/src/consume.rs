@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::broker::{timestamp, trace_of};
-use crate::limit::Limit;
+use crate::limit::{LIMITED, Limit, Over};
 use crate::metrics::DeliveryLabels;
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
@@ -198,27 +198,38 @@ impl<H: Handler> Pulling<H> {
     }
 
     async fn start(&self, message: jetstream::Message) -> Result<(), AnyError> {
+        let Worker { shell, consumer, limit, .. } = &*self.worker;
+        let (mut delivery, acker) = match split(consumer, message) {
+            Ok(parts) => parts,
+            Err(error) => {
+                tracing::error!(%error, "A delivery without its stream's description was left to be delivered again.");
+                return Ok(());
+            }
+        };
+        let over = limit.and_then(|limit| Some((limit, limit.look(shell, &mut delivery)?)));
+        if matches!(over, Some((_, Over::Passed))) {
+            // Here and at once, so that a flood is over as fast as it can be read, whatever is under way.
+            finish(shell, &delivery, &acker, (AckKind::Ack, LIMITED)).await;
+            return Ok(());
+        }
         let permit = Arc::clone(&self.permits).acquire_owned().await?;
         let worker = Arc::clone(&self.worker);
         self.tasks.spawn(async move {
             // Boxed, because a task that holds all of it is moved several times on its way to the scheduler and back.
-            Box::pin(handle_one(&worker, message, permit)).await;
+            Box::pin(handle_one(&worker, (delivery, acker), over, permit)).await;
         });
         Ok(())
     }
 }
 
-async fn handle_one<H: Handler>(worker: &Worker<H>, message: jetstream::Message, permit: OwnedSemaphorePermit) {
-    let Worker { shell, handler, consumer, limit } = worker;
-    let (mut delivery, acker) = match split(consumer, message) {
-        Ok(parts) => parts,
-        Err(error) => {
-            tracing::error!(%error, "A delivery without its stream's description was left to be delivered again.");
-            return;
-        }
-    };
+async fn handle_one<H: Handler>(
+    worker: &Worker<H>,
+    (delivery, acker): (Delivery, jetstream::message::Acker),
+    over: Option<(Limit, Over)>,
+    permit: OwnedSemaphorePermit,
+) {
+    let Worker { shell, handler, .. } = worker;
     let started = Instant::now();
-    let over = limit.and_then(|limit| Some((limit, limit.look(shell, &mut delivery)?)));
     let handling = async {
         match over {
             Some((limit, over)) => limit.refuse(shell, over, &delivery, permit).await,
@@ -229,12 +240,23 @@ async fn handle_one<H: Handler>(worker: &Worker<H>, message: jetstream::Message,
         }
     };
     let every = Duration::from_millis(shell.work.ack_wait_ms) / 2;
-    let (answer, verdict) = keep_alive(std::pin::pin!(handling), &acker, every).await;
+    let done = keep_alive(std::pin::pin!(handling), &acker, every).await;
+    finish(shell, &delivery, &acker, done).await;
+    shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
+}
+
+/// Tells the broker what became of a delivery, and counts it.
+async fn finish(
+    shell: &Shell,
+    delivery: &Delivery,
+    acker: &jetstream::message::Acker,
+    (answer, verdict): (AckKind, &'static str),
+) {
     if let Err(error) = acker.ack_with(answer).await {
         tracing::warn!(%error, "An acknowledgement could not be sent; the message will be delivered again.");
     }
-    shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
-    shell.metrics.deliveries.get_or_create(&DeliveryLabels { consumer: delivery.consumer, verdict }).inc();
+    let consumer = Arc::clone(&delivery.consumer);
+    shell.metrics.deliveries.get_or_create(&DeliveryLabels { consumer, verdict }).inc();
 }
 
 /// Tells the broker that a delivery is still being worked on, so that a slow one is not given to another process.

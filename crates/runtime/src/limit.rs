@@ -23,15 +23,17 @@ use crate::consume::Delivery;
 use crate::ledger::Error;
 use crate::metrics::Consumer;
 use crate::refuse;
+use crate::route::is_between_agents;
 use crate::service::Shell;
 use crate::settings::WorkSettings;
 
-/// Buckets of so many agents are remembered; whoever was silent the longest begins anew.
-const BUCKETS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
-/// How long refusals that nobody waits for are gathered into one notice.
+/// So many agents are remembered; whoever was silent the longest begins anew.
+const ACCOUNTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
+/// How long refusals that are not answered each are gathered into one notice.
 const GATHERED: Duration = Duration::from_secs(1);
 
-/// What is said to services and has an answer, or decides something: each that is refused is answered.
+/// What is said to services and has an answer, or decides something: each that is refused is answered, as long as these
+/// answers are not too many themselves.
 const ANSWERED: [MessageType; 15] = [
     MessageType::Request,
     MessageType::Question,
@@ -53,6 +55,9 @@ const ANSWERED: [MessageType; 15] = [
 fn is_answered(kind: &str) -> bool {
     ANSWERED.iter().any(|answered| kind == answered.as_str())
 }
+
+/// What became of a delivery over the limit, in the metrics.
+pub(crate) const LIMITED: &str = "limited";
 
 /// What is done with messages over the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +84,7 @@ pub(crate) enum Over {
     Answered,
     /// Its sender is told together with others; this is the first of them, and is not acknowledged until that is done.
     First,
-    /// Somebody else has seen to its sender, or nobody needs to.
+    /// Another delivery sees to its sender, or nobody needs to.
     Passed,
 }
 
@@ -115,14 +120,20 @@ impl Limit {
         }
         shell.metrics.rate_limited.get_or_create(&Consumer { consumer: delivery.consumer.to_string() }).inc();
         match self.measure {
+            // The recipient's own consumer sees to what is said to a service.
+            Measure::Tell if !said.as_ref().is_some_and(is_between_agents) => Some(Over::Passed),
             Measure::Tell => {
                 delivery.over_limit = Some(Box::new(shell.limits.fault(&sender)));
                 None
             }
             Measure::PassOver => Some(Over::Passed),
-            Measure::Refuse if kind.is_none_or(is_answered) => Some(Over::Answered),
             // An error is not answered by an error.
             Measure::Refuse if kind == Some(MessageType::Error.as_str()) => Some(Over::Passed),
+            Measure::Refuse
+                if kind.is_none_or(is_answered) && shell.limits.answers(self.kind, &sender, Instant::now()) =>
+            {
+                Some(Over::Answered)
+            }
             Measure::Refuse if shell.limits.gather(self.kind, &sender, delivery.sequence) => Some(Over::First),
             Measure::Refuse => Some(Over::Passed),
         }
@@ -162,7 +173,7 @@ impl Limit {
             }
         };
         match told {
-            Ok(()) => (AckKind::Ack, "limited"),
+            Ok(()) => (AckKind::Ack, LIMITED),
             Err(error) => {
                 tracing::warn!(subject = %delivery.subject, %error, "A sender was not told of its limit; trying again.");
                 (AckKind::Nak(Some(GATHERED)), "failed")
@@ -175,14 +186,14 @@ impl Limit {
         refuse::tell(shell, delivery, shell.limits.report(&sender)).await
     }
 
-    /// Tells a sender how many of its messages were refused, of which nobody awaits an answer.
+    /// Tells a sender how many of its messages were refused that were not answered each.
     async fn notify(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
         let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else { return Ok(()) };
         let Gathered { count, last } = shell.limits.gathered(self.kind, &sender, delivery.sequence);
         tracing::warn!(agent = %sender, consumer = %delivery.consumer, count, "An agent sends more than it may.");
         let mut report = shell.limits.report(&sender);
-        report.error_message =
-            format!("{} {count} of your messages were refused, this one first.", report.error_message);
+        let what = &report.error_message;
+        report.error_message = format!("{what} {count} of your messages were refused together, this one first.");
         report.details.insert("refused".into(), json!(count));
         report.details.insert("last_sequence".into(), json!(last));
         refuse::tell(shell, delivery, report).await
@@ -193,15 +204,37 @@ impl Limit {
 pub(crate) struct Limits {
     rate: u32,
     burst: u32,
-    buckets: Mutex<LruCache<(ConsumerKind, AgentId), Bucket>>,
+    accounts: Mutex<LruCache<(ConsumerKind, AgentId), Account>>,
 }
 
 /// What one agent may send now.
 #[derive(Debug)]
+struct Account {
+    messages: Bucket,
+    /// Refusals that are answered each.
+    answers: Bucket,
+    gathered: Option<Gathered>,
+}
+
+/// A token bucket.
+#[derive(Debug, Clone, Copy)]
 struct Bucket {
     tokens: f64,
     filled: Instant,
-    gathered: Option<Gathered>,
+}
+
+impl Bucket {
+    /// Takes a token, if there is one.
+    fn take(&mut self, rate: u32, burst: u32, now: Instant) -> bool {
+        let refilled = now.saturating_duration_since(self.filled).as_secs_f64() * f64::from(rate);
+        self.tokens = (self.tokens + refilled).min(f64::from(burst));
+        self.filled = now;
+        let taken = self.tokens >= 1.0;
+        if taken {
+            self.tokens -= 1.0;
+        }
+        taken
+    }
 }
 
 /// Refusals that are told together.
@@ -214,36 +247,36 @@ struct Gathered {
 impl Limits {
     pub(crate) fn new(work: &WorkSettings) -> Self {
         let (rate, burst) = (work.agent_rate_max, work.agent_burst_max.max(1));
-        Self { rate, burst, buckets: Mutex::new(LruCache::new(BUCKETS_MAX)) }
+        Self { rate, burst, accounts: Mutex::new(LruCache::new(ACCOUNTS_MAX)) }
     }
 
     fn is_off(&self) -> bool {
         self.rate == 0
     }
 
-    fn bucket<T>(&self, kind: ConsumerKind, agent: &AgentId, change: impl FnOnce(&mut Bucket) -> T) -> T {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = || Bucket { tokens: f64::from(self.burst), filled: Instant::now(), gathered: None };
-        change(buckets.get_or_insert_mut((kind, agent.clone()), full))
+    fn account<T>(&self, kind: ConsumerKind, agent: &AgentId, change: impl FnOnce(&mut Account) -> T) -> T {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || {
+            let full = |tokens: u32| Bucket { tokens: f64::from(tokens), filled: Instant::now() };
+            Account { messages: full(self.burst), answers: full(self.rate), gathered: None }
+        };
+        change(accounts.get_or_insert_mut((kind, agent.clone()), fresh))
     }
 
-    /// Takes a token, if there is one.
+    /// Whether a message is worked on.
     fn admits(&self, kind: ConsumerKind, agent: &AgentId, now: Instant) -> bool {
-        self.bucket(kind, agent, |bucket| {
-            let refilled = now.saturating_duration_since(bucket.filled).as_secs_f64() * f64::from(self.rate);
-            bucket.tokens = (bucket.tokens + refilled).min(f64::from(self.burst));
-            bucket.filled = now;
-            let admitted = bucket.tokens >= 1.0;
-            if admitted {
-                bucket.tokens -= 1.0;
-            }
-            admitted
-        })
+        self.account(kind, agent, |account| account.messages.take(self.rate, self.burst, now))
+    }
+
+    /// Whether one that is not has an answer of its own. So many a second have as are worked on: beyond that an answer to
+    /// each would cost the others as much as the flood itself.
+    fn answers(&self, kind: ConsumerKind, agent: &AgentId, now: Instant) -> bool {
+        self.account(kind, agent, |account| account.answers.take(self.rate, self.rate, now))
     }
 
     /// Counts a refusal; true when it is the first of those that will be told together.
     fn gather(&self, kind: ConsumerKind, agent: &AgentId, sequence: u64) -> bool {
-        self.bucket(kind, agent, |bucket| match &mut bucket.gathered {
+        self.account(kind, agent, |account| match &mut account.gathered {
             Some(gathered) => {
                 gathered.count += 1;
                 gathered.last = gathered.last.max(sequence);
@@ -258,8 +291,8 @@ impl Limits {
 
     /// The refusals since the first one, at `sequence`.
     fn gathered(&self, kind: ConsumerKind, agent: &AgentId, sequence: u64) -> Gathered {
-        let gathered = self.bucket(kind, agent, |bucket| bucket.gathered.take());
-        // An agent's bucket may have had to make room for others' meanwhile.
+        let gathered = self.account(kind, agent, |account| account.gathered.take());
+        // An agent's account may have had to make room for others' meanwhile.
         gathered.unwrap_or(Gathered { count: 1, last: sequence })
     }
 
@@ -287,82 +320,4 @@ impl Limits {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const INBOX: ConsumerKind = ConsumerKind::Inbox(Service::Coordinator);
-
-    fn limits(rate: u32, burst: u32) -> Limits {
-        Limits::new(&WorkSettings { agent_rate_max: rate, agent_burst_max: burst, ..WorkSettings::default() })
-    }
-
-    fn agent(name: &str) -> AgentId {
-        AgentId::new(name).unwrap()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
-        let limits = limits(10, 3);
-        let now = Instant::now();
-        let admitted = |name: &str, at_ms: u64, tries: usize| {
-            let at = now + Duration::from_millis(at_ms);
-            (0..tries).filter(|_| limits.admits(INBOX, &agent(name), at)).count()
-        };
-        for (name, at_ms, tries, expected) in [
-            ("ann", 0, 10, 3),
-            ("bob", 0, 2, 2),
-            ("ann", 99, 10, 0),
-            ("ann", 100, 10, 1),
-            ("ann", 350, 10, 2),
-            ("bob", 350, 10, 3),
-            ("ann", 60_000, 10, 3),
-        ] {
-            assert_eq!(admitted(name, at_ms, tries), expected, "{name} after {at_ms} ms");
-        }
-        assert!(limits.admits(ConsumerKind::Wake, &agent("ann"), now), "each kind of consumer counts by itself");
-        // A clock that stands still gives nothing, and takes nothing away.
-        assert_eq!(admitted("ann", 60_000, 1), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
-        let limits = limits(1, 1);
-        for number in 0..=BUCKETS_MAX.get() {
-            limits.admits(INBOX, &agent(&format!("a-{number}")), Instant::now());
-        }
-        assert_eq!(limits.buckets.lock().unwrap().len(), BUCKETS_MAX.get());
-        let ann = agent("ann");
-        let first: Vec<bool> = [7, 9, 8].iter().map(|sequence| limits.gather(INBOX, &ann, *sequence)).collect();
-        assert_eq!(first, [true, false, false]);
-        let Gathered { count, last } = limits.gathered(INBOX, &ann, 7);
-        assert_eq!((count, last), (3, 9));
-        assert!(limits.gather(INBOX, &ann, 10), "what comes after is told by itself");
-    }
-
-    #[test]
-    fn what_hears_agents_has_a_limit_and_what_two_consumers_are_given_counts_once() {
-        let layout = Layout::default();
-        let of = |name: &str| Limit::of(&layout, name).map(|limit| limit.measure);
-        for (name, expected) in [
-            ("coordinator-inbox", Some(Measure::Refuse)),
-            ("debate-facilitator-urgent", Some(Measure::Refuse)),
-            ("coordinator-exchange-msg-request", Some(Measure::Tell)),
-            ("agent-adapter-wake-msg-group_query", Some(Measure::PassOver)),
-            ("escalation-timer-due", None),
-            ("agent-adapter-agent-ann", None),
-        ] {
-            assert_eq!(of(name), expected, "{name}");
-        }
-        let counts = |consumer: &str, kind: &str| Limit::of(&layout, consumer).unwrap().counts(Some(kind), consumer);
-        for (consumer, kind, expected) in [
-            ("coordinator-exchange-msg-request", "request", true),
-            ("coordinator-exchange-msg-response", "response", false),
-            ("agent-adapter-wake-msg-group_query", "group_query", true),
-            ("agent-adapter-wake-msg-any", "group_query", false),
-            ("agent-adapter-wake-msg-any", "question", true),
-            ("coordinator-inbox", "status", true),
-        ] {
-            assert_eq!(counts(consumer, kind), expected, "{consumer} {kind}");
-        }
-    }
-}
+mod tests;

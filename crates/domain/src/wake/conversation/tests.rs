@@ -103,7 +103,7 @@ fn so_much_is_remembered_and_who_spoke_last_takes_part_most() {
 #[test]
 fn two_that_wake_each_other_are_paused_and_told_once_and_others_still_wake() {
     let mut story = Story::<WakeMachine>::of("c-1");
-    let pair = |speaks: u64| if speaks % 2 == 0 { ("ben", "cleo") } else { ("cleo", "ben") };
+    let pair = |speaks: u64| if speaks.is_multiple_of(2) { ("ben", "cleo") } else { ("cleo", "ben") };
     let mut heard = |number: u64, millis: u64, woken: &[&str]| {
         let id = format!("m-{number}");
         let weigh = at(weigh(&id, pair(number).0, "_all", "And?", woken), millis);
