@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+mod flood;
+mod loops;
 mod register;
 mod requests;
 mod stage;

@@ -15,7 +15,7 @@ use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
 
-use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request};
+use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, refusal_of};
 
 /// Messages between two agents that are looked through for an answer before a request is given up.
 const LOOKED_THROUGH_MAX: usize = 1_000;
@@ -63,7 +63,8 @@ impl Exchange {
         let urgent = delivery.stream == self.shell.broker.layout.stream_name(StreamKind::Urgent);
         let place = Place { sequence: delivery.sequence, urgent, at: delivery.stored_at };
         let (opened, refusal) = read_request(envelope, &place)?;
-        let refusal = refusal.or_else(|| self.unavailable(&opened.to));
+        let over_limit = delivery.over_limit.as_deref().cloned().map(refusal_of);
+        let refusal = over_limit.or(refusal).or_else(|| self.unavailable(&opened.to));
         let id = id_of(&opened.from, opened.request_id.as_str());
         Ok((id, RequestInput::Ask { opened: Box::new(opened), refusal }))
     }

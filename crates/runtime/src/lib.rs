@@ -17,6 +17,7 @@ pub mod effects;
 pub mod feed;
 pub mod health;
 pub mod ledger;
+mod limit;
 pub mod metrics;
 pub mod nats_ledger;
 pub mod operate;

@@ -24,6 +24,7 @@ use crate::broker::Broker;
 use crate::bystander::Bystander;
 use crate::consume::{self, Chain, Handler};
 use crate::health::{self, Readiness};
+use crate::limit::Limits;
 use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
 use crate::provision::{self, PullConsumer};
 use crate::rush::{Rush, Turn};
@@ -53,6 +54,7 @@ pub struct Shell {
     pub work: Arc<WorkSettings>,
     /// Cancelled when the service is to stop.
     pub stop: CancellationToken,
+    pub(crate) limits: Arc<Limits>,
     tasks: TaskTracker,
     consumers: Arc<Mutex<Bindings>>,
     verbs: Arc<Mutex<Vec<(&'static str, api::Verb)>>>,
@@ -301,6 +303,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         service: R::SERVICE,
         broker,
         metrics: Metrics::default(),
+        limits: Arc::new(Limits::new(&settings.work)),
         work: Arc::new(settings.work.clone()),
         stop,
         tasks: TaskTracker::new(),

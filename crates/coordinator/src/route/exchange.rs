@@ -5,26 +5,13 @@ use concord_domain::request::{
 };
 use concord_protocol::event::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_protocol::payload::{ErrorReport, Request, Response};
-use concord_protocol::subject::{Service, Subject};
 use concord_protocol::{Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, Token};
 use concord_runtime::route::digest_of;
+pub use concord_runtime::route::is_between_agents;
 use serde_json::Value;
 
 /// The largest answer that is repeated to who asked with a callback, in bytes.
 const REPEATED_BYTES_MAX: usize = 262_144;
-
-/// Whether a message is one that an agent says to an agent, or to whoever can help.
-pub fn is_between_agents(subject: &Subject) -> bool {
-    let Subject::Message { from, to, .. } = subject else { return false };
-    let is_agent = |name: &str| Service::parse(name).is_err();
-    is_agent(from.as_str())
-        && match to {
-            Recipient::Agent(to) => is_agent(to.as_str()),
-            Recipient::Any => true,
-            // A broadcast expects no answer.
-            Recipient::All => false,
-        }
-}
 
 /// Where a request is stored.
 pub struct Place {
@@ -44,9 +31,7 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
     let stated = [envelope.deadline, request.deadline].into_iter().flatten().min();
     let due = stated.unwrap_or(usual);
     let refusal = match request.check() {
-        Err(fault) => {
-            Some(Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice })
-        }
+        Err(fault) => Some(refusal_of(fault)),
         Ok(()) => impossible_deadline(due, place.at),
     };
     let opened = RequestOpened {
@@ -64,6 +49,11 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
         digest: digest_of(envelope),
     };
     Ok((opened, refusal))
+}
+
+/// Why a request cannot be carried out, as what is wrong with it.
+pub fn refusal_of(fault: Fault) -> Refusal {
+    Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice }
 }
 
 fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
