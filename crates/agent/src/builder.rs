@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_nats::ConnectOptions;
-use concord_protocol::payload::{Card, Skill};
+use concord_protocol::payload::{Card, CardAction, Skill};
 use concord_protocol::stream::{Layout, StorageChoices};
 use concord_protocol::{AgentId, Fault, MessageType, Token};
 
@@ -89,6 +89,14 @@ impl Builder {
     pub fn skill(mut self, skill: Skill) -> Self {
         if let Ok(agent_id) = &self.agent_id {
             self.card.get_or_insert_with(|| Card::new(agent_id.clone())).skills.push(skill);
+        }
+        self
+    }
+
+    /// Registers with this action, beside those stated before: requests for it that do not fit its schema are refused.
+    pub fn action(mut self, action: CardAction) -> Self {
+        if let Ok(agent_id) = &self.agent_id {
+            self.card.get_or_insert_with(|| Card::new(agent_id.clone())).actions.push(action);
         }
         self
     }

@@ -13,6 +13,6 @@ mod reply;
 
 pub use agent::Agent;
 pub use builder::Builder;
-pub use concord_protocol::payload::{self, AgentStatus, Card, Skill};
+pub use concord_protocol::payload::{self, AgentStatus, Card, CardAction, Skill};
 pub use concord_protocol::{self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient};
 pub use error::Error;

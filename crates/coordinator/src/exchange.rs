@@ -15,7 +15,7 @@ use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
 
-use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request};
+use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, unfit};
 
 /// Messages between two agents that are looked through for an answer before a request is given up.
 const LOOKED_THROUGH_MAX: usize = 1_000;
@@ -63,21 +63,30 @@ impl Exchange {
         let urgent = delivery.stream == self.shell.broker.layout.stream_name(StreamKind::Urgent);
         let place = Place { sequence: delivery.sequence, urgent, at: delivery.stored_at };
         let (opened, refusal) = read_request(envelope, &place)?;
-        let refusal = refusal.or_else(|| self.unavailable(&opened.to));
+        let refusal = match refusal {
+            None => self.refused_by(&opened.to, envelope)?,
+            refusal => refusal,
+        };
         let id = id_of(&opened.from, opened.request_id.as_str());
         Ok((id, RequestInput::Ask { opened: Box::new(opened), refusal }))
     }
 
-    /// Why nobody will answer, as far as is known. Who is not registered may be there nevertheless.
-    fn unavailable(&self, to: &Recipient) -> Option<Refusal> {
-        let Recipient::Agent(agent) = to else { return None };
-        let known = self.directory.agent(agent)?;
-        (known.status == AgentStatus::Unavailable).then(|| Refusal {
+    /// Why an agent will not do what it is asked for, as far as is known: by its card, or because it is unavailable. Who is
+    /// not registered may be there nevertheless.
+    fn refused_by(&self, to: &Recipient, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
+        let Recipient::Agent(agent) = to else { return Ok(None) };
+        let Some(known) = self.directory.agent(agent) else { return Ok(None) };
+        if let Some(card) = &known.card
+            && let Some(refusal) = unfit(card, envelope)?
+        {
+            return Ok(Some(refusal));
+        }
+        Ok((known.status == AgentStatus::Unavailable).then(|| Refusal {
             code: ErrorCode::AgentUnavailable,
             pointer: "/to_agent".into(),
             why: format!("{agent} is unavailable: {}", if known.why.is_empty() { "it says so." } else { &known.why }),
             suggestion: "Ask another agent (`concord agents`), or ask again when it is back.".into(),
-        })
+        }))
     }
 }
 

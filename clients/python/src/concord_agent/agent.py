@@ -39,8 +39,8 @@ class Agent:
             prefix: first token of every subject of the installation.
             durable: whether messages wait in the broker while the agent is away. Otherwise it hears what is said
                 while it is connected.
-            card: what it says of itself when it registers: `description`, `skills`, `domains`, `triggers`,
-                `capacity`, `heartbeat_ms`. With any of these it registers when it connects.
+            card: what it says of itself when it registers: `description`, `skills`, `actions`, `domains`,
+                `triggers`, `capacity`, `heartbeat_ms`. With any of these it registers when it connects.
         """
         self.agent_id = agent_id
         self._prefix = prefix

@@ -15,6 +15,17 @@ class Acknowledgement(TypedDict):
 
 
 Priority = Literal["low", "normal", "high", "critical", "system_critical"]
+
+
+class CardAction(TypedDict):
+    """An action that an agent can be asked for, beside the standard ones."""
+
+    description: NotRequired[str]
+    name: str
+    parameters: NotRequired[dict[str, Any] | None]
+    result: NotRequired[dict[str, Any] | None]
+
+
 AgentId = str
 Dialect = Literal["concord", "panel", "collaboration", "analyst", "session", "exchange"]
 
@@ -31,6 +42,7 @@ class Skill(TypedDict):
 class Card(TypedDict):
     """What an agent says of itself."""
 
+    actions: NotRequired[list[CardAction]]
     agent_id: AgentId
     capacity: NotRequired[int | None]
     description: NotRequired[str]

@@ -4,7 +4,7 @@ use concord_domain::request::{
     ACKNOWLEDGE_MS, ANSWER_MS, COMPLETION_MS, DUE_MAX_MS, Refusal, RequestInput, Said, id_of,
 };
 use concord_protocol::event::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
-use concord_protocol::payload::{ErrorReport, Request, Response};
+use concord_protocol::payload::{Card, ErrorReport, Request, Response};
 use concord_protocol::subject::{Service, Subject};
 use concord_protocol::{Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, Token};
 use concord_runtime::route::digest_of;
@@ -44,9 +44,7 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
     let stated = [envelope.deadline, request.deadline].into_iter().flatten().min();
     let due = stated.unwrap_or(usual);
     let refusal = match request.check() {
-        Err(fault) => {
-            Some(Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice })
-        }
+        Err(fault) => Some(refusal_of(fault)),
         Ok(()) => impossible_deadline(due, place.at),
     };
     let opened = RequestOpened {
@@ -64,6 +62,19 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
         digest: digest_of(envelope),
     };
     Ok((opened, refusal))
+}
+
+/// Why a request is not what the card of the agent that is asked says of the action, if so.
+pub fn unfit(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
+    // Most cards say nothing of actions, and reading a request twice is not free.
+    if card.actions.is_empty() {
+        return Ok(None);
+    }
+    Ok(card.check_request(&envelope.payload()?).err().map(refusal_of))
+}
+
+fn refusal_of(fault: Fault) -> Refusal {
+    Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice }
 }
 
 fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
