@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+mod payloads;
 mod register;
 mod requests;
 mod stage;

@@ -33,6 +33,7 @@ pub struct Builder {
     pub(crate) agent_id: Result<AgentId, Fault>,
     pub(crate) prefix: String,
     pub(crate) durable: bool,
+    pub(crate) compress_over: Option<usize>,
     pub(crate) card: Option<Card>,
     pub(crate) handlers: Handlers,
     pub(crate) options: ConnectOptions,
@@ -48,6 +49,7 @@ impl Builder {
             agent_id: named,
             prefix: concord_protocol::subject::DEFAULT_PREFIX.to_owned(),
             durable: false,
+            compress_over: None,
             card: None,
             handlers: Handlers::default(),
         }
@@ -76,6 +78,13 @@ impl Builder {
     /// Messages wait in the broker while the agent is away; otherwise it hears what is said while it is connected.
     pub fn durable(mut self) -> Self {
         self.durable = true;
+        self
+    }
+
+    /// Compresses messages with more bytes than this, where whoever they are for is known to read it: a service, or an agent
+    /// that has joined meanwhile and whose card says so.
+    pub fn compress_over(mut self, bytes: usize) -> Self {
+        self.compress_over = Some(bytes);
         self
     }
 

@@ -9,7 +9,7 @@ use concord_protocol::subject::Lane;
 use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, dialect, header};
 use futures::StreamExt;
 
-use crate::{Agent, Error, Message};
+use crate::{Agent, Error, Message, encoding};
 
 /// Messages that are worked on at a time from a durable inbox.
 const CONCURRENT: usize = 32;
@@ -105,13 +105,15 @@ impl Agent {
         let declared = message.headers.as_ref().and_then(|headers| headers.get(header::DIALECT));
         let declared = declared.and_then(|name| Dialect::parse(name.as_str()));
         let subject = self.inner.layout.subjects.parse(&message.subject).ok()?;
-        let envelope = match dialect::read(&message.payload, declared, &subject) {
+        let body = encoding::plain(message);
+        let envelope = match body.and_then(|body| dialect::read(&body, declared, &subject)) {
             Ok((envelope, _)) => envelope,
             Err(fault) => {
                 tracing::warn!(subject = %message.subject, %fault, "A message is not understood.");
                 return None;
             }
         };
+        self.learn(&envelope);
         let is_own = envelope.from_agent == self.inner.agent_id;
         (!is_own && !self.answered(&envelope)).then_some(envelope)
     }

@@ -6,6 +6,7 @@
 
 mod agent;
 mod builder;
+mod encoding;
 mod error;
 mod group;
 mod inbox;

@@ -85,12 +85,22 @@ pub struct BrokerSettings {
     pub token: Option<Secret>,
     /// File with the certificate authority of the broker's TLS certificate.
     pub tls_ca: Option<PathBuf>,
+    /// Messages with more bytes than this go compressed to agents whose cards say that they read it.
+    pub compress_over_bytes: usize,
 }
 
 impl Default for BrokerSettings {
     fn default() -> Self {
         let servers = "nats://127.0.0.1:4222".to_owned();
-        Self { servers, credentials: None, user: None, password: None, token: None, tls_ca: None }
+        Self {
+            servers,
+            credentials: None,
+            user: None,
+            password: None,
+            token: None,
+            tls_ca: None,
+            compress_over_bytes: 16_384,
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> R
     let subject = broker.subjects().parse(&found.subject).ok();
     let body = found.body().unwrap_or_default();
     let Ok(stored_at) = Timestamp::parse(&found.time) else { return Ok(None) };
-    let headers = dialect::header_of(&found.headers().unwrap_or_default());
+    let headers = dialect::headers_of(&found.headers().unwrap_or_default());
     let envelope = subject.and_then(|subject| dialect::read(&body, headers.as_ref(), &subject, stored_at).ok());
     Ok(Some(Stored { sequence: found.sequence, stored_at, envelope }))
 }

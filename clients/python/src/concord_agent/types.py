@@ -28,6 +28,7 @@ class CardAction(TypedDict):
 
 AgentId = str
 Dialect = Literal["concord", "panel", "collaboration", "analyst", "session", "exchange"]
+Encoding = Literal["identity", "gzip", "zstd"]
 
 
 class Skill(TypedDict):
@@ -48,6 +49,7 @@ class Card(TypedDict):
     description: NotRequired[str]
     dialect: NotRequired[Dialect]
     domains: NotRequired[list[str]]
+    encodings: NotRequired[list[Encoding]]
     heartbeat_ms: NotRequired[int | None]
     name: NotRequired[str | None]
     skills: NotRequired[list[Skill]]

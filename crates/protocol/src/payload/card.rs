@@ -7,6 +7,7 @@ use super::action::BATCH;
 use super::shape::{self, Schema};
 use super::{ACTIONS, Batch, Request, check_name};
 use crate::dialect::Dialect;
+use crate::encoding::Encoding;
 use crate::envelope::from_json;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
@@ -95,6 +96,9 @@ pub struct Card {
     /// How it writes and wants to be written to.
     #[serde(default)]
     pub dialect: Dialect,
+    /// In which encodings it reads the bodies of messages, besides as they are: what is large comes to it compressed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub encodings: Vec<Encoding>,
     /// Requests that it works on at a time; no limit is kept when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
@@ -119,6 +123,7 @@ impl Card {
             domains: Vec::new(),
             triggers: Vec::new(),
             dialect: Dialect::default(),
+            encodings: Vec::new(),
             capacity: None,
             heartbeat_ms: None,
         }
@@ -144,6 +149,7 @@ impl Card {
         for (field, name) in [("name", &self.name), ("version", &self.version)] {
             name.as_deref().map_or(Ok(()), |name| filled(&format!("{pointer}/{field}"), name))?;
         }
+        at_most(&format!("{pointer}/encodings"), "encodings", self.encodings.len(), Encoding::ALL.len())?;
         text(&format!("{pointer}/description"), &self.description)?;
         if let Some(capacity) = self.capacity.filter(|capacity| !(1..=AGENT_CAPACITY_MAX).contains(capacity)) {
             return Err(Fault::invalid(
@@ -341,6 +347,7 @@ mod tests {
             (json!({ "actions": [{ "name": "x", "result": { "type": "x" } }] }), "/p/actions/0/result/type"),
             (json!({ "domains": vec!["tax"; 65] }), "/p/domains"),
             (json!({ "triggers": ["ok", ""] }), "/p/triggers/1"),
+            (json!({ "encodings": ["gzip", "gzip", "gzip", "gzip"] }), "/p/encodings"),
             (json!({ "name": "" }), "/p/name"),
             (json!({ "description": long }), "/p/description"),
             (json!({ "capacity": 0 }), "/p/capacity"),
