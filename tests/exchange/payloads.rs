@@ -1,4 +1,4 @@
-//! Messages that travel compressed: read wherever they come from, written only to who reads them.
+//! Messages that travel compressed, and payloads that travel by the object store.
 
 use async_nats::{Client, HeaderMap};
 use concord_protocol::header::CONTENT_ENCODING;
@@ -129,5 +129,68 @@ async fn a_service_compresses_what_is_large_for_who_reads_it_and_for_nobody_else
     };
     assert_eq!(open(&long()).await, ["gzip", "", ""], "bob reads only what services do not write; eve is a stranger");
     assert_eq!(open("short").await, ["", "", ""]);
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_over_a_megabyte_is_read_where_it_is_and_what_is_not_as_it_says_is_refused() {
+    let installation = start().await;
+    let client = installation.client();
+    let [ann, bob] = names(["ann", "bob"]);
+    let parameters = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    let actions = json!({ "actions": [{ "name": "read", "parameters": parameters }] });
+    to_coordinator(&bob, "register_agent", card(&bob, &actions)).publish(client).await;
+    becomes(&installation, &bob, Some("available")).await;
+    let store = async_nats::jetstream::new(client.clone()).get_object_store("CONCORD_PAYLOADS").await;
+    let store = store.expect("the services have made the bucket");
+    let put = async |payload: &Value| {
+        let (name, bytes) = (unique("object"), payload.to_string().into_bytes());
+        let info = store.put(name.as_str(), &mut bytes.as_slice()).await.unwrap();
+        json!({ "bucket": "CONCORD_PAYLOADS", "object": name, "size": info.size, "digest": info.digest })
+    };
+    let asks = |reference: &Value| Message::new("_", &ann, &bob, "request", json!({ "payload_reference": reference }));
+    let text = "The liability is not capped. ".repeat(80_000);
+    let good = put(&json!({ "action": "read", "parameters": { "text": text } })).await;
+    let asked = asks(&good);
+    asked.publish(client).await;
+    let opened = until("the request to be known", PATIENCE, async || {
+        let opened = facts(client, "request", "opened").await;
+        opened.into_iter().next().ok_or_else(|| "it is not".to_owned())
+    });
+    let opened = opened.await.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((&opened["request_id"], &opened["action"]), (&json!(asked.id()), &json!("read")));
+    let answer = Message::new("_", &bob, &ann, "response", json!({ "status": "success", "result": {} }))
+        .with("/correlation_id", json!(asked.id()));
+    answer.publish(client).await;
+
+    let changed = |field: &str, to: Value| {
+        let mut changed = good.clone();
+        changed[field] = to;
+        changed
+    };
+    let at = |field: &str| format!("/payload/payload_reference/{field}");
+    let wrong = put(&json!({ "action": "read", "parameters": { "text": 1, "more": text } })).await;
+    for (reference, code, pointer) in [
+        (changed("object", json!("nothing")), "INVALID_REQUEST", at("object")),
+        (changed("digest", json!("SHA-256=")), "INVALID_REQUEST", at("digest")),
+        (changed("size", json!(100)), "INVALID_REQUEST", at("size")),
+        (changed("size", json!(1_u64 << 40)), "CAPACITY_EXCEEDED", at("size")),
+        (changed("bucket", json!("OTHER")), "INVALID_REQUEST", at("bucket")),
+        (wrong, "INVALID_REQUEST", "/payload/parameters/text".to_owned()),
+    ] {
+        let message = asks(&reference);
+        message.publish(client).await;
+        let (kind, told) = answer_to(client, &message).await;
+        assert_eq!((kind.as_str(), told["error_code"].as_str()), ("error", Some(code)), "{reference}: {told}");
+        assert_eq!(told["details"]["pointer"], pointer, "{told}");
+    }
+    // A service is asked in the same way, and goes on afterwards.
+    let parameters = json!({ "agent_id": bob, "why": "done" });
+    let leaves = json!({ "action": "deregister_agent", "parameters": parameters, "context": { "text": text } });
+    let reference = put(&leaves).await;
+    let leaves = Message::new("_", &bob, "coordinator", "request", json!({ "payload_reference": reference }));
+    leaves.publish(client).await;
+    assert_eq!(answer_to(client, &leaves).await.0, "response");
+    becomes(&installation, &bob, None).await;
     installation.holds(PATIENCE).await;
 }

@@ -169,7 +169,10 @@ impl Agent {
         let mut headers = HeaderMap::new();
         headers.insert(header::MESSAGE_ID, message.message_id.as_str());
         let subject = self.inner.layout.subjects.build(&message.subject());
-        let (body, encoding) = self.encoded(message)?;
+        let (body, encoding) = match serde_json::to_vec(message)? {
+            body if self.is_too_large(body.len()) => (serde_json::to_vec(&self.referring(message).await?)?, None),
+            body => self.encoded(message, body)?,
+        };
         if let Some(encoding) = encoding {
             headers.insert(header::CONTENT_ENCODING, encoding.as_str());
         }

@@ -19,9 +19,8 @@ pub(crate) fn plain(message: &async_nats::Message) -> Result<Cow<'_, [u8]>, Faul
 }
 
 impl Agent {
-    /// A message as it is sent, and how that is encoded.
-    pub(crate) fn encoded(&self, message: &Message) -> Result<(Vec<u8>, Option<Encoding>), Error> {
-        let body = serde_json::to_vec(message)?;
+    /// The body of a message as it is sent, and how that is encoded.
+    pub(crate) fn encoded(&self, message: &Message, body: Vec<u8>) -> Result<(Vec<u8>, Option<Encoding>), Error> {
         let is_large = self.inner.compress_over.is_some_and(|most| body.len() > most);
         if !(is_large && self.is_gzip_read_by(&message.to_agent)) {
             return Ok((body, None));

@@ -10,6 +10,7 @@ mod encoding;
 mod error;
 mod group;
 mod inbox;
+mod large;
 mod reply;
 
 pub use agent::Agent;

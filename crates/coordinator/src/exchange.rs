@@ -45,7 +45,7 @@ impl Handler for Exchange {
             self.shell.count_ignored("not_between_agents");
             return Ok(Done::Acknowledge);
         }
-        let envelope = dialect::envelope(&self.shell, delivery)?;
+        let envelope = dialect::envelope(&self.shell, delivery).await?;
         let heard = match &envelope.message_type {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
             _ => hear(&envelope, delivery.stored_at)?,

@@ -3,6 +3,8 @@
 //! Whoever reads a message, service, library or tool, reads it through [`plain`], so that everything after it sees JSON. What
 //! is written is gzip, which every language has; zstd is read as well. `docs/adr/0029` has the reasons.
 
+mod reference;
+
 use std::borrow::Cow;
 use std::io::{Read, Write};
 
@@ -12,6 +14,8 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use ruzstd::decoding::StreamingDecoder;
+
+pub use reference::{PAYLOAD_BYTES_MAX, PayloadReference, REFERENCE};
 
 /// A body as it was written, before it was compressed. What has more bytes than an envelope may have is refused before it is
 /// expanded further.

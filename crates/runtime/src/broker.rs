@@ -13,6 +13,7 @@ use futures::{Stream, StreamExt};
 
 use crate::dialect;
 use crate::ledger::Error as LedgerError;
+use crate::payload::Payloads;
 use crate::settings::{BrokerSettings, StorageSettings};
 use crate::trace::Trace;
 
@@ -96,6 +97,7 @@ pub struct Broker {
     pub layout: std::sync::Arc<Layout>,
     spoken: std::sync::Arc<std::sync::OnceLock<SpokenBy>>,
     compress_over_bytes: usize,
+    pub(crate) payloads: std::sync::Arc<Payloads>,
 }
 
 impl Broker {
@@ -132,7 +134,8 @@ impl Broker {
             ContextBuilder::new().timeout(REQUEST_TIMEOUT).ack_timeout(REQUEST_TIMEOUT).build(client.clone());
         let layout = std::sync::Arc::new(Layout::new(&storage.prefix, storage.choices()));
         let compress_over_bytes = broker.compress_over_bytes;
-        Ok(Self { client, jetstream, layout, spoken: Default::default(), compress_over_bytes })
+        let payloads = std::sync::Arc::new(Payloads::new(storage));
+        Ok(Self { client, jetstream, layout, spoken: Default::default(), compress_over_bytes, payloads })
     }
 
     /// Whether there is a connection at this moment.

@@ -13,6 +13,7 @@ use crate::broker::Broker;
 use crate::consume::{Delivery, Problem};
 use crate::feed::subject_of;
 use crate::ledger::Error;
+use crate::payload;
 use crate::service::Shell;
 
 /// The dialect that the headers of a message declare.
@@ -27,10 +28,11 @@ pub fn plain<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Result<Cow<'a, 
     concord_encoding::plain(body, encoding.map(|value| value.as_str()))
 }
 
-/// The envelope of a delivered message, in whatever dialect it was written.
-pub fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
+/// The envelope of a delivered message, in whatever dialect it was written and wherever its payload is.
+pub async fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
     let subject = subject_of(shell, delivery)?;
-    Ok(read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?)
+    let envelope = read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?;
+    payload::whole(&shell.broker, envelope).await
 }
 
 /// The envelope of a stored message, in whatever dialect it was written.

@@ -20,6 +20,7 @@ pub mod ledger;
 pub mod metrics;
 pub mod nats_ledger;
 pub mod operate;
+mod payload;
 pub mod provision;
 mod pull;
 mod quarantine;

@@ -114,11 +114,21 @@ pub struct StorageSettings {
     pub replicas: usize,
     /// Days that messages and dead letters are kept. Facts are kept for ever.
     pub message_days: u64,
+    /// Bytes of the object store in which payloads over 1 MB travel; they are kept as long as messages.
+    pub payload_store_bytes: u64,
+    /// Bytes of the largest such payload that is read.
+    pub payload_bytes_max: u64,
 }
 
 impl Default for StorageSettings {
     fn default() -> Self {
-        Self { prefix: Token::fixed(concord_protocol::subject::DEFAULT_PREFIX), replicas: 1, message_days: 90 }
+        Self {
+            prefix: Token::fixed(concord_protocol::subject::DEFAULT_PREFIX),
+            replicas: 1,
+            message_days: 90,
+            payload_store_bytes: 1 << 30,
+            payload_bytes_max: concord_encoding::PAYLOAD_BYTES_MAX,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from .encoding import CONTENT_ENCODING, READ, compressed, plain
 from .errors import ConcordError, RequestError, RequestTimeout
 from .inbox import Inbox
 from .message import ALL, ANY, Json, Message, answer_id, envelope, subject
+from .payload import MESSAGE_BYTES_MAX, PayloadError, fetch, is_reference, put
 from .types import Answer, Finding
 
 Handler = Callable[[Message], Awaitable[None]]
@@ -305,6 +307,9 @@ class Agent:
     async def _publish(self, said: Json) -> None:
         stream = self._connected().jetstream()
         data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(data) > MESSAGE_BYTES_MAX:
+            referring = await put(self._connected(), self._prefix, said["message_id"], said["payload"])
+            data = json.dumps(said | {"payload": referring}, separators=(",", ":")).encode()
         headers = {"Nats-Msg-Id": said["message_id"]}
         is_large = self._compress_over is not None and len(data) > self._compress_over
         if is_large and said["to_agent"] in self._reads_gzip:
@@ -325,6 +330,19 @@ class Agent:
         if message.from_agent == self.agent_id:
             return
         self._learn(message)
+        if is_reference(message.payload):
+            try:
+                whole = await fetch(self._connected(), self._prefix, message.payload)
+            except PayloadError as why:
+                log.warning("%s: a payload of %s cannot be had: %s", self.agent_id, message.from_agent, why)
+                if message.message_type not in ("response", "error"):
+                    if message.requires_response:
+                        await self.refuse(message, why.code, str(why), ["Put the payload again, and refer to it as it is."])
+                    return
+                # Whoever waits for it is told instead.
+                whole = {"error_code": why.code, "error_message": str(why), "details": {}, "recovery_suggestions": []}
+                message = dataclasses.replace(message, message_type="error")
+            message = dataclasses.replace(message, payload=whole)
         if message.message_type in ("response", "error"):
             # An answer names its request in `correlation_id`, or at least in `reply_to`.
             for name in (message.correlation_id, message.reply_to):
