@@ -37,6 +37,8 @@ pub(crate) struct Case {
 pub(crate) struct Said {
     pub(crate) subject: String,
     pub(crate) message: Value,
+    /// How it is compressed; not at all when absent.
+    pub(crate) encoding: Option<String>,
 }
 
 pub(crate) fn path() -> PathBuf {
@@ -50,10 +52,12 @@ pub(crate) fn read() -> Conformance {
 /// Plays every case with the agent that listens.
 pub(crate) async fn play(stage: &mut Stage) {
     for case in read().cases {
-        stage.say(&case.hear.subject, &case.hear.message, json!({ "conformance": case.name })).await;
+        let metadata = json!({ "conformance": case.name });
+        stage.say(&case.hear.subject, &case.hear.message, metadata, case.hear.encoding.as_deref()).await;
         for expected in &case.say {
             let (subject, message) = stage.next(&case.name).await;
             is_said(&case.name, expected, &subject, &message);
+            assert_eq!(stage.encoding, expected.encoding, "{}", case.name);
             if let Some(answer) = case.answer.as_ref().filter(|_| message["message_type"] == "request") {
                 stage.answer(&message, answer).await;
             }

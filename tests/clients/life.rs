@@ -1,5 +1,6 @@
 //! Registering, heartbeats and going.
 
+use concord_agent::protocol::Encoding;
 use concord_agent::{Agent, AgentStatus, Card, Skill};
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ async fn registers(stage: &mut Stage) {
     assert_eq!(payload["action"], "register_agent");
     let card: Card = serde_json::from_value(payload["parameters"].clone()).expect("a card");
     assert_eq!((card.agent_id.as_str(), card.skills[0].name.as_str(), card.heartbeat_ms), ("ann", "tax", Some(100)));
+    assert!(card.encodings.contains(&Encoding::Gzip), "it says what it reads");
     let answer = json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
     stage.answer(&request, &answer).await;
     for _ in 0..3 {

@@ -3,6 +3,7 @@
 
 mod cases;
 mod conformance;
+mod large;
 mod life;
 mod python;
 mod raw;

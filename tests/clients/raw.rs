@@ -8,7 +8,7 @@ use futures::stream::select_all;
 use serde_json::Value;
 
 use crate::conformance::{self, Case};
-use crate::stage::{Stage, completed};
+use crate::stage::{Stage, completed, plain, publish};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn raw_nats_conforms() {
@@ -25,13 +25,12 @@ async fn raw_nats_conforms() {
     let mut inbox = select_all(inboxes);
     let agent = tokio::spawn(async move {
         while let Some(message) = inbox.next().await {
-            let heard: Value = serde_json::from_slice(&message.payload).expect("JSON");
+            let heard: Value = serde_json::from_slice(&plain(&message).0).expect("JSON");
             let Some(case) = heard["metadata"]["conformance"].as_str().and_then(|name| cases.get(name)) else {
                 continue;
             };
             for said in &case.say {
-                let body = completed(&said.message).to_string();
-                client.publish(said.subject.clone(), body.into()).await.expect("it is sent");
+                publish(&client, &said.subject, &completed(&said.message), said.encoding.as_deref()).await;
                 if case.answer.is_some() && said.message["message_type"] == "request" {
                     inbox.next().await.expect("an answer");
                 } else if case.call == "request" && said.message["message_type"] == "request" {

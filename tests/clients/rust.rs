@@ -28,7 +28,7 @@ async fn conforms(durable: bool) {
     let conformance = conformance::read();
     let cases: BTreeMap<String, Case> = conformance.cases.into_iter().map(|case| (case.name.clone(), case)).collect();
     let cases = Arc::new(cases);
-    let builder = Agent::builder(&conformance.agent).on_other(move |agent, message| {
+    let builder = Agent::builder(&conformance.agent).compress_over(1_024).on_other(move |agent, message| {
         let cases = Arc::clone(&cases);
         async move {
             let name = message.metadata.extensions.get("conformance").expect("the name of a case");

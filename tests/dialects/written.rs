@@ -14,7 +14,7 @@ async fn an_agent_whose_dialect_is_known_is_written_to_in_it() {
     let installation = TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
     let settings = BrokerSettings { servers: installation.server_url().to_owned(), ..BrokerSettings::default() };
     let broker = Broker::connect("test", &settings, &StorageSettings::default(), false).await.expect("a connection");
-    broker.speak(Box::new(|agent| Dialect::parse(agent.as_str())));
+    broker.speak(Box::new(|agent| Dialect::parse(agent.as_str()).map(Into::into)));
     for to in ["panel", "session", "concord", "nobody"] {
         let question: Envelope = serde_json::from_value(json!({
             "message_id": format!("q-{to}"), "timestamp": "2026-01-01T00:00:00Z", "from_agent": "debate-facilitator",

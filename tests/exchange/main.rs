@@ -4,6 +4,7 @@ use std::time::Duration;
 
 mod flood;
 mod loops;
+mod payloads;
 mod register;
 mod requests;
 mod stage;

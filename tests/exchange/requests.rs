@@ -125,6 +125,71 @@ async fn what_cannot_be_carried_out_fails_at_once_with_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agent_registers_actions_and_what_does_not_fit_them_is_refused_at_its_place() {
+    let installation = start().await;
+    let client = installation.client();
+    let [ann, bob] = names(["ann", "bob"]);
+    let translate = json!({
+        "name": "translate", "description": "Translates a text.", "result": { "type": "object" },
+        "parameters": {
+            "type": "object", "required": ["text", "to"], "additionalProperties": false,
+            "properties": { "text": { "type": "string", "minLength": 1 }, "to": { "enum": ["de", "fr"] } },
+        },
+    });
+    let register = |actions: Value| to_coordinator(&bob, "register_agent", card(&bob, &json!({ "actions": actions })));
+    for (actions, pointer) in [
+        (json!([{ "name": "run_tests", "parameters": {} }]), "/payload/parameters/actions/0/name"),
+        (
+            json!([{ "name": "x", "parameters": { "properties": { "a": { "pattern": "(a+)+$" } } } }]),
+            "/payload/parameters/actions/0/parameters/properties/a/pattern",
+        ),
+    ] {
+        let refused = register(actions);
+        refused.publish(client).await;
+        let (kind, told) = answer_to(client, &refused).await;
+        assert_eq!((kind.as_str(), told["error_code"].as_str()), ("error", Some("INVALID_REQUEST")), "{told}");
+        assert_eq!(told["details"]["pointer"], pointer, "{told}");
+    }
+    let enters = register(json!([translate]));
+    enters.publish(client).await;
+    assert_eq!(answer_to(client, &enters).await.0, "response");
+    becomes(&installation, &bob, Some("available")).await;
+    let listed = installation.ask(Service::Coordinator, "agents", &Value::Null).await.unwrap();
+    let listed = listed.as_array().unwrap().iter().find(|one| one["agent_id"] == json!(bob)).unwrap();
+    assert_eq!(listed["actions"], json!([translate]), "it is kept as it was written");
+
+    for (action, parameters, pointer) in [
+        ("translate", json!({ "text": "Hello" }), "/payload/parameters"),
+        ("translate", json!({ "text": "Hello", "to": "it" }), "/payload/parameters/to"),
+        ("translate", json!({ "text": "", "to": "de" }), "/payload/parameters/text"),
+        ("translate", json!({ "text": "Hello", "to": "de", "tone": "kind" }), "/payload/parameters/tone"),
+        (
+            "batch",
+            json!({ "requests": [{ "action": "translate", "parameters": { "text": 1, "to": "de" } }] }),
+            "/payload/parameters/requests/0/parameters/text",
+        ),
+    ] {
+        let wrong = request(&ann, &bob, action, parameters);
+        wrong.publish(client).await;
+        let (kind, told) = answer_to(client, &wrong).await;
+        assert_eq!((kind.as_str(), told["error_code"].as_str()), ("error", Some("INVALID_REQUEST")), "{told}");
+        assert_eq!(told["details"]["pointer"], pointer, "{told}");
+    }
+    // What fits is asked, and what the card does not name is between the agents.
+    for good in [
+        request(&ann, &bob, "translate", json!({ "text": "Hello", "to": "de" })),
+        request(&ann, &bob, "ponder", json!({ "text": 1 })),
+    ] {
+        good.publish(client).await;
+        ended(&installation, "opened", 1).await;
+        response(&json!({ "from_agent": ann, "message_id": good.id() }), &bob).publish(client).await;
+        assert_eq!(answer_to(client, &good).await.0, "response");
+    }
+    ended(&installation, "answered", 2).await;
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_with_a_callback_is_acknowledged_and_its_completion_is_told() {
     let installation = start().await;
     let client = installation.client();

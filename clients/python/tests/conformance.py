@@ -40,7 +40,7 @@ async def main(server: str, path: str, how: list[str]) -> None:
     conformance = json.loads(Path(path).read_text("utf-8"))
     cases = {case["name"]: case for case in conformance["cases"]}
     card = CARD if "card" in how else {}
-    agent = Agent(conformance["agent"], durable="durable" in how, **card)
+    agent = Agent(conformance["agent"], durable="durable" in how, compress_over=1_024, **card)
 
     @agent.on("*")
     async def heard(message: Message) -> None:

@@ -4,6 +4,7 @@ import json
 import unittest
 
 from concord_agent import Agent, ConcordError, Message, RequestError
+from concord_agent.encoding import CONTENT_ENCODING, EXPANDED_BYTES_MAX, compressed, plain
 from concord_agent.message import answer_id, envelope, subject
 
 GOOD = {
@@ -54,6 +55,35 @@ class Agents(unittest.IsolatedAsyncioTestCase):
         error = RequestError.of({"error_code": "TIMEOUT", "error_message": "Late.", "recovery_suggestions": ["Wait."]})
         self.assertEqual((error.code, error.recovery_suggestions, str(error)), ("TIMEOUT", ["Wait."], "TIMEOUT: Late."))
         self.assertEqual(RequestError.of({}).code, "INTERNAL_ERROR")
+
+
+class Encodings(unittest.TestCase):
+    def test_a_body_is_read_as_it_was_written(self) -> None:
+        gzip = {CONTENT_ENCODING: "gzip"}
+        for body, headers in (
+            (b"{}", None),
+            (b"{}", {}),
+            (compressed(b"{}"), gzip),
+            (compressed(b"{") + compressed(b"}"), gzip),
+        ):
+            self.assertEqual(plain(body, headers), b"{}")
+        most = b" " * EXPANDED_BYTES_MAX
+        self.assertEqual(plain(compressed(most), gzip), most)
+
+    def test_what_is_too_large_unknown_or_cut_short_is_refused(self) -> None:
+        most = compressed(b" " * EXPANDED_BYTES_MAX)
+        whole = compressed(b"a body that is long enough to be cut")
+        for body, encoding, why in (
+            (compressed(b" " * 100 * EXPANDED_BYTES_MAX), "gzip", "more than"),
+            (most + compressed(b" "), "gzip", "more than"),
+            (whole[:-1], "gzip", "not all"),
+            (whole[:9], "gzip", "not all"),
+            (whole + b"rest", "gzip", "it is not gzip"),
+            (b"{}", "gzip", "it is not gzip"),
+            (b"{}", "br", "not read here"),
+        ):
+            with self.assertRaisesRegex(ValueError, why):
+                plain(body, {CONTENT_ENCODING: encoding})
 
 
 if __name__ == "__main__":

@@ -21,7 +21,11 @@ pub(crate) struct Inbox {
 impl Handler for Inbox {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         // What another agent garbled is its own affair, and is in the transcript; the agent is not bothered with it.
-        let heard = dialect::envelope(&self.shell, delivery).ok();
+        let heard = match dialect::envelope(&self.shell, delivery).await {
+            Ok(heard) => Some(heard),
+            Err(failed @ Problem::Failed(_)) => return Err(failed),
+            Err(_) => None,
+        };
         let Some(asked) = heard.and_then(asked) else {
             self.shell.count_ignored("no_response_required");
             return Ok(Done::Acknowledge);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use concord_domain::wake::LoopBounds;
-use concord_protocol::payload::{Card, Skill};
+use concord_protocol::payload::{Card, CardAction, Skill};
 use concord_protocol::{AgentId, Dialect, Token};
 use concord_runtime::settings::Secret;
 use schemars::JsonSchema;
@@ -80,6 +80,9 @@ pub struct HostedAgent {
     /// What it can do, each with `name`, `description`, `tags` and `examples`: by these it is woken.
     #[serde(default)]
     pub skills: Vec<Skill>,
+    /// What it can be asked for by name, each with `name`, `description`, and the JSON Schemas `parameters` and `result`.
+    #[serde(default)]
+    pub actions: Vec<CardAction>,
     /// What it knows about.
     #[serde(default)]
     pub domains: Vec<String>,
@@ -143,6 +146,7 @@ impl HostedAgent {
             description: self.description.clone(),
             version: self.version.clone(),
             skills: self.skills.clone(),
+            actions: self.actions.clone(),
             domains: self.domains.clone(),
             triggers: self.triggers.clone(),
             dialect: self.dialect,

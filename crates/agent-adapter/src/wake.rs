@@ -74,9 +74,13 @@ impl Handler for Ears {
             return Ok(Done::Acknowledge);
         }
         // What somebody garbled is answered by whom it is addressed to, if by anyone.
-        let Ok(envelope) = dialect::envelope(&self.shell, delivery) else {
-            self.shell.count_ignored("unreadable");
-            return Ok(Done::Acknowledge);
+        let envelope = match dialect::envelope(&self.shell, delivery).await {
+            Ok(envelope) => envelope,
+            Err(failed @ Problem::Failed(_)) => return Err(failed),
+            Err(_) => {
+                self.shell.count_ignored("unreadable");
+                return Ok(Done::Acknowledge);
+            }
         };
         // Of what is addressed to whoever can help, the types that wake have consumers of their own.
         let to_any = delivery.consumer.ends_with("-any");

@@ -1,6 +1,6 @@
 //! The agent: its life, what it says, and the requests that it waits for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,9 @@ use concord_protocol::payload::{
 };
 use concord_protocol::stream::Layout;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
-use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageId, MessageType, Recipient, Timestamp, header};
+use concord_protocol::{
+    AgentId, Encoding, Envelope, ErrorCode, Fault, MessageId, MessageType, Recipient, Timestamp, header,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
@@ -42,6 +44,9 @@ pub(crate) struct Inner {
     pub(crate) listening: TaskTracker,
     pub(crate) working: TaskTracker,
     card: Option<Card>,
+    pub(crate) compress_over: Option<usize>,
+    /// Agents that are known to read what is compressed.
+    pub(crate) reads_gzip: Mutex<HashSet<AgentId>>,
     status: AtomicU8,
     pending: Mutex<HashMap<String, oneshot::Sender<Message>>>,
 }
@@ -60,7 +65,7 @@ impl Agent {
 
     pub(crate) async fn connect(builder: Builder, servers: &str) -> Result<Self, Error> {
         let layout = builder.layout()?;
-        let Builder { agent_id, durable, card, handlers, options, .. } = builder;
+        let Builder { agent_id, durable, compress_over, card, handlers, options, .. } = builder;
         let agent_id = agent_id?;
         // Answers come where the broker's permissions let this agent listen, and nobody else.
         let options = options.custom_inbox_prefix(SubjectSpace::replies(&agent_id));
@@ -76,7 +81,9 @@ impl Agent {
                 stop: CancellationToken::new(),
                 listening: TaskTracker::new(),
                 working: TaskTracker::new(),
-                card,
+                card: card.map(reading),
+                compress_over,
+                reads_gzip: Mutex::default(),
                 status: AtomicU8::new(0),
                 pending: Mutex::default(),
             }),
@@ -128,7 +135,7 @@ impl Agent {
 
     /// Changes what the coordinator knows of this agent.
     pub async fn update(&self, card: &Card) -> Result<(), Error> {
-        self.request(Service::Coordinator.agent_id(), UPDATE_AGENT, card).await.map(|_| ())
+        self.request(Service::Coordinator.agent_id(), UPDATE_AGENT, &reading(card.clone())).await.map(|_| ())
     }
 
     async fn register(&self) -> Result<(), Error> {
@@ -162,7 +169,13 @@ impl Agent {
         let mut headers = HeaderMap::new();
         headers.insert(header::MESSAGE_ID, message.message_id.as_str());
         let subject = self.inner.layout.subjects.build(&message.subject());
-        let body = serde_json::to_vec(message)?;
+        let (body, encoding) = match serde_json::to_vec(message)? {
+            body if self.is_too_large(body.len()) => (serde_json::to_vec(&self.referring(message).await?)?, None),
+            body => self.encoded(message, body)?,
+        };
+        if let Some(encoding) = encoding {
+            headers.insert(header::CONTENT_ENCODING, encoding.as_str());
+        }
         let sent = self.inner.jetstream.publish_with_headers(subject, headers, body.into()).await;
         let sent = sent.map_err(|error| Error::broker("take a message")(error.into()))?;
         sent.await.map(|_| ()).map_err(|error| Error::broker("store a message")(error.into()))
@@ -209,6 +222,11 @@ impl Agent {
         let waiting = names.into_iter().flatten().find_map(|name| self.pending().remove(name));
         waiting.is_some_and(|waiting| waiting.send(message.clone()).is_ok())
     }
+}
+
+/// A card that says what this library reads, where it says nothing of it.
+fn reading(card: Card) -> Card {
+    if card.encodings.is_empty() { Card { encodings: vec![Encoding::Gzip, Encoding::Zstd], ..card } } else { card }
 }
 
 struct Forget<'a> {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_nats::ConnectOptions;
-use concord_protocol::payload::{Card, Skill};
+use concord_protocol::payload::{Card, CardAction, Skill};
 use concord_protocol::stream::{Layout, StorageChoices};
 use concord_protocol::{AgentId, Fault, MessageType, Token};
 
@@ -33,6 +33,7 @@ pub struct Builder {
     pub(crate) agent_id: Result<AgentId, Fault>,
     pub(crate) prefix: String,
     pub(crate) durable: bool,
+    pub(crate) compress_over: Option<usize>,
     pub(crate) card: Option<Card>,
     pub(crate) handlers: Handlers,
     pub(crate) options: ConnectOptions,
@@ -48,6 +49,7 @@ impl Builder {
             agent_id: named,
             prefix: concord_protocol::subject::DEFAULT_PREFIX.to_owned(),
             durable: false,
+            compress_over: None,
             card: None,
             handlers: Handlers::default(),
         }
@@ -79,6 +81,13 @@ impl Builder {
         self
     }
 
+    /// Compresses messages with more bytes than this, where whoever they are for is known to read it: a service, or an agent
+    /// that has joined meanwhile and whose card says so.
+    pub fn compress_over(mut self, bytes: usize) -> Self {
+        self.compress_over = Some(bytes);
+        self
+    }
+
     /// Registers with the coordinator when it connects, as this card.
     pub fn card(mut self, card: Card) -> Self {
         self.card = Some(card);
@@ -89,6 +98,14 @@ impl Builder {
     pub fn skill(mut self, skill: Skill) -> Self {
         if let Ok(agent_id) = &self.agent_id {
             self.card.get_or_insert_with(|| Card::new(agent_id.clone())).skills.push(skill);
+        }
+        self
+    }
+
+    /// Registers with this action, beside those stated before: requests for it that do not fit its schema are refused.
+    pub fn action(mut self, action: CardAction) -> Self {
+        if let Ok(agent_id) = &self.agent_id {
+            self.card.get_or_insert_with(|| Card::new(agent_id.clone())).actions.push(action);
         }
         self
     }

@@ -9,7 +9,7 @@ use concord_protocol::subject::Lane;
 use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, dialect, header};
 use futures::StreamExt;
 
-use crate::{Agent, Error, Message};
+use crate::{Agent, Error, Message, encoding};
 
 /// Messages that are worked on at a time from a durable inbox.
 const CONCURRENT: usize = 32;
@@ -39,7 +39,7 @@ impl Agent {
         self.inner.listening.spawn(async move {
             while let Some(Some(message)) = agent.inner.stop.run_until_cancelled(inbox.next()).await {
                 if let Some(message) = agent.read(&message) {
-                    agent.inner.working.spawn(agent.clone().handle(message));
+                    agent.inner.working.spawn(agent.clone().take(message));
                 }
             }
         });
@@ -88,7 +88,7 @@ impl Agent {
     /// Handles a delivery, and tells the broker that it goes on for as long as it does.
     async fn work(self, delivery: jetstream::Message) {
         if let Some(message) = self.read(&delivery.message) {
-            let mut handling = std::pin::pin!(self.clone().handle(message));
+            let mut handling = std::pin::pin!(self.clone().take(message));
             while tokio::time::timeout(ACK_WAIT / 3, &mut handling).await.is_err() {
                 if let Err(error) = delivery.ack_with(AckKind::Progress).await {
                     tracing::warn!(%error, "The broker may deliver a message again that is worked on.");
@@ -105,15 +105,24 @@ impl Agent {
         let declared = message.headers.as_ref().and_then(|headers| headers.get(header::DIALECT));
         let declared = declared.and_then(|name| Dialect::parse(name.as_str()));
         let subject = self.inner.layout.subjects.parse(&message.subject).ok()?;
-        let envelope = match dialect::read(&message.payload, declared, &subject) {
+        let body = encoding::plain(message);
+        let envelope = match body.and_then(|body| dialect::read(&body, declared, &subject)) {
             Ok((envelope, _)) => envelope,
             Err(fault) => {
                 tracing::warn!(subject = %message.subject, %fault, "A message is not understood.");
                 return None;
             }
         };
+        self.learn(&envelope);
         let is_own = envelope.from_agent == self.inner.agent_id;
-        (!is_own && !self.answered(&envelope)).then_some(envelope)
+        (!is_own).then_some(envelope)
+    }
+
+    async fn take(self, message: Message) {
+        let Some(message) = self.whole(message).await else { return };
+        if !self.answered(&message) {
+            self.handle(message).await;
+        }
     }
 
     async fn handle(self, message: Message) {

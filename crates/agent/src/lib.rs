@@ -6,13 +6,15 @@
 
 mod agent;
 mod builder;
+mod encoding;
 mod error;
 mod group;
 mod inbox;
+mod large;
 mod reply;
 
 pub use agent::Agent;
 pub use builder::Builder;
-pub use concord_protocol::payload::{self, AgentStatus, Card, Skill};
+pub use concord_protocol::payload::{self, AgentStatus, Card, CardAction, Skill};
 pub use concord_protocol::{self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient};
 pub use error::Error;

@@ -9,7 +9,7 @@ use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
 use concord_protocol::Timestamp;
 use concord_protocol::stream::StreamKind;
-use concord_runtime::{Broker, broker};
+use concord_runtime::{Broker, broker, dialect};
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -30,7 +30,7 @@ pub(crate) struct Stored {
     pub(crate) at: Timestamp,
     /// Its headers.
     pub(crate) headers: HeaderMap,
-    /// Its body.
+    /// Its body, as it was before it was compressed.
     pub(crate) payload: Bytes,
 }
 
@@ -39,12 +39,14 @@ impl Stored {
         let info = message.info().map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
         let (sequence, published) = (info.stream_sequence, info.published.unix_timestamp_nanos());
         let (message, _) = message.split();
+        // What cannot be expanded is shown, and counts, as it is.
+        let plain = dialect::plain(&message.payload, message.headers.as_ref()).ok().map(|body| body.into_owned());
         Ok(Self {
             sequence,
             subject: message.subject.to_string(),
             at: broker::timestamp(published),
             headers: message.headers.unwrap_or_default(),
-            payload: message.payload,
+            payload: plain.map_or(message.payload, Bytes::from),
         })
     }
 

@@ -15,7 +15,7 @@ use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
 
-use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, refusal_of};
+use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, refusal_of, unfit};
 
 /// Messages between two agents that are looked through for an answer before a request is given up.
 const LOOKED_THROUGH_MAX: usize = 1_000;
@@ -45,7 +45,7 @@ impl Handler for Exchange {
             self.shell.count_ignored("not_between_agents");
             return Ok(Done::Acknowledge);
         }
-        let envelope = dialect::envelope(&self.shell, delivery)?;
+        let envelope = dialect::envelope(&self.shell, delivery).await?;
         let heard = match &envelope.message_type {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
             _ => hear(&envelope, delivery.stored_at)?,
@@ -64,21 +64,30 @@ impl Exchange {
         let place = Place { sequence: delivery.sequence, urgent, at: delivery.stored_at };
         let (opened, refusal) = read_request(envelope, &place)?;
         let over_limit = delivery.over_limit.as_deref().cloned().map(refusal_of);
-        let refusal = over_limit.or(refusal).or_else(|| self.unavailable(&opened.to));
+        let refusal = match over_limit.or(refusal) {
+            None => self.refused_by(&opened.to, envelope)?,
+            refusal => refusal,
+        };
         let id = id_of(&opened.from, opened.request_id.as_str());
         Ok((id, RequestInput::Ask { opened: Box::new(opened), refusal }))
     }
 
-    /// Why nobody will answer, as far as is known. Who is not registered may be there nevertheless.
-    fn unavailable(&self, to: &Recipient) -> Option<Refusal> {
-        let Recipient::Agent(agent) = to else { return None };
-        let known = self.directory.agent(agent)?;
-        (known.status == AgentStatus::Unavailable).then(|| Refusal {
+    /// Why an agent will not do what it is asked for, as far as is known: by its card, or because it is unavailable. Who is
+    /// not registered may be there nevertheless.
+    fn refused_by(&self, to: &Recipient, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
+        let Recipient::Agent(agent) = to else { return Ok(None) };
+        let Some(known) = self.directory.agent(agent) else { return Ok(None) };
+        if let Some(card) = &known.card
+            && let Some(refusal) = unfit(card, envelope)?
+        {
+            return Ok(Some(refusal));
+        }
+        Ok((known.status == AgentStatus::Unavailable).then(|| Refusal {
             code: ErrorCode::AgentUnavailable,
             pointer: "/to_agent".into(),
             why: format!("{agent} is unavailable: {}", if known.why.is_empty() { "it says so." } else { &known.why }),
             suggestion: "Ask another agent (`concord agents`), or ask again when it is back.".into(),
-        })
+        }))
     }
 }
 

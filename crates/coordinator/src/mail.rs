@@ -31,7 +31,7 @@ impl Mail {
 
 impl Handler for Mail {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let envelope = dialect::envelope(&self.shell, delivery)?;
+        let envelope = dialect::envelope(&self.shell, delivery).await?;
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,
             Some(Routed::Ignored(reason)) => {

@@ -26,6 +26,8 @@ headers! {
     SCHEDULE_TTL = "Nats-Schedule-TTL";
     /// The dialect in which the message is written; guessed from its shape when absent.
     DIALECT = "Concord-Dialect";
+    /// How the body is compressed: `gzip` or `zstd`; not at all when absent.
+    CONTENT_ENCODING = "Content-Encoding";
     /// W3C trace context, parent.
     TRACEPARENT = "traceparent";
     /// W3C trace context, vendor state.

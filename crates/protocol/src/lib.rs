@@ -7,6 +7,7 @@
 
 pub mod dead;
 pub mod dialect;
+pub mod encoding;
 pub mod envelope;
 pub mod error_code;
 pub mod event;
@@ -24,6 +25,7 @@ pub mod timestamp;
 pub mod trace;
 
 pub use dialect::Dialect;
+pub use encoding::Encoding;
 pub use envelope::{Envelope, MessageType, Metadata, Priority};
 pub use error_code::ErrorCode;
 pub use extensions::Extensions;

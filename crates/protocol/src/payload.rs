@@ -16,6 +16,7 @@ mod ladder;
 mod log;
 mod outcome;
 mod precedent;
+mod shape;
 pub mod track_record;
 
 pub use action::{ACTIONS, BATCH, BATCH_MAX, Batch, ReviewCode, RunTests, UpdateDocumentation};
@@ -24,7 +25,8 @@ pub use agent::{
 };
 pub use calendar::{Calendar, OpeningHours, Weekday};
 pub use card::{
-    AGENT_CAPACITY_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, EXAMPLES_MAX, HEARTBEAT_MS, SKILLS_MAX, Skill,
+    AGENT_CAPACITY_MAX, CARD_ACTIONS_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, CardAction, EXAMPLES_MAX,
+    HEARTBEAT_MS, SKILLS_MAX, Skill,
 };
 pub use case::{OpenCase, Task, TaskAssignment};
 pub use challenge::{
@@ -48,6 +50,7 @@ pub use ladder::{
 pub use log::LogEntry;
 pub use outcome::OutcomeReport;
 pub use precedent::{LEVELS, Precedent};
+pub use shape::Schema;
 pub use track_record::{
     Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord, Version as CredibilityVersion,
 };

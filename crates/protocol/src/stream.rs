@@ -150,6 +150,11 @@ impl Layout {
         format!("{}_{}", self.stream_prefix, kind.suffix())
     }
 
+    /// The bucket of payloads that are too large for a message.
+    pub fn payload_bucket(&self) -> String {
+        format!("{}_PAYLOADS", self.stream_prefix)
+    }
+
     /// A stream's definition.
     pub fn stream(&self, kind: StreamKind) -> StreamDefinition {
         let by_age = matches!(kind, StreamKind::Messages | StreamKind::Urgent | StreamKind::Dead);

@@ -5,13 +5,15 @@ use std::time::Duration;
 use async_nats::jetstream::{self, context::ContextBuilder};
 use async_nats::{ConnectOptions, Event, HeaderMap};
 use bytes::Bytes;
+use concord_protocol::payload::Card;
 use concord_protocol::stream::{BROKER_VERSION_MIN, Layout, StreamKind};
 use concord_protocol::subject::{Service, SubjectSpace};
-use concord_protocol::{AgentId, Dialect, Envelope, Timestamp, header};
+use concord_protocol::{AgentId, Dialect, Encoding, Envelope, Recipient, Timestamp, header};
 use futures::{Stream, StreamExt};
 
 use crate::dialect;
 use crate::ledger::Error as LedgerError;
+use crate::payload::Payloads;
 use crate::settings::{BrokerSettings, StorageSettings};
 use crate::trace::Trace;
 
@@ -60,8 +62,29 @@ pub enum Error {
     },
 }
 
-/// Says in which dialect an agent wants to be written to; none where that is not known.
-pub type DialectOf = Box<dyn Fn(&AgentId) -> Option<Dialect> + Send + Sync>;
+/// How an agent wants to be written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spoken {
+    /// In which dialect.
+    pub dialect: Dialect,
+    /// Whether it reads gzip.
+    pub gzip: bool,
+}
+
+impl From<Dialect> for Spoken {
+    fn from(dialect: Dialect) -> Self {
+        Self { dialect, gzip: false }
+    }
+}
+
+impl From<&Card> for Spoken {
+    fn from(card: &Card) -> Self {
+        Self { dialect: card.dialect, gzip: card.encodings.contains(&Encoding::Gzip) }
+    }
+}
+
+/// Says how an agent wants to be written to; none where that is not known.
+pub type SpokenBy = Box<dyn Fn(&AgentId) -> Option<Spoken> + Send + Sync>;
 
 /// A connection with the names of one installation. Cheap to clone.
 #[derive(Clone)]
@@ -72,7 +95,9 @@ pub struct Broker {
     pub jetstream: jetstream::Context,
     /// Subjects, streams and consumers.
     pub layout: std::sync::Arc<Layout>,
-    dialects: std::sync::Arc<std::sync::OnceLock<DialectOf>>,
+    spoken: std::sync::Arc<std::sync::OnceLock<SpokenBy>>,
+    compress_over_bytes: usize,
+    pub(crate) payloads: std::sync::Arc<Payloads>,
 }
 
 impl Broker {
@@ -108,7 +133,9 @@ impl Broker {
         let jetstream =
             ContextBuilder::new().timeout(REQUEST_TIMEOUT).ack_timeout(REQUEST_TIMEOUT).build(client.clone());
         let layout = std::sync::Arc::new(Layout::new(&storage.prefix, storage.choices()));
-        Ok(Self { client, jetstream, layout, dialects: Default::default() })
+        let compress_over_bytes = broker.compress_over_bytes;
+        let payloads = std::sync::Arc::new(Payloads::new(storage));
+        Ok(Self { client, jetstream, layout, spoken: Default::default(), compress_over_bytes, payloads })
     }
 
     /// Whether there is a connection at this moment.
@@ -144,14 +171,24 @@ impl Broker {
 
     /// The dialect that an agent wants to be written to, where that is known.
     pub fn dialect_of(&self, agent: &AgentId) -> Option<Dialect> {
-        self.dialects.get().and_then(|dialect_of| dialect_of(agent))
+        self.spoken_by(agent).map(|spoken| spoken.dialect)
     }
 
-    /// From now on, and in every copy of this connection, agents are written to in the dialects that `dialect_of` says:
-    /// for a directory of the agents' cards. Only the first call counts.
-    pub fn speak(&self, dialect_of: DialectOf) {
-        if self.dialects.set(dialect_of).is_err() {
-            tracing::debug!("The dialects of agents are known already.");
+    fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
+        self.spoken.get().and_then(|spoken_by| spoken_by(agent))
+    }
+
+    /// Whether a body of so many bytes goes compressed: only to an agent that has said that it reads that.
+    pub(crate) fn compresses(&self, to: &Recipient, bytes: usize) -> bool {
+        let Recipient::Agent(agent) = to else { return false };
+        bytes > self.compress_over_bytes && self.spoken_by(agent).is_some_and(|spoken| spoken.gzip)
+    }
+
+    /// From now on, and in every copy of this connection, agents are written to as `spoken_by` says: for a directory of the
+    /// agents' cards. Only the first call counts.
+    pub fn speak(&self, spoken_by: SpokenBy) {
+        if self.spoken.set(spoken_by).is_err() {
+            tracing::debug!("It is known already how agents are written to.");
         }
     }
 

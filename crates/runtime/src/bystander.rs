@@ -13,7 +13,7 @@ pub(crate) struct Bystander(pub(crate) Shell);
 
 impl Handler for Bystander {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let envelope = dialect::envelope(&self.0, delivery)?;
+        let envelope = dialect::envelope(&self.0, delivery).await?;
         self.0.count_ignored(ignore(self.0.service, &envelope)?);
         Ok(Done::Acknowledge)
     }

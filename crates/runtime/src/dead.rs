@@ -49,9 +49,11 @@ pub async fn keep_failed(shell: &Shell, delivery: &Delivery, why: &str, reason: 
 
 fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> HeaderMap {
     headers.insert(header::SUBJECT, delivery.subject.as_str());
-    // Whoever sends it again sends it in the same dialect.
-    if let Some(dialect) = delivery.headers.as_ref().and_then(|headers| headers.get(wire::DIALECT)) {
-        headers.insert(wire::DIALECT, one_line(dialect.as_str()));
+    // Whoever sends it again sends it in the same form.
+    for name in [wire::DIALECT, wire::CONTENT_ENCODING] {
+        if let Some(value) = delivery.headers.as_ref().and_then(|headers| headers.get(name)) {
+            headers.insert(name, one_line(value.as_str()));
+        }
     }
     headers.insert(header::STREAM, delivery.stream.as_str());
     headers.insert(header::SEQUENCE, delivery.sequence.to_string());

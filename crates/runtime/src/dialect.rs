@@ -1,4 +1,6 @@
-//! What agents say in dialects of their own: read where it is delivered, written where it is answered.
+//! What agents say in dialects of their own, and compressed: read where it is delivered, written where it is answered.
+
+use std::borrow::Cow;
 
 use async_nats::HeaderMap;
 use concord_protocol::payload::ErrorReport;
@@ -11,6 +13,7 @@ use crate::broker::Broker;
 use crate::consume::{Delivery, Problem};
 use crate::feed::subject_of;
 use crate::ledger::Error;
+use crate::payload;
 use crate::service::Shell;
 
 /// The dialect that the headers of a message declare.
@@ -18,10 +21,18 @@ fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
     Dialect::declared(headers.and_then(|headers| headers.get(header::DIALECT)).map(|value| value.as_str()))
 }
 
-/// The envelope of a delivered message, in whatever dialect it was written.
-pub fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
+/// The body of a message as it was written before it was compressed, if it was. Everything that reads messages reads them
+/// through this.
+pub fn plain<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Result<Cow<'a, [u8]>, Fault> {
+    let encoding = headers.and_then(|headers| headers.get(header::CONTENT_ENCODING));
+    concord_encoding::plain(body, encoding.map(|value| value.as_str()))
+}
+
+/// The envelope of a delivered message, in whatever dialect it was written and wherever its payload is.
+pub async fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
     let subject = subject_of(shell, delivery)?;
-    Ok(read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?)
+    let envelope = read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?;
+    payload::whole(&shell.broker, envelope).await
 }
 
 /// The envelope of a stored message, in whatever dialect it was written.
@@ -31,7 +42,7 @@ pub(crate) fn read(
     subject: &Subject,
     stored_at: Timestamp,
 ) -> Result<Envelope, Fault> {
-    let (mut envelope, _) = dialect::read(bytes, declared(headers)?, subject)?;
+    let (mut envelope, _) = dialect::read(&plain(bytes, headers)?, declared(headers)?, subject)?;
     // Some dialects have no time; then it was said when it was stored.
     if envelope.timestamp == Timestamp::default() {
         envelope.timestamp = stored_at;
@@ -39,12 +50,15 @@ pub(crate) fn read(
     Ok(envelope)
 }
 
-/// The header that declares a dialect, of a block of headers as the broker describes it.
-pub(crate) fn header_of(block: &[u8]) -> Option<HeaderMap> {
-    let lines = std::str::from_utf8(block).ok()?.lines();
-    let named = lines.filter_map(|line| line.split_once(':')).find(|(name, _)| *name == header::DIALECT)?;
+/// The headers that say how to read a message, of a block of headers as the broker describes it.
+pub(crate) fn headers_of(block: &[u8]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
-    headers.insert(header::DIALECT, named.1.trim());
+    let lines = std::str::from_utf8(block).ok()?.lines();
+    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
+        if [header::DIALECT, header::CONTENT_ENCODING].contains(&name) && headers.get(name).is_none() {
+            headers.insert(name, value.trim());
+        }
+    }
     Some(headers)
 }
 
@@ -62,7 +76,11 @@ pub(crate) fn answered_in(
     subject: Option<&Subject>,
 ) -> Dialect {
     let declared = declared(delivery.headers.as_ref()).ok().flatten().or_else(|| broker.dialect_of(sender));
-    declared.or_else(|| subject.map(|subject| dialect::of_shape(&delivery.payload, subject))).unwrap_or_default()
+    let seen = || {
+        let body = plain(&delivery.payload, delivery.headers.as_ref()).ok()?;
+        subject.map(|subject| dialect::of_shape(&body, subject))
+    };
+    declared.or_else(seen).unwrap_or_default()
 }
 
 /// The dialect of a message's recipient.

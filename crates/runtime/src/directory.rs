@@ -9,14 +9,14 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use concord_domain::Versioned;
 use concord_domain::agent::{AgentMachine, AgentState};
+use concord_protocol::AgentId;
 use concord_protocol::event::{AgentEvent, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Aggregate;
-use concord_protocol::{AgentId, Dialect};
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use crate::broker::{Broker, unavailable};
+use crate::broker::{Broker, Spoken, unavailable};
 use crate::consume::Chain;
 use crate::ledger::Error;
 use crate::service::Shell;
@@ -27,19 +27,19 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Registered agents. Cheap to share.
 pub struct Directory {
     agents: RwLock<BTreeMap<AgentId, Versioned<AgentMachine>>>,
-    /// The dialects of all that were ever registered: who leaves is told so in its own.
-    spoken: RwLock<BTreeMap<AgentId, Dialect>>,
+    /// How all that were ever registered are written to: who leaves is told so in its own dialect.
+    spoken: RwLock<BTreeMap<AgentId, Spoken>>,
     changed: watch::Sender<u64>,
     loaded: watch::Sender<bool>,
 }
 
 impl Directory {
-    /// Follows the facts of agents until the service stops; from now on agents are written to in their dialects.
+    /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
     pub fn follow(shell: &Shell) -> Arc<Self> {
         let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
         let directory = Arc::new(Self { agents: RwLock::default(), spoken: RwLock::default(), changed, loaded });
         let known = Arc::clone(&directory);
-        shell.broker.speak(Box::new(move |agent| known.dialect_of(agent)));
+        shell.broker.speak(Box::new(move |agent| known.spoken_by(agent)));
         let (followed, broker, stop) = (Arc::clone(&directory), shell.broker.clone(), shell.stop.clone());
         shell.spawn(async move {
             loop {
@@ -108,7 +108,7 @@ impl Directory {
             && record.sequence > known.sequence()
         {
             let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
-            spoken.insert(agent, registered.card.dialect);
+            spoken.insert(agent, Spoken::from(&registered.card));
         }
         known.apply(record);
         drop(agents);
@@ -142,7 +142,7 @@ impl Directory {
     }
 
     /// How an agent wants to be written to; none when it was never registered.
-    pub fn dialect_of(&self, agent: &AgentId) -> Option<Dialect> {
+    pub fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
         self.spoken.read().unwrap_or_else(PoisonError::into_inner).get(agent).copied()
     }
 

@@ -54,7 +54,7 @@ impl<M: Machine, L: Ledger> MessageFeed<M, L> {
 
 impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        self.take(dialect::envelope(&self.shell, delivery)?, delivery).await
+        self.take(dialect::envelope(&self.shell, delivery).await?, delivery).await
     }
 }
 

@@ -21,6 +21,7 @@ mod limit;
 pub mod metrics;
 pub mod nats_ledger;
 pub mod operate;
+mod payload;
 pub mod provision;
 mod pull;
 mod quarantine;

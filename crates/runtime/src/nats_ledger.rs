@@ -12,13 +12,14 @@ use concord_domain::chain::Chain;
 use concord_protocol::event::{Facts, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Subject;
-use concord_protocol::{Dialect, Envelope, Token, header};
+use concord_protocol::{Dialect, Encoding, Envelope, Token, header};
 use futures::future::try_join_all;
 
 use crate::broker::{Broker, headers, unavailable};
+use crate::described::{self, Described};
+use crate::dialect;
 use crate::ledger::{Appended, Error, Ledger, Outbox, Read};
 use crate::trace::Trace;
-use crate::{described, dialect};
 
 /// Facts and messages on the broker's streams.
 #[derive(Clone)]
@@ -152,8 +153,14 @@ impl Sent {
     async fn send(broker: &Broker, spoken: Dialect, envelope: &Envelope, trace: Option<&Trace>) -> Result<Self, Error> {
         let (subject, payload) = dialect::write(envelope, spoken)?;
         let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
-        check_size(broker, payload.len())?;
         let mut headers = headers(envelope.message_id.as_str(), trace);
+        let payload = if broker.compresses(&envelope.to_agent, payload.len()) {
+            headers.insert(header::CONTENT_ENCODING, Encoding::Gzip.as_str());
+            Bytes::from(concord_encoding::gzip(&payload).map_err(|error| unavailable("be written to", error))?)
+        } else {
+            payload
+        };
+        check_size(broker, payload.len())?;
         if spoken != Dialect::Concord {
             headers.insert(header::DIALECT, spoken.as_str());
         }
@@ -182,13 +189,18 @@ async fn displace(
     let stored = stored.map_err(|error| unavailable("give a message", error))?;
     // The same in another dialect is the same: what an agent's card says may have been learnt in between.
     let parsed = broker.subjects().parse(&subject);
-    let is_same = |body: Vec<u8>| parsed.as_ref().is_ok_and(|parsed| dialect::is_same(&body, &payload, parsed));
-    if stored.is_some_and(|stored| stored.subject == subject && stored.body().is_ok_and(is_same)) {
+    let is_same = |stored: Described| {
+        let (body, described) = (stored.body().ok()?, dialect::headers_of(&stored.headers().ok()?));
+        let found = dialect::plain(&body, described.as_ref()).ok()?;
+        let written = dialect::plain(&payload, Some(&headers)).ok()?;
+        Some(stored.subject == subject && dialect::is_same(&found, &written, parsed.as_ref().ok()?))
+    };
+    if stored.and_then(is_same) == Some(true) {
         return Ok(());
     }
     tracing::warn!(%subject, sequence = acknowledged.sequence, "Another message had taken this message's id.");
     let mut without_id = HeaderMap::new();
-    for name in [header::DIALECT, header::TRACEPARENT, header::TRACESTATE] {
+    for name in [header::DIALECT, header::CONTENT_ENCODING, header::TRACEPARENT, header::TRACESTATE] {
         if let Some(value) = headers.get(name) {
             without_id.insert(name, value.clone());
         }

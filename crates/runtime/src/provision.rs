@@ -40,10 +40,40 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Error> {
             Err(error) => return Err(unavailable("describe a stream", error)),
         }
     }
+    payload_bucket(broker).await?;
     for Deviation { stream, property, found, expected } in &deviations {
         tracing::warn!(%stream, property, %found, %expected, "A stream differs from its definition.");
     }
     Ok(deviations)
+}
+
+/// Creates the object store of large payloads where it is missing. Without room for it everything else goes on: the broker
+/// reserves what a bucket may take.
+async fn payload_bucket(broker: &Broker) -> Result<(), Error> {
+    let bucket = broker.layout.payload_bucket();
+    match broker.jetstream.get_stream(format!("OBJ_{bucket}")).await {
+        Ok(_) => return Ok(()),
+        Err(error) if is_missing(&error) => {}
+        Err(error) => return Err(unavailable("describe the object store of payloads", error)),
+    }
+    let messages = broker.layout.stream(StreamKind::Messages);
+    let config = jetstream::object_store::Config {
+        bucket: bucket.clone(),
+        description: Some("Payloads over 1 MB, to which messages refer. Kept as long as messages.".to_owned()),
+        max_age: messages.max_age.unwrap_or_default(),
+        max_bytes: i64::try_from(broker.payloads.store_bytes).unwrap_or(i64::MAX),
+        storage: StorageType::File,
+        num_replicas: messages.replicas,
+        ..jetstream::object_store::Config::default()
+    };
+    match broker.jetstream.create_object_store(config).await {
+        Ok(_) => tracing::info!(%bucket, "Created an object store."),
+        Err(error) => {
+            let error = crate::consume::Chain(&error);
+            tracing::warn!(%bucket, %error, "No object store; payloads over 1 MB cannot travel. See storage.payload_store_bytes.");
+        }
+    }
+    Ok(())
 }
 
 /// Compares the streams with their definitions; a missing one is a deviation too.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::consume::Delivery;
-use crate::dialect::answered_in;
+use crate::dialect::{answered_in, plain};
 use crate::ledger::Error;
 use crate::service::Shell;
 
@@ -52,7 +52,8 @@ pub(crate) async fn tell(shell: &Shell, delivery: &Delivery, report: ErrorReport
     let urgent = delivery.stream == shell.broker.layout.stream_name(StreamKind::Urgent);
     let lane = if urgent { Lane::Urgent } else { Lane::Normal };
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
-    let refused_id = dialect::id_of(&delivery.payload).map(|id| id.to_string());
+    let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
+    let refused_id = body.and_then(|body| dialect::id_of(&body)).map(|id| id.to_string());
     let envelope = error_message(shell.service, sender.into(), case, message_id, refused_id, report, delivery)?;
     shell.broker.publish_in(answered_in, &envelope, delivery.trace.as_ref()).await
 }

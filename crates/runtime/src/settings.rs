@@ -85,12 +85,22 @@ pub struct BrokerSettings {
     pub token: Option<Secret>,
     /// File with the certificate authority of the broker's TLS certificate.
     pub tls_ca: Option<PathBuf>,
+    /// Messages with more bytes than this go compressed to agents whose cards say that they read it.
+    pub compress_over_bytes: usize,
 }
 
 impl Default for BrokerSettings {
     fn default() -> Self {
         let servers = "nats://127.0.0.1:4222".to_owned();
-        Self { servers, credentials: None, user: None, password: None, token: None, tls_ca: None }
+        Self {
+            servers,
+            credentials: None,
+            user: None,
+            password: None,
+            token: None,
+            tls_ca: None,
+            compress_over_bytes: 16_384,
+        }
     }
 }
 
@@ -104,11 +114,21 @@ pub struct StorageSettings {
     pub replicas: usize,
     /// Days that messages and dead letters are kept. Facts are kept for ever.
     pub message_days: u64,
+    /// Bytes of the object store in which payloads over 1 MB travel; they are kept as long as messages.
+    pub payload_store_bytes: u64,
+    /// Bytes of the largest such payload that is read.
+    pub payload_bytes_max: u64,
 }
 
 impl Default for StorageSettings {
     fn default() -> Self {
-        Self { prefix: Token::fixed(concord_protocol::subject::DEFAULT_PREFIX), replicas: 1, message_days: 90 }
+        Self {
+            prefix: Token::fixed(concord_protocol::subject::DEFAULT_PREFIX),
+            replicas: 1,
+            message_days: 90,
+            payload_store_bytes: 1 << 30,
+            payload_bytes_max: concord_encoding::PAYLOAD_BYTES_MAX,
+        }
     }
 }
 

@@ -5,8 +5,9 @@ use concord_protocol::subject::Lane;
 use concord_protocol::{Envelope, Timestamp};
 
 use crate::broker::{Broker, unavailable};
+use crate::consume::Problem;
 use crate::ledger::Error;
-use crate::{described, dialect};
+use crate::{described, dialect, payload};
 
 /// A message that is stored.
 #[derive(Debug, Clone)]
@@ -27,7 +28,15 @@ pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> R
     let subject = broker.subjects().parse(&found.subject).ok();
     let body = found.body().unwrap_or_default();
     let Ok(stored_at) = Timestamp::parse(&found.time) else { return Ok(None) };
-    let headers = dialect::header_of(&found.headers().unwrap_or_default());
+    let headers = dialect::headers_of(&found.headers().unwrap_or_default());
     let envelope = subject.and_then(|subject| dialect::read(&body, headers.as_ref(), &subject, stored_at).ok());
+    let envelope = match envelope {
+        None => None,
+        Some(envelope) => match payload::whole(broker, envelope).await {
+            Ok(envelope) => Some(envelope),
+            Err(Problem::Failed(error)) => return Err(unavailable("give a payload", error)),
+            Err(_) => None,
+        },
+    };
     Ok(Some(Stored { sequence: found.sequence, stored_at, envelope }))
 }

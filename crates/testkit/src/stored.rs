@@ -6,6 +6,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, Context};
 use concord_protocol::Timestamp;
+use concord_protocol::header::CONTENT_ENCODING;
 use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
 use futures::StreamExt;
 
@@ -22,7 +23,7 @@ pub struct Stored {
     pub subject: String,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// Its body, as it was before it was compressed.
     pub payload: bytes::Bytes,
 }
 
@@ -77,12 +78,15 @@ async fn read(jetstream: &Context, stream: &str, filter: &str, first: u64) -> Re
             let message = message?;
             let info = message.info()?;
             waiting = info.pending;
+            let headers = message.headers.clone().unwrap_or_default();
+            let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_str());
+            let plain = concord_encoding::plain(&message.payload, encoding).ok().map(|body| body.into_owned());
             found.push(Stored {
                 sequence: info.stream_sequence,
                 at: millis(info.published.unix_timestamp_nanos()),
                 subject: message.subject.to_string(),
-                headers: message.headers.clone().unwrap_or_default(),
-                payload: message.payload.clone(),
+                headers,
+                payload: plain.map_or_else(|| message.payload.clone(), bytes::Bytes::from),
             });
         }
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,15 +14,20 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from .encoding import CONTENT_ENCODING, READ, compressed, plain
 from .errors import ConcordError, RequestError, RequestTimeout
 from .inbox import Inbox
 from .message import ALL, ANY, Json, Message, answer_id, envelope, subject
+from .payload import MESSAGE_BYTES_MAX, PayloadError, fetch, is_reference, put
 from .types import Answer, Finding
 
 Handler = Callable[[Message], Awaitable[None]]
 
 #: How long a request waits for its answer when nothing else is said, in seconds.
 REQUEST_TIMEOUT = 30.0
+SERVICES = frozenset(
+    {"coordinator", "conflict-detector", "debate-facilitator", "escalation-timer", "agent-adapter"}
+)
 log = logging.getLogger("concord_agent")
 
 
@@ -32,20 +38,34 @@ class Agent:
     stored by the broker when the call returns.
     """
 
-    def __init__(self, agent_id: str, *, prefix: str = "concord", durable: bool = False, **card: Any) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        *,
+        prefix: str = "concord",
+        durable: bool = False,
+        compress_over: int | None = None,
+        **card: Any,
+    ) -> None:
         """
         Args:
             agent_id: the name it speaks under: letters, digits, `_` and `-`.
             prefix: first token of every subject of the installation.
             durable: whether messages wait in the broker while the agent is away. Otherwise it hears what is said
                 while it is connected.
-            card: what it says of itself when it registers: `description`, `skills`, `domains`, `triggers`,
-                `capacity`, `heartbeat_ms`. With any of these it registers when it connects.
+            compress_over: messages with more bytes than this are compressed, where whoever they are for is known to read
+                it: a service, or an agent that has joined meanwhile and whose card says so.
+            card: what it says of itself when it registers: `description`, `skills`, `actions`, `domains`,
+                `triggers`, `capacity`, `heartbeat_ms`. With any of these it registers when it connects.
         """
         self.agent_id = agent_id
         self._prefix = prefix
         self._durable = durable
-        self._card = card
+        self._compress_over = compress_over
+        # Who is known to read what is compressed.
+        self._reads_gzip = set(SERVICES)
+        # What it reads it says, unless its author does.
+        self._card = {"encodings": list(READ)} | card if card else card
         self._handlers: dict[str, Handler] = {}
         self._pending: dict[str, asyncio.Future[Message]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -128,7 +148,7 @@ class Agent:
 
     async def update(self, **card: Any) -> None:
         """Changes what the coordinator knows of this agent."""
-        self._card |= card
+        self._card = {"encodings": list(READ)} | self._card | card
         await self.request("coordinator", "update_agent", {"agent_id": self.agent_id, **self._card})
 
     async def status(self, status: str) -> None:
@@ -287,8 +307,15 @@ class Agent:
     async def _publish(self, said: Json) -> None:
         stream = self._connected().jetstream()
         data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(data) > MESSAGE_BYTES_MAX:
+            referring = await put(self._connected(), self._prefix, said["message_id"], said["payload"])
+            data = json.dumps(said | {"payload": referring}, separators=(",", ":")).encode()
+        headers = {"Nats-Msg-Id": said["message_id"]}
+        is_large = self._compress_over is not None and len(data) > self._compress_over
+        if is_large and said["to_agent"] in self._reads_gzip:
+            data, headers[CONTENT_ENCODING] = compressed(data), "gzip"
         try:
-            await stream.publish(subject(self._prefix, said), data, headers={"Nats-Msg-Id": said["message_id"]})
+            await stream.publish(subject(self._prefix, said), data, headers=headers)
         except (NatsError, TimeoutError) as why:
             raise ConcordError(
                 f"the broker did not store a {said['message_type']}: {why or type(why).__name__}"
@@ -296,12 +323,26 @@ class Agent:
 
     async def _heard(self, delivery: Msg) -> None:
         try:
-            message = Message.decode(delivery.data)
+            message = Message.decode(plain(delivery.data, delivery.headers))
         except ValueError as why:
             log.warning("%s: a message on %s is not understood: %s", self.agent_id, delivery.subject, why)
             return
         if message.from_agent == self.agent_id:
             return
+        self._learn(message)
+        if is_reference(message.payload):
+            try:
+                whole = await fetch(self._connected(), self._prefix, message.payload)
+            except PayloadError as why:
+                log.warning("%s: a payload of %s cannot be had: %s", self.agent_id, message.from_agent, why)
+                if message.message_type not in ("response", "error"):
+                    if message.requires_response:
+                        await self.refuse(message, why.code, str(why), ["Put the payload again, and refer to it as it is."])
+                    return
+                # Whoever waits for it is told instead.
+                whole = {"error_code": why.code, "error_message": str(why), "details": {}, "recovery_suggestions": []}
+                message = dataclasses.replace(message, message_type="error")
+            message = dataclasses.replace(message, payload=whole)
         if message.message_type in ("response", "error"):
             # An answer names its request in `correlation_id`, or at least in `reply_to`.
             for name in (message.correlation_id, message.reply_to):
@@ -319,6 +360,17 @@ class Agent:
         if self._durable:
             # What is not handled is delivered again.
             await task
+
+    def _learn(self, message: Message) -> None:
+        if message.message_type != "agent_joined" or message.from_agent != "coordinator":
+            return
+        card = message.payload.get("card")
+        if not isinstance(card, dict) or not isinstance(card.get("agent_id"), str):
+            return
+        if "gzip" in (card.get("encodings") or ()):
+            self._reads_gzip.add(card["agent_id"])
+        else:
+            self._reads_gzip.discard(card["agent_id"])
 
     async def _handle(self, handler: Handler, message: Message) -> None:
         try:

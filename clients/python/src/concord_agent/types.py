@@ -15,8 +15,20 @@ class Acknowledgement(TypedDict):
 
 
 Priority = Literal["low", "normal", "high", "critical", "system_critical"]
+
+
+class CardAction(TypedDict):
+    """An action that an agent can be asked for, beside the standard ones."""
+
+    description: NotRequired[str]
+    name: str
+    parameters: NotRequired[dict[str, Any] | None]
+    result: NotRequired[dict[str, Any] | None]
+
+
 AgentId = str
 Dialect = Literal["concord", "panel", "collaboration", "analyst", "session", "exchange"]
+Encoding = Literal["identity", "gzip", "zstd"]
 
 
 class Skill(TypedDict):
@@ -31,11 +43,13 @@ class Skill(TypedDict):
 class Card(TypedDict):
     """What an agent says of itself."""
 
+    actions: NotRequired[list[CardAction]]
     agent_id: AgentId
     capacity: NotRequired[int | None]
     description: NotRequired[str]
     dialect: NotRequired[Dialect]
     domains: NotRequired[list[str]]
+    encodings: NotRequired[list[Encoding]]
     heartbeat_ms: NotRequired[int | None]
     name: NotRequired[str | None]
     skills: NotRequired[list[Skill]]

@@ -75,7 +75,8 @@ fn text(registered: &[Registered], hosted: Option<&[Value]>) -> String {
 }
 
 fn table(registered: &[Registered]) -> String {
-    let mut table = Table::new(["AGENT", "STATUS", "SINCE", "HEARTBEAT", "DIALECT", "DOMAINS", "SKILLS", "WHY"]);
+    let mut table =
+        Table::new(["AGENT", "STATUS", "SINCE", "HEARTBEAT", "DIALECT", "DOMAINS", "SKILLS", "ACTIONS", "WHY"]);
     for one in registered {
         // A newer coordinator's card may hold what this build does not know.
         let card: Option<Card> = serde_json::from_value(one.card.clone()).ok();
@@ -93,6 +94,7 @@ fn table(registered: &[Registered]) -> String {
             Cell::text(card.map_or_else(dash, |card| card.dialect.to_string())),
             Cell::text(one_line(&strings("domains"), 30)),
             Cell::text(one_line(&strings("skills"), 40)),
+            Cell::text(one_line(&strings("actions"), 40)),
             Cell::text(one_line(&one.why, 40)).with(PLAIN),
         ]);
     }
@@ -104,7 +106,7 @@ fn hosted_line(one: &Value) -> String {
     let id = one.get("agent_id").and_then(Value::as_str).unwrap_or("?");
     let told = one.as_object().into_iter().flatten();
     let fields = told.filter(|(name, value)| {
-        let shown_above = ["agent_id", "description", "skills", "domains", "card"].contains(&name.as_str());
+        let shown_above = ["agent_id", "description", "skills", "actions", "domains", "card"].contains(&name.as_str());
         !shown_above && !value.is_null()
     });
     let fields: Vec<String> = fields

@@ -92,7 +92,7 @@ async fn publish_again(broker: &Broker, letter: &Letter) -> Result<(), Failure> 
     // Not the original's own id, which the broker may remember and take for a duplicate.
     again.insert(wire::MESSAGE_ID, format!("retry-{}-{number}", letter.stream));
     again.insert(header::RETRY_OF, number.to_string());
-    for name in [wire::DIALECT, wire::TRACEPARENT, wire::TRACESTATE] {
+    for name in [wire::DIALECT, wire::CONTENT_ENCODING, wire::TRACEPARENT, wire::TRACESTATE] {
         if let Some(value) = letter.headers.get(name) {
             again.insert(name, value.clone());
         }
@@ -101,6 +101,10 @@ async fn publish_again(broker: &Broker, letter: &Letter) -> Result<(), Failure> 
     // harmless.
     if bytes(&again) + original.len() > broker.client.server_info().max_payload {
         again = HeaderMap::new();
+        // But for that without which it cannot be read.
+        if let Some(value) = letter.headers.get(wire::CONTENT_ENCODING) {
+            again.insert(wire::CONTENT_ENCODING, value.clone());
+        }
     }
     publish(broker, about.subject.clone(), again, original).await
 }

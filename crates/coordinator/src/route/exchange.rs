@@ -4,7 +4,7 @@ use concord_domain::request::{
     ACKNOWLEDGE_MS, ANSWER_MS, COMPLETION_MS, DUE_MAX_MS, Refusal, RequestInput, Said, id_of,
 };
 use concord_protocol::event::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
-use concord_protocol::payload::{ErrorReport, Request, Response};
+use concord_protocol::payload::{Card, ErrorReport, Request, Response};
 use concord_protocol::{Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, Token};
 use concord_runtime::route::digest_of;
 pub use concord_runtime::route::is_between_agents;
@@ -49,6 +49,15 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
         digest: digest_of(envelope),
     };
     Ok((opened, refusal))
+}
+
+/// Why a request is not what the card of the agent that is asked says of the action, if so.
+pub fn unfit(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
+    // Most cards say nothing of actions, and reading a request twice is not free.
+    if card.actions.is_empty() {
+        return Ok(None);
+    }
+    Ok(card.check_request(&envelope.payload()?).err().map(refusal_of))
 }
 
 /// Why a request cannot be carried out, as what is wrong with it.

@@ -15,7 +15,7 @@ pub(crate) fn check_size(bytes: &[u8]) -> Result<(), Fault> {
         crate::ErrorCode::CapacityExceeded,
         "",
         format!("The message has {} bytes; at most {ENVELOPE_BYTES_MAX} are accepted.", bytes.len()),
-        "Send less, or put large contents into an object store and send a reference.",
+        "Send less, or put the payload into the object store and send `payload_reference`; see docs/adr/0029.",
     ))
 }
 

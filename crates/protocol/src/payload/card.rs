@@ -3,8 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::check_name;
+use super::action::BATCH;
+use super::shape::{self, Schema};
+use super::{ACTIONS, Batch, Request, check_name};
 use crate::dialect::Dialect;
+use crate::encoding::Encoding;
+use crate::envelope::from_json;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::id::AgentId;
@@ -15,6 +19,8 @@ pub const SKILLS_MAX: usize = 64;
 pub const EXAMPLES_MAX: usize = 32;
 /// Most domains, and most triggers, of an agent.
 const DOMAINS_MAX: usize = 64;
+/// Most actions of an agent.
+pub const CARD_ACTIONS_MAX: usize = 32;
 /// Longest description or example, in bytes.
 pub const CARD_TEXT_BYTES_MAX: usize = 1_024;
 /// Largest card as JSON, in bytes: every matcher keeps every card in memory.
@@ -41,6 +47,25 @@ pub struct Skill {
     pub examples: Vec<String>,
 }
 
+/// An action that an agent can be asked for, beside the standard ones.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CardAction {
+    /// Its name, unique on the card and none of the standard actions'.
+    #[schemars(extend("not" = { "enum": ["review_code", "run_tests", "update_documentation", "batch"] }))]
+    pub name: String,
+    /// What it does, for a reader.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The JSON Schema of its parameters: a request that does not fit is refused. Of the keywords `type`, `required`,
+    /// `properties`, `additionalProperties`, `items`, `enum`, `minimum`, `maximum`, `minLength` and `maxLength`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Schema>,
+    /// The same of its result, for whoever asks; it is not enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Schema>,
+}
+
 /// What an agent says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +84,9 @@ pub struct Card {
     /// What it can do: by these it is woken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Skill>,
+    /// What it can be asked for by name, beside the standard actions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<CardAction>,
     /// What it knows about; compared without regard to case and spacing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
@@ -68,6 +96,9 @@ pub struct Card {
     /// How it writes and wants to be written to.
     #[serde(default)]
     pub dialect: Dialect,
+    /// In which encodings it reads the bodies of messages, besides as they are: what is large comes to it compressed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub encodings: Vec<Encoding>,
     /// Requests that it works on at a time; no limit is kept when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
@@ -88,9 +119,11 @@ impl Card {
             description: String::new(),
             version: None,
             skills: Vec::new(),
+            actions: Vec::new(),
             domains: Vec::new(),
             triggers: Vec::new(),
             dialect: Dialect::default(),
+            encodings: Vec::new(),
             capacity: None,
             heartbeat_ms: None,
         }
@@ -110,11 +143,13 @@ impl Card {
                 ));
             }
         }
+        self.check_actions(pointer)?;
         names(&format!("{pointer}/domains"), "domains", &self.domains, DOMAINS_MAX)?;
         names(&format!("{pointer}/triggers"), "triggers", &self.triggers, DOMAINS_MAX)?;
         for (field, name) in [("name", &self.name), ("version", &self.version)] {
             name.as_deref().map_or(Ok(()), |name| filled(&format!("{pointer}/{field}"), name))?;
         }
+        at_most(&format!("{pointer}/encodings"), "encodings", self.encodings.len(), Encoding::ALL.len())?;
         text(&format!("{pointer}/description"), &self.description)?;
         if let Some(capacity) = self.capacity.filter(|capacity| !(1..=AGENT_CAPACITY_MAX).contains(capacity)) {
             return Err(Fault::invalid(
@@ -138,6 +173,70 @@ impl Card {
                 format!("The card has {bytes} bytes as JSON; at most {CARD_BYTES_MAX} are accepted."),
                 "Shorten descriptions, or give fewer examples; three for a skill are enough.",
             ));
+        }
+        Ok(())
+    }
+}
+
+impl Card {
+    fn check_actions(&self, pointer: &str) -> Result<(), Fault> {
+        at_most(&format!("{pointer}/actions"), "actions", self.actions.len(), CARD_ACTIONS_MAX)?;
+        for (place, action) in self.actions.iter().enumerate() {
+            let pointer = format!("{pointer}/actions/{place}");
+            action.check(&pointer)?;
+            if self.actions.iter().take(place).any(|earlier| earlier.name == action.name) {
+                return Err(Fault::invalid(
+                    format!("{pointer}/name"),
+                    format!("There are two actions {:?}.", action.name),
+                    "Name each action once.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the parameters of a request, and of each request of a batch, against what this card says of its action. Of
+    /// actions that it does not name it says nothing.
+    pub fn check_request(&self, request: &Request) -> Result<(), Fault> {
+        const PARAMETERS: &str = "/payload/parameters";
+        if self.actions.is_empty() {
+            return Ok(());
+        }
+        if request.action != BATCH {
+            return self.check_parameters(request, PARAMETERS);
+        }
+        let batch: Batch = from_json(request.parameters.to_string().as_bytes(), PARAMETERS)?;
+        let mut requests = batch.requests.iter().enumerate();
+        requests.try_for_each(|(place, one)| {
+            self.check_parameters(one, &format!("{PARAMETERS}/requests/{place}/parameters"))
+        })
+    }
+
+    fn check_parameters(&self, request: &Request, pointer: &str) -> Result<(), Fault> {
+        let action = self.actions.iter().find(|action| action.name == request.action);
+        let Some(schema) = action.and_then(|action| action.parameters.as_ref()) else { return Ok(()) };
+        // Who gives no parameters gives none of them.
+        let none = serde_json::Value::Object(Schema::new());
+        let parameters = if request.parameters.is_null() { &none } else { &request.parameters };
+        shape::conforms(schema, parameters, pointer)
+    }
+}
+
+impl CardAction {
+    fn check(&self, pointer: &str) -> Result<(), Fault> {
+        filled(&format!("{pointer}/name"), &self.name)?;
+        if ACTIONS.contains(&self.name.as_str()) {
+            return Err(Fault::invalid(
+                format!("{pointer}/name"),
+                format!("{:?} is a standard action, which means the same of every agent.", self.name),
+                "Give the action another name, or leave it out: everybody may be asked for a standard action.",
+            ));
+        }
+        text(&format!("{pointer}/description"), &self.description)?;
+        for (field, schema) in [("parameters", &self.parameters), ("result", &self.result)] {
+            if let Some(schema) = schema {
+                shape::check_schema(schema, &format!("{pointer}/{field}"))?;
+            }
         }
         Ok(())
     }
@@ -239,14 +338,57 @@ mod tests {
             (json!({ "skills": [{ "name": "a", "examples": ["x", long] }] }), "/p/skills/0/examples/1"),
             (json!({ "skills": [{ "name": "a", "tags": [""] }] }), "/p/skills/0/tags/0"),
             (json!({ "skills": wide }), "/p"),
+            (json!({ "actions": vec![json!({ "name": "x" }); 33] }), "/p/actions"),
+            (json!({ "actions": [{ "name": "x" }, { "name": "x" }] }), "/p/actions/1/name"),
+            (json!({ "actions": [{ "name": "" }] }), "/p/actions/0/name"),
+            (json!({ "actions": [{ "name": "batch" }] }), "/p/actions/0/name"),
+            (json!({ "actions": [{ "name": "run_tests", "parameters": {} }] }), "/p/actions/0/name"),
+            (json!({ "actions": [{ "name": "x", "parameters": { "not": {} } }] }), "/p/actions/0/parameters/not"),
+            (json!({ "actions": [{ "name": "x", "result": { "type": "x" } }] }), "/p/actions/0/result/type"),
             (json!({ "domains": vec!["tax"; 65] }), "/p/domains"),
             (json!({ "triggers": ["ok", ""] }), "/p/triggers/1"),
+            (json!({ "encodings": ["gzip", "gzip", "gzip", "gzip"] }), "/p/encodings"),
             (json!({ "name": "" }), "/p/name"),
             (json!({ "description": long }), "/p/description"),
             (json!({ "capacity": 0 }), "/p/capacity"),
             (json!({ "heartbeat_ms": 99 }), "/p/heartbeat_ms"),
         ] {
             assert_eq!(card(fields.clone()).check("/p").unwrap_err().pointer, pointer, "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_checked_by_the_card_where_it_names_the_action() {
+        let parameters =
+            json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } });
+        let card = card(json!({ "actions": [{ "name": "translate", "parameters": parameters }, { "name": "rest" }] }));
+        assert_eq!(card.check("/p"), Ok(()));
+        let check = |action: &str, parameters: Value| {
+            let request: Request =
+                serde_json::from_value(json!({ "action": action, "parameters": parameters })).unwrap();
+            card.check_request(&request).map_err(|fault| fault.pointer)
+        };
+        for (action, parameters) in [
+            ("translate", json!({ "text": "x" })),
+            ("rest", json!("whatever")),
+            ("dance", json!(null)),
+            (
+                "batch",
+                json!({ "requests": [{ "action": "translate", "parameters": { "text": "x" } }, { "action": "rest" }] }),
+            ),
+        ] {
+            assert_eq!(check(action, parameters), Ok(()), "{action}");
+        }
+        for (action, parameters, pointer) in [
+            ("translate", json!(null), "/payload/parameters"),
+            ("translate", json!({ "text": 1 }), "/payload/parameters/text"),
+            (
+                "batch",
+                json!({ "requests": [{ "action": "rest" }, { "action": "translate", "parameters": { "text": 1 } }] }),
+                "/payload/parameters/requests/1/parameters/text",
+            ),
+        ] {
+            assert_eq!(check(action, parameters), Err(pointer.to_owned()), "{action}");
         }
     }
 }
