@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+mod coordination;
 mod register;
 mod requests;
 mod stage;

@@ -14,6 +14,7 @@ use concord_runtime::api::{Answer, answer};
 use concord_runtime::service::{Run, Shell};
 use tokio::net::TcpListener;
 
+pub use coordination::CoordinationSettings;
 pub use notify::settings::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use settings::{
     AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent, OpenAiAgent,
@@ -23,6 +24,7 @@ pub use wake::settings::WakeSettings;
 mod budget;
 mod callback;
 mod context;
+mod coordination;
 mod endpoint;
 mod failure;
 mod gate;
@@ -63,6 +65,7 @@ impl Run for AgentAdapter {
         let hosts = host_all(&shell, &own, &cases).await?;
         register::start(&shell, hosts.iter().map(|host| host.agent.card()).collect(), &directory);
         wake::start(&shell, &own.wake, &directory, &cases).await?;
+        coordination::start(&shell, &own.coordination, &directory).await?;
         notify::start(&shell, &own.notify)?;
         shell.answer(
             "agents",

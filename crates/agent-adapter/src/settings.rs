@@ -9,6 +9,7 @@ use concord_runtime::settings::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::coordination::CoordinationSettings;
 use crate::notify::settings::NotifySettings;
 use crate::wake::settings::WakeSettings;
 
@@ -28,6 +29,8 @@ pub struct AdapterSettings {
     pub callback: CallbackSettings,
     /// Whom messages wake.
     pub wake: WakeSettings,
+    /// What is counted of how agents help each other.
+    pub coordination: CoordinationSettings,
     /// Notifications of people by email and webhook.
     pub notify: NotifySettings,
 }

@@ -63,6 +63,17 @@ pub enum Error {
 /// Says in which dialect an agent wants to be written to; none where that is not known.
 pub type DialectOf = Box<dyn Fn(&AgentId) -> Option<Dialect> + Send + Sync>;
 
+/// What was heard as it was published.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// Its subject.
+    pub subject: String,
+    /// The dialect that its header declares.
+    pub dialect: Option<String>,
+    /// Its body.
+    pub payload: Bytes,
+}
+
 /// A connection with the names of one installation. Cheap to clone.
 #[derive(Clone)]
 pub struct Broker {
@@ -170,6 +181,24 @@ impl Broker {
         let heard =
             self.client.subscribe(filter).await.map_err(|source| unavailable("let messages be heard", source))?;
         Ok(heard.map(|message| (message.subject.to_string(), message.payload)))
+    }
+
+    /// The same with the dialect that the header declares; in a group each message is given to one of its members.
+    pub async fn listen(
+        &self,
+        filter: String,
+        group: Option<&'static str>,
+    ) -> Result<impl Stream<Item = Heard> + Send + Unpin + use<>, LedgerError> {
+        let subscribed = match group {
+            Some(group) => self.client.queue_subscribe(filter, group.to_owned()).await,
+            None => self.client.subscribe(filter).await,
+        };
+        let heard = subscribed.map_err(|source| unavailable("let messages be heard", source))?;
+        Ok(heard.map(|message| {
+            let declared = message.headers.as_ref().and_then(|headers| headers.get(header::DIALECT));
+            let dialect = declared.map(|value| value.as_str().to_owned());
+            Heard { subject: message.subject.to_string(), dialect, payload: message.payload }
+        }))
     }
 
     /// Root of a service's API subjects.
