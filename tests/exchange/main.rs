@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+mod coordination;
 mod flood;
 mod loops;
 mod payloads;

@@ -15,6 +15,7 @@ use concord_runtime::service::{Run, Shell};
 use concord_runtime::{Aggregates, Directory};
 use tokio::net::TcpListener;
 
+pub use coordination::CoordinationSettings;
 pub use notify::settings::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use settings::{
     AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent, LoopSettings,
@@ -25,6 +26,7 @@ pub use wake::settings::WakeSettings;
 mod budget;
 mod callback;
 mod context;
+mod coordination;
 mod endpoint;
 mod failure;
 mod gate;
@@ -68,6 +70,7 @@ impl Run for AgentAdapter {
         let loops = Arc::new(loops::Loops::new(&shell, own.loops.bounds(), &conversations));
         let hosts = host_all(&shell, &own, &cases, &loops).await?;
         register::start(&shell, hosts.iter().map(|host| host.agent.card()).collect(), &directory);
+        coordination::start(&shell, &own.coordination, &directory).await?;
         let known = wake::Known { directory, conversations, cases, bounds: loops.bounds() };
         wake::start(&shell, &own.wake, known).await?;
         notify::start(&shell, &own.notify)?;

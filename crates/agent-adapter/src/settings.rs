@@ -10,6 +10,7 @@ use concord_runtime::settings::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::coordination::CoordinationSettings;
 use crate::notify::settings::NotifySettings;
 use crate::wake::settings::WakeSettings;
 
@@ -31,6 +32,8 @@ pub struct AdapterSettings {
     pub wake: WakeSettings,
     /// When two agents that answer each other are stopped.
     pub loops: LoopSettings,
+    /// What is counted of how agents help each other.
+    pub coordination: CoordinationSettings,
     /// Notifications of people by email and webhook.
     pub notify: NotifySettings,
 }

@@ -6,7 +6,7 @@ use concord_protocol::{AgentId, DebateId};
 use crate::connection::ConnectionArgs;
 use crate::{
     agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, eval, expert, gate,
-    outcome, panel, permissions, queue, record, replay, rule, up, wake,
+    metrics, outcome, panel, permissions, queue, record, replay, rule, up, wake,
 };
 
 /// Concord: agents and people settle their disagreements over NATS.
@@ -92,6 +92,8 @@ pub(crate) enum Verb {
     /// Say whom messages wake, and why.
     #[command(subcommand)]
     Wake(wake::WakeVerb),
+    /// Show how well agents help each other, beside what the specification aims at.
+    Metrics(metrics::MetricsArgs),
     /// Print what the NATS user of an agent or person may do, for the broker's configuration.
     Permissions(permissions::PermissionsArgs),
     /// List the deadlines that the broker holds.

@@ -22,6 +22,7 @@ mod eval;
 mod expert;
 mod failure;
 mod gate;
+mod metrics;
 mod outcome;
 mod output;
 mod panel;
@@ -67,6 +68,7 @@ async fn run(Arguments { connection, verb }: Arguments) -> Result<u8, Failure> {
         Verb::Decisions(verb) => decisions::run(&connection, verb).await,
         Verb::Agents(args) => agents::run(&connection, args).await,
         Verb::Wake(verb) => wake::run(&connection, verb).await,
+        Verb::Metrics(args) => metrics::run(&connection, args).await,
         Verb::Deadlines(args) => deadlines::run(&connection, &args).await,
         Verb::Doctor(args) => doctor::run(&connection, &args).await,
         Verb::Dead(verb) => dead::run(&connection, verb).await,

@@ -63,12 +63,13 @@ pub(crate) struct Scope {
     filters: Vec<String>,
     headers_only: bool,
     new_only: bool,
+    since: Option<Timestamp>,
 }
 
 impl Scope {
     /// A whole stream.
     pub(crate) fn all(stream: StreamKind) -> Self {
-        Self { stream, filters: Vec::new(), headers_only: false, new_only: false }
+        Self { stream, filters: Vec::new(), headers_only: false, new_only: false, since: None }
     }
 
     /// What matches a filter.
@@ -91,11 +92,24 @@ impl Scope {
         Self { new_only: true, ..self }
     }
 
+    /// Only what was stored from then on; everything where there is no such time.
+    pub(crate) fn since(self, since: Option<Timestamp>) -> Self {
+        Self { since, ..self }
+    }
+
     fn config(&self) -> OrderedConfig {
+        let nanos = |since: Timestamp| (i128::from(since.unix_millis()) * 1_000_000).clamp(0, i64::MAX.into());
+        // The broker counts nanoseconds from 1970 to 2262: nothing was stored before, and nothing will be after.
+        let since = self.since.and_then(|since| time::OffsetDateTime::from_unix_timestamp_nanos(nanos(since)).ok());
+        let deliver_policy = match since {
+            _ if self.new_only => DeliverPolicy::New,
+            Some(start_time) => DeliverPolicy::ByStartTime { start_time },
+            None => DeliverPolicy::All,
+        };
         OrderedConfig {
             filter_subjects: self.filters.clone(),
             headers_only: self.headers_only,
-            deliver_policy: if self.new_only { DeliverPolicy::New } else { DeliverPolicy::All },
+            deliver_policy,
             ..OrderedConfig::default()
         }
     }

@@ -29,6 +29,7 @@ pub mod estimate;
 mod fixtures;
 pub mod ladder;
 pub mod machine;
+pub mod metrics;
 pub mod precedent;
 #[cfg(test)]
 mod properties;

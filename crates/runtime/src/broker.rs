@@ -86,6 +86,17 @@ impl From<&Card> for Spoken {
 /// Says how an agent wants to be written to; none where that is not known.
 pub type SpokenBy = Box<dyn Fn(&AgentId) -> Option<Spoken> + Send + Sync>;
 
+/// What was heard as it was published.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// Its subject.
+    pub subject: String,
+    /// The dialect that its header declares.
+    pub dialect: Option<String>,
+    /// Its body, as it was before it was compressed.
+    pub payload: Bytes,
+}
+
 /// A connection with the names of one installation. Cheap to clone.
 #[derive(Clone)]
 pub struct Broker {
@@ -207,6 +218,27 @@ impl Broker {
         let heard =
             self.client.subscribe(filter).await.map_err(|source| unavailable("let messages be heard", source))?;
         Ok(heard.map(|message| (message.subject.to_string(), message.payload)))
+    }
+
+    /// The same with the dialect that the header declares; in a group each message is given to one of its members.
+    pub async fn listen(
+        &self,
+        filter: String,
+        group: Option<&'static str>,
+    ) -> Result<impl Stream<Item = Heard> + Send + Unpin + use<>, LedgerError> {
+        let subscribed = match group {
+            Some(group) => self.client.queue_subscribe(filter, group.to_owned()).await,
+            None => self.client.subscribe(filter).await,
+        };
+        let heard = subscribed.map_err(|source| unavailable("let messages be heard", source))?;
+        Ok(heard.map(|message| {
+            let declared = message.headers.as_ref().and_then(|headers| headers.get(header::DIALECT));
+            let dialect = declared.map(|value| value.as_str().to_owned());
+            // What cannot be expanded cannot be read as it is either, so it may as well stay so.
+            let plain = dialect::plain(&message.payload, message.headers.as_ref()).ok().map(|body| body.into_owned());
+            let payload = plain.map_or(message.payload, Bytes::from);
+            Heard { subject: message.subject.to_string(), dialect, payload }
+        }))
     }
 
     /// Root of a service's API subjects.

@@ -59,6 +59,29 @@ pub struct WakeLabels {
     pub reason: &'static str,
 }
 
+/// One label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RouteLabel {
+    /// Which way a message between agents took: `lead` or `peer`.
+    pub route: &'static str,
+}
+
+/// One label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ResultLabel {
+    /// What came of it.
+    pub result: &'static str,
+}
+
+/// Labels of what an agent made of being woken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct FeedbackLabels {
+    /// Why it was woken: by a `match`, or because the message `name`s it in some way.
+    pub by: &'static str,
+    /// What it made of it: `accepted`, `declined` or `silent`.
+    pub feedback: &'static str,
+}
+
 /// Labels of a call of a hosted agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CallLabels {
@@ -124,6 +147,18 @@ pub struct Metrics {
     pub notifications: Family<NoticeLabels, Counter>,
     /// Decisions whom messages wake, by what the agent does and why.
     pub wakes: Family<WakeLabels, Counter>,
+    /// Messages between agents, by whether a lead sent or received them.
+    pub agent_messages: Family<RouteLabel, Counter>,
+    /// How long peers waited for the first answer when they asked for help, in seconds.
+    pub peer_help_seconds: Histogram,
+    /// Requests of peers for help, by what came of them.
+    pub peer_help: Family<ResultLabel, Counter>,
+    /// What agents made of being woken.
+    pub wake_feedback: Family<FeedbackLabels, Counter>,
+    /// What peers did with or for each other.
+    pub collaboration_events: Counter,
+    /// Sessions in which agents said anything.
+    pub sessions: Counter,
 }
 
 impl Default for Metrics {
@@ -149,6 +184,12 @@ impl Default for Metrics {
             budgets: Family::default(),
             notifications: Family::default(),
             wakes: Family::default(),
+            agent_messages: Family::default(),
+            peer_help_seconds: Histogram::new([0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0]),
+            peer_help: Family::default(),
+            wake_feedback: Family::default(),
+            collaboration_events: Counter::default(),
+            sessions: Counter::default(),
         };
         metrics.register();
         metrics
@@ -185,6 +226,24 @@ impl Metrics {
         registry.register("budgets", "What was asked of providers' budgets, by result.", self.budgets.clone());
         registry.register("wakes", "Decisions whom messages wake, by outcome and reason.", self.wakes.clone());
         registry.register("notifications", "Notifications of people, by result.", self.notifications.clone());
+        self.register_coordination(registry);
+    }
+
+    fn register_coordination(&self, registry: &mut Registry) {
+        registry.register("agent_messages", "Messages between agents, by route.", self.agent_messages.clone());
+        registry.register(
+            "peer_help_seconds",
+            "How long peers waited for the first answer when they asked for help.",
+            self.peer_help_seconds.clone(),
+        );
+        registry.register("peer_help", "Requests of peers for help, by what came of them.", self.peer_help.clone());
+        registry.register("wake_feedback", "What agents made of being woken.", self.wake_feedback.clone());
+        registry.register(
+            "collaboration_events",
+            "What peers did with or for each other.",
+            self.collaboration_events.clone(),
+        );
+        registry.register("sessions", "Sessions in which agents said anything.", self.sessions.clone());
     }
 
     /// Everything in the text format.

@@ -38,6 +38,9 @@ pub(crate) fn check(settings: &AdapterSettings) -> Result<(), Error> {
     }
     settings.budgets.iter().try_for_each(|(provider, budget)| check_budget(provider, *budget))?;
     check_loops(&settings.loops)?;
+    if settings.coordination.window_ms == 0 {
+        return Err(Error::new("coordination.window_ms", "it must be at least 1"));
+    }
     check_callback(&settings.callback)
 }
 

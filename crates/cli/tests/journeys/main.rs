@@ -9,6 +9,7 @@ mod dead;
 mod doctor;
 mod eval;
 mod input;
+mod metrics;
 mod people;
 mod record;
 mod up;

@@ -1,0 +1,311 @@
+//! Stories of agents that help each other, and what counts of them.
+
+use concord_protocol::event::{Remembered, WakeDecided, WakeOutcome, Weighed};
+use concord_protocol::payload::{Card, Skill};
+use concord_protocol::{Envelope, MessageType, Recipient, Token};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixtures::{after, agent, message};
+
+mod properties;
+
+/// Something that is stored.
+#[derive(Debug, Clone)]
+enum Stored {
+    Said(Box<Said>),
+    Woken(Box<WakeDecided>),
+}
+
+/// A message in the case `case`; `more` is laid over the envelope.
+fn envelope(case: &str, id: &str, from: &str, to: &str, kind: &str, more: &Value) -> Envelope {
+    let mut body = json!({
+        "message_id": id, "timestamp": "2026-11-21T20:00:00Z", "from_agent": from, "to_agent": to,
+        "message_type": kind, "payload": {},
+    });
+    if case != "_" {
+        body["case_id"] = case.into();
+    }
+    body.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+    serde_json::from_value(body).unwrap()
+}
+
+fn said(millis: u64, id: &str, from: &str, to: &str, kind: &str, more: Value) -> Stored {
+    Stored::Said(Box::new(Said::of(&envelope("c-1", id, from, to, kind, &more), after(millis))))
+}
+
+fn woken(millis: u64, id: &str, agents: &[(&str, &str)]) -> Stored {
+    let weighed = |(name, reason): &(&str, &str)| Weighed {
+        agent_id: agent(name),
+        outcome: WakeOutcome::Wake,
+        reason: (*reason).to_owned(),
+        score: None,
+        runner_up: None,
+        runner_up_score: None,
+    };
+    Stored::Woken(Box::new(WakeDecided {
+        said: Remembered {
+            message_id: message(id),
+            from: agent("ann"),
+            to: Recipient::Any,
+            message_type: "group_query".into(),
+            at: after(millis),
+            reply_to: None,
+            text: String::new(),
+        },
+        case_id: None,
+        loop_broken: None,
+        woken: agents.iter().map(weighed).collect(),
+        others: Vec::new(),
+        observing: 0,
+        ignoring: 0,
+        named_beyond: 0,
+        with_model: false,
+        message: Value::Null,
+        context: Vec::new(),
+    }))
+}
+
+fn tell(follow: &mut Follow, tally: &mut Tally, stored: &[Stored]) {
+    for one in stored {
+        let counted = match one {
+            Stored::Said(said) => follow.said(said),
+            Stored::Woken(decided) => follow.woken(decided),
+        };
+        counted.iter().for_each(|one| tally.add(one.what));
+    }
+}
+
+/// What is reported of a story, once at its end and once when every window is over.
+fn reports(limits: Limits, stored: &[Stored]) -> (Report, Report) {
+    let (mut follow, mut tally) = (Follow::new(limits, [agent("lea")].into()), Tally::default());
+    tell(&mut follow, &mut tally, stored);
+    let first = tally.report(&follow.waiting());
+    follow.settle(after(u64::from(u32::MAX))).iter().for_each(|one| tally.add(one.what));
+    (first, tally.report(&follow.waiting()))
+}
+
+fn report(stored: &[Stored]) -> Report {
+    reports(Limits::default(), stored).1
+}
+
+fn reply(to: &str) -> Value {
+    json!({ "reply_to": to })
+}
+
+fn refusal(to: &str) -> Value {
+    json!({ "reply_to": to, "payload": { "accepted": false, "reason": "not_relevant" } })
+}
+
+#[test]
+fn nothing_said_is_no_data_and_not_zero() {
+    let report = report(&[]);
+    let measures = [
+        report.lead_share,
+        report.peer_help_seconds,
+        report.matching_accuracy,
+        report.false_wakes,
+        report.events_per_session,
+    ];
+    assert!(measures.iter().all(|one| one.value.is_none() && one.met.is_none()), "{report:?}");
+    assert_eq!((report.peer_help.average_ms, report.peer_help.p50_ms), (None, None));
+}
+
+#[test]
+fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_registration_are_left_out() {
+    let story = [
+        said(0, "m-1", "ann", "coordinator", "finding", json!({})),
+        said(1, "m-2", "lea", "ann", "task_assignment", json!({})),
+        said(2, "m-3", "ann", "ben", "info_update", json!({})),
+        said(3, "m-4", "ann", "_all", "info_update", json!({})),
+        said(4, "m-5", "debate-facilitator", "ann", "question", json!({})),
+        said(5, "m-6", "ann", "debate-facilitator", "agreement", reply("m-5")),
+        said(6, "m-7", "ann", "coordinator", "request", json!({ "payload": { "action": "register_agent" } })),
+        said(7, "m-8", "coordinator", "ann", "response", json!({ "correlation_id": "m-7" })),
+        said(8, "m-9", "coordinator", "_all", "agent_joined", json!({})),
+        said(9, "m-3", "ann", "ben", "info_update", json!({})),
+    ];
+    let report = report(&story);
+    assert_eq!((report.messages, report.messages_through_lead, report.sessions), (4, 2, 1));
+    assert_eq!((report.lead_share.value, report.lead_share.met), (Some(0.5), Some(false)), "the target is below half");
+}
+
+#[test]
+fn help_takes_until_the_first_answer_that_reaches_who_asked() {
+    for (answer, helped) in [
+        (said(700, "m-2", "ben", "ann", "response", reply("m-1")), Some(700)),
+        (said(700, "m-2", "ben", "ann", "peer_response", json!({ "correlation_id": "m-1" })), Some(700)),
+        (said(700, "m-2", "ben", "_all", "task_result", reply("m-1")), Some(700)),
+        (said(700, "m-2", "ben", "ann", "response", refusal("m-1")), None),
+        (said(700, "m-2", "ben", "ann", "error", reply("m-1")), None),
+        (said(700, "m-2", "ben", "ann", "acknowledgement", reply("m-1")), None),
+        (said(700, "m-2", "ben", "ann", "question", reply("m-1")), None),
+        (said(700, "m-2", "ann", "_all", "info_update", reply("m-1")), None),
+        (said(700, "m-2", "ben", "agent-adapter", "response", reply("m-1")), None),
+        (said(700, "m-2", "ben", "cleo", "response", reply("m-1")), None),
+        (said(700, "m-2", "ben", "ann", "response", reply("m-0")), None),
+        (said(300_001, "m-2", "ben", "ann", "response", reply("m-1")), None),
+    ] {
+        for kind in ["peer_request", "group_query", "collaboration_invite"] {
+            let ask = said(0, "m-1", "ann", "_any", kind, json!({}));
+            let later = said(900, "m-3", "cleo", "ann", "response", json!({ "reply_to": "m-3" }));
+            let help = report(&[ask, answer.clone(), later]).peer_help;
+            assert_eq!((help.asked, help.average_ms), (1, helped), "{kind}: {answer:?}");
+            assert_eq!((help.answered, help.unanswered), if helped.is_some() { (1, 0) } else { (0, 1) });
+        }
+    }
+}
+
+#[test]
+fn averages_and_percentiles_are_of_all_first_answers() {
+    let mut story = Vec::new();
+    for n in 1..=20_u64 {
+        story.push(said(n * 10_000, &format!("a-{n}"), "ann", "ben", "peer_request", json!({})));
+        let answered = n * 10_000 + n * 100;
+        story.push(said(answered, &format!("b-{n}"), "ben", "ann", "response", reply(&format!("a-{n}"))));
+        story.push(said(answered + 1, &format!("c-{n}"), "ben", "ann", "response", reply(&format!("a-{n}"))));
+    }
+    let report = report(&story);
+    let help = report.peer_help;
+    assert_eq!((help.answered, help.average_ms, help.p50_ms, help.p95_ms), (20, Some(1_050), Some(1_000), Some(1_900)));
+    assert_eq!((report.peer_help_seconds.value, report.peer_help_seconds.met), (Some(1.05), Some(true)));
+}
+
+/// Five agents are woken: three by a match, of whom one answers, one declines and one is silent; one by a mention, which declines; and
+/// one to whom it is addressed.
+fn feedback() -> Vec<Stored> {
+    let matches = [("ben", "semantic:tax"), ("cleo", "keyword:vat"), ("dan", "semantic:law")];
+    let others = [("eve", "mention"), ("fay", "direct_target")];
+    vec![
+        said(0, "m-1", "ann", "_any", "group_query", json!({})),
+        woken(0, "m-1", &[&matches[..], &others].concat()),
+        said(10, "m-2", "ben", "ann", "response", reply("m-1")),
+        // What is said to the adapter, which told of the message, is a word too.
+        said(
+            20,
+            "m-3",
+            "cleo",
+            "agent-adapter",
+            "response",
+            json!({
+                "correlation_id": "m-1", "reply_to": "n-1", "payload": { "status": "failure", "result": { "accepted": false } },
+            }),
+        ),
+        said(
+            30,
+            "m-4",
+            "eve",
+            "ann",
+            "info_update",
+            json!({
+                "reply_to": "m-1", "payload": { "content": "No." }, "metadata": { "accepted": false },
+            }),
+        ),
+        said(40, "m-5", "fay", "ann", "info_update", json!({ "reply_to": "m-1", "payload": { "accepted": true } })),
+        // The first word counts.
+        said(50, "m-6", "ben", "ann", "response", refusal("m-1")),
+        said(60, "m-7", "cleo", "ann", "response", reply("m-1")),
+    ]
+}
+
+#[test]
+fn who_answers_was_rightly_woken_and_who_declines_was_not() {
+    let (before, after) = reports(Limits::default(), &feedback());
+    let feedbacks =
+        |woken, accepted, declined, silent, waiting| Feedbacks { woken, accepted, declined, silent, waiting };
+    assert_eq!((before.matches, before.wakes), (feedbacks(3, 1, 1, 0, 1), feedbacks(5, 2, 2, 0, 1)));
+    assert_eq!((after.matches, after.wakes), (feedbacks(3, 1, 1, 1, 0), feedbacks(5, 2, 2, 1, 0)));
+    assert_eq!((after.matching_accuracy.value, after.matching_accuracy.met), (Some(0.5), Some(false)));
+    assert_eq!((after.false_wakes.value, after.false_wakes.met), (Some(0.5), Some(false)));
+}
+
+#[test]
+fn the_decision_may_be_read_before_the_message_and_after_its_answers() {
+    let story = feedback();
+    let expected = report(&story);
+    for place in 0..story.len() {
+        let mut other = story.clone();
+        let decision = other.remove(1);
+        other.insert(place, decision.clone());
+        assert_eq!(report(&other), expected, "at {place}");
+        // Twice decided is once woken.
+        other.push(decision);
+        assert_eq!(report(&other), expected, "at {place}, and again");
+    }
+}
+
+#[test]
+fn collaboration_is_what_peers_do_for_each_other_in_a_session() {
+    let story = [
+        said(0, "m-1", "ann", "ben", "peer_request", json!({})),
+        said(1, "m-2", "ben", "ann", "response", reply("m-1")),
+        said(2, "m-3", "ben", "ann", "response", reply("m-1")),
+        said(3, "m-4", "cleo", "_all", "expertise_offer", json!({})),
+        said(4, "m-5", "ann", "cleo", "collaboration_invite", json!({})),
+        said(5, "m-6", "cleo", "ann", "commitment", reply("m-5")),
+        // An offer that is an answer is one event.
+        said(6, "m-7", "dan", "_all", "expertise_offer", reply("m-1")),
+        // A question to the group counts when somebody takes it up, and not before.
+        said(7, "m-8", "ann", "_all", "group_query", json!({})),
+        said(8, "m-9", "ann", "_all", "group_query", json!({})),
+        said(9, "m-10", "ben", "ann", "response", reply("m-9")),
+        // News, a refusal, and what goes through a lead are none.
+        said(10, "m-11", "ann", "_all", "info_update", json!({})),
+        said(11, "m-12", "dan", "ann", "response", refusal("m-5")),
+        said(12, "m-13", "lea", "ann", "peer_request", json!({})),
+        said(13, "m-14", "ann", "lea", "response", reply("m-13")),
+    ];
+    let report = report(&story);
+    assert_eq!((report.collaboration_events, report.sessions), (8, 1));
+    assert_eq!((report.events_per_session.value, report.events_per_session.met), (Some(8.0), Some(true)));
+    assert_eq!(report.peer_help.asked, 4, "what a lead asks for is no peer's help");
+}
+
+#[test]
+fn a_session_is_a_case_or_a_thread() {
+    let alone = |millis, id: &str, more: Value| {
+        let envelope = envelope("_", id, "ann", "ben", "info_update", &more);
+        Stored::Said(Box::new(Said::of(&envelope, after(millis))))
+    };
+    let story = [
+        said(0, "m-1", "ann", "ben", "info_update", json!({})),
+        said(1, "m-2", "ben", "ann", "info_update", json!({})),
+        alone(2, "m-3", json!({})),
+        alone(3, "m-4", json!({ "correlation_id": "m-3" })),
+        alone(4, "m-5", reply("m-3")),
+        alone(5, "m-6", json!({})),
+    ];
+    assert_eq!(report(&story).sessions, 3);
+}
+
+#[test]
+fn what_has_no_more_room_is_closed_and_counted_as_unanswered() {
+    let limits = Limits { open_max: 2, ..Limits::default() };
+    let ask = |n: u64| said(n, &format!("m-{n}"), "ann", "_any", "peer_request", json!({}));
+    let woken_one = |n: u64| woken(n, &format!("m-{n}"), &[("ben", "semantic:tax")]);
+    let story = [ask(1), woken_one(1), ask(2), ask(3), said(4, "b-1", "ben", "ann", "response", reply("m-1"))];
+    let (before, after) = reports(limits, &story);
+    assert_eq!((before.peer_help.unanswered, before.peer_help.waiting), (1, 2));
+    assert_eq!((before.matches.silent, after.peer_help.unanswered), (1, 3));
+}
+
+#[test]
+fn a_card_says_that_its_agent_leads_by_a_tag() {
+    let card = |name: &str, tags: &[&str]| Card {
+        skills: vec![Skill {
+            name: "x".into(),
+            tags: tags.iter().map(ToString::to_string).collect(),
+            ..Skill::default()
+        }],
+        ..Card::new(agent(name))
+    };
+    let cards = [card("ann", &["Lead"]), card("ben", &["leader"]), card("cleo", &["tax", "lead"])];
+    let leads: Vec<String> = leads_by_card(&cards).iter().map(ToString::to_string).collect();
+    assert_eq!(leads, ["ann", "cleo"]);
+}
+
+#[test]
+fn a_type_that_this_build_does_not_know_can_answer() {
+    let kind = MessageType::from(Token::new("peer_response").unwrap());
+    assert!(Said::of(&envelope("_", "m-1", "ann", "ben", kind.as_str(), &json!({})), after(0)).may_answer);
+}
