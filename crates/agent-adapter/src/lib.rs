@@ -19,7 +19,7 @@ pub use notify::settings::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use settings::{
     AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent, OpenAiAgent,
 };
-pub use wake::settings::WakeSettings;
+pub use wake::settings::{EmbeddingServer, WakeSettings};
 
 mod budget;
 mod callback;

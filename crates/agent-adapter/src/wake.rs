@@ -41,7 +41,7 @@ pub(crate) async fn start(
 ) -> Result<(), AnyError> {
     let ledger = NatsLedger::new(shell.broker.clone()).await?;
     shell.consume(ConsumerKind::Effects(Service::AgentAdapter), EffectFeed::<WakeMachine>::new(shell, ledger.clone()));
-    let matching = Matching::open(&settings.embedding())?;
+    let matching = Matching::open(settings)?;
     Matching::follow(&matching, shell, directory);
     let conversations = Arc::new(Aggregates::new(ledger, shell.work.cached_max));
     shell.consume(
