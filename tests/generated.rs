@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use concord_agent_adapter::{AdapterSettings, BudgetSettings, EmbeddingServer, HostedAgent, HttpAgent, OpenAiAgent};
+use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
 use concord_escalation_timer::TimerSettings;
 use concord_protocol::schema;
 use concord_runtime::settings::reference;
@@ -30,7 +30,6 @@ fn configuration() -> String {
     adapter.extend(reference::element_rows::<HostedAgent>("service.agents"));
     adapter.extend(reference::rows_at::<HttpAgent>("service.agents[].http"));
     adapter.extend(reference::rows_at::<OpenAiAgent>("service.agents[].openai"));
-    adapter.extend(reference::rows_at::<EmbeddingServer>("service.wake.embeddings"));
     adapter.extend(reference::rows_at::<BudgetSettings>("service.budgets.<provider>"));
     reference::page(&[
         ("escalation-timer", "The escalation timer alone.", timer),
