@@ -34,15 +34,20 @@ pub(crate) struct Endpoint {
 }
 
 /// Where a key is.
-struct KeyPlace<'a> {
-    env: Option<&'a String>,
-    file: Option<&'a PathBuf>,
+pub(crate) struct KeyPlace<'a> {
+    pub(crate) env: Option<&'a String>,
+    pub(crate) file: Option<&'a PathBuf>,
+    /// The names of the two settings.
+    pub(crate) names: (&'static str, &'static str),
 }
+
+/// The settings of hosted agents.
+const NAMES: (&str, &str) = ("api_key_env", "api_key_file");
 
 impl Endpoint {
     /// That of a server that is sent messages; `key` is where its settings stand.
     pub(crate) fn of_server(key: &str, agent: &HttpAgent) -> Result<Self, Error> {
-        let place = KeyPlace { env: agent.api_key_env.as_ref(), file: agent.api_key_file.as_ref() };
+        let place = KeyPlace { env: agent.api_key_env.as_ref(), file: agent.api_key_file.as_ref(), names: NAMES };
         let url = address(&format!("{key}.url"), &agent.url)?;
         let mut endpoint = Self::new(key, url, &place, agent.tls_ca.as_ref())?;
         for (name, value) in &agent.headers {
@@ -57,7 +62,7 @@ impl Endpoint {
 
     /// That of a model.
     pub(crate) fn of_model(key: &str, agent: &OpenAiAgent) -> Result<Self, Error> {
-        let place = KeyPlace { env: agent.api_key_env.as_ref(), file: agent.api_key_file.as_ref() };
+        let place = KeyPlace { env: agent.api_key_env.as_ref(), file: agent.api_key_file.as_ref(), names: NAMES };
         let mut url = address(&format!("{key}.base_url"), &agent.base_url)?;
         let path = format!("{}/chat/completions", url.path().trim_end_matches('/'));
         url.set_path(&path);
@@ -161,20 +166,21 @@ fn address(key: &str, text: &str) -> Result<Url, Error> {
 }
 
 /// The key and the setting that led to it.
-fn secret(key: &str, place: &KeyPlace<'_>) -> Result<Option<(&'static str, Secret)>, Error> {
+pub(crate) fn secret(key: &str, place: &KeyPlace<'_>) -> Result<Option<(&'static str, Secret)>, Error> {
+    let (of_env, of_file) = place.names;
     let (name, text) = match (place.env, place.file) {
         (Some(_), Some(_)) => {
-            return Err(Error::new(format!("{key}.api_key_env"), "leave out api_key_env or api_key_file"));
+            return Err(Error::new(format!("{key}.{of_env}"), format!("leave out {of_env} or {of_file}")));
         }
         (None, None) => return Ok(None),
         (Some(variable), None) => {
-            let missing = |_| Error::new(format!("{key}.api_key_env"), format!("there is no variable {variable}"));
-            ("api_key_env", std::env::var(variable).map_err(missing)?)
+            let missing = |_| Error::new(format!("{key}.{of_env}"), format!("there is no variable {variable}"));
+            (of_env, std::env::var(variable).map_err(missing)?)
         }
         (None, Some(file)) => {
             let unreadable = |error| format!("{} cannot be read: {error}", file.display());
             let text = std::fs::read_to_string(file);
-            ("api_key_file", text.map_err(|error| Error::new(format!("{key}.api_key_file"), unreadable(error)))?)
+            (of_file, text.map_err(|error| Error::new(format!("{key}.{of_file}"), unreadable(error)))?)
         }
     };
     let text = text.trim();

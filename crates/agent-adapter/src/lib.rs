@@ -21,7 +21,7 @@ pub use settings::{
     AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent, LoopSettings,
     OpenAiAgent,
 };
-pub use wake::settings::WakeSettings;
+pub use wake::settings::{EmbeddingServer, WakeSettings};
 
 mod budget;
 mod callback;

@@ -48,7 +48,7 @@ pub(crate) async fn start(shell: &Shell, settings: &WakeSettings, known: Known) 
     let Known { directory, conversations, cases, bounds } = known;
     let ledger = NatsLedger::new(shell.broker.clone()).await?;
     shell.consume(ConsumerKind::Effects(Service::AgentAdapter), EffectFeed::<WakeMachine>::new(shell, ledger));
-    let matching = Matching::open(&settings.embedding())?;
+    let matching = Matching::open(settings)?;
     Matching::follow(&matching, shell, &directory);
     shell.consume(
         ConsumerKind::Wake,

@@ -8,6 +8,7 @@ mod bert;
 mod cache;
 mod error;
 mod model;
+mod server;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use cache::Cache;
 pub use error::Error;
 pub use model::{MODEL_FILES, Model, TEXT_BYTES_MAX, TOKENS_MAX};
+pub use server::{Server, ServerError, ServerSettings};
 
 /// Where vectors come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

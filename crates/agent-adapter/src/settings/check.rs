@@ -41,6 +41,7 @@ pub(crate) fn check(settings: &AdapterSettings) -> Result<(), Error> {
     if settings.coordination.window_ms == 0 {
         return Err(Error::new("coordination.window_ms", "it must be at least 1"));
     }
+    settings.wake.check()?;
     check_callback(&settings.callback)
 }
 

@@ -1,21 +1,65 @@
 //! The matcher of all registered cards, and the vectors that it compares.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use concord_domain::wake::{Matcher, Message, Parameters, Previous, centroid, texts_of};
-use concord_embedding::{Embedder, Settings};
+use concord_embedding::{Embedder, Server};
 use concord_protocol::AgentId;
 use concord_protocol::payload::{Card, Skill};
 use concord_runtime::Directory;
 use concord_runtime::service::Shell;
 
+use super::settings::WakeSettings;
 use crate::AnyError;
 
-/// The matcher, with a model where there is one.
+/// How often it is looked whether a server that failed makes the vectors that cards lack.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The matcher, with what makes vectors where there is such a thing.
 pub(super) struct Matching {
     matcher: RwLock<Matcher>,
-    embedder: Option<Arc<Embedder>>,
+    source: Source,
+}
+
+/// What makes vectors.
+enum Source {
+    /// Nothing: n-grams alone decide.
+    Letters,
+    /// A model in this process.
+    Model(Arc<Embedder>),
+    /// A server.
+    Server(Box<Served>),
+}
+
+/// A server, and how it stands.
+struct Served {
+    server: Server,
+    /// Whether every card has its vectors. While one lacks them its agent would lose against all that have them, so that then
+    /// everyone is matched by letters.
+    is_whole: AtomicBool,
+    is_failing: AtomicBool,
+}
+
+impl Served {
+    async fn embed(&self, texts: &[&str]) -> Option<Vec<Arc<[f32]>>> {
+        match self.server.embed_all(texts).await {
+            Ok(vectors) => {
+                if self.is_failing.swap(false, Ordering::Relaxed) {
+                    tracing::info!("The embedding server answers again.");
+                }
+                Some(vectors)
+            }
+            Err(error) => {
+                if !self.is_failing.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%error, "The embedding server fails: messages are matched by letters until it answers.");
+                }
+                None
+            }
+        }
+    }
 }
 
 /// The vectors of a message and of the one before it; none without a model.
@@ -36,17 +80,29 @@ impl Vectors {
 }
 
 impl Matching {
-    /// Knows nobody yet. A model that is named and cannot be read is an error: whoever named it counts on it.
-    pub(super) fn open(settings: &Settings) -> Result<Arc<Self>, AnyError> {
-        let embedder = Embedder::open(settings)?.map(Arc::new);
-        match &settings.model_dir {
-            Some(dir) => tracing::info!(model = %dir.display(), "Messages are matched with skills by a model."),
-            None => tracing::warn!(
-                "There is no model (service.wake.model_dir): messages are matched with skills by letters alone, which wakes \
-                 fewer of the right agents."
-            ),
-        }
-        Ok(Arc::new(Self { matcher: RwLock::new(Matcher::new(Parameters::default())), embedder }))
+    /// Knows nobody yet. A model that is named and cannot be read is an error: whoever named it counts on it. A server that does not
+    /// answer is none: it may come back.
+    pub(super) fn open(settings: &WakeSettings) -> Result<Arc<Self>, AnyError> {
+        let source = match (settings.server()?, &settings.model_dir) {
+            (Some(server), _) => {
+                tracing::info!("Messages are matched with skills by the vectors of a server.");
+                let (is_whole, is_failing) = (AtomicBool::new(false), AtomicBool::new(false));
+                Source::Server(Box::new(Served { server, is_whole, is_failing }))
+            }
+            (None, Some(dir)) => {
+                let embedder = Embedder::open(&settings.embedding())?;
+                tracing::info!(model = %dir.display(), "Messages are matched with skills by a model.");
+                embedder.map_or(Source::Letters, |embedder| Source::Model(Arc::new(embedder)))
+            }
+            (None, None) => {
+                tracing::warn!(
+                    "There is no model (service.wake.model_dir): messages are matched with skills by letters alone, which \
+                     wakes fewer of the right agents."
+                );
+                Source::Letters
+            }
+        };
+        Ok(Arc::new(Self { matcher: RwLock::new(Matcher::new(Parameters::default())), source }))
     }
 
     /// Keeps to what the directory knows until the service stops.
@@ -56,62 +112,95 @@ impl Matching {
         shell.spawn(async move {
             let mut known = BTreeMap::new();
             loop {
-                matching.renew(&directory, &mut known).await;
+                let mut now = BTreeMap::new();
+                directory.each(|agent, state| {
+                    if let Some(card) = &state.card {
+                        now.insert(agent.clone(), card.clone());
+                    }
+                });
+                let is_whole = matching.renew(now, &mut known).await;
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
+                    () = tokio::time::sleep(LOOK_INTERVAL), if !is_whole => {}
                     () = stop.cancelled() => return,
                 }
             }
         });
     }
 
-    async fn renew(self: &Arc<Self>, directory: &Directory, known: &mut BTreeMap<AgentId, Card>) {
-        let mut now = BTreeMap::new();
-        directory.each(|agent, state| {
-            if let Some(card) = &state.card {
-                now.insert(agent.clone(), card.clone());
-            }
-        });
+    /// Takes cards over in place of those that are known; whether all of them have the vectors that they should have. Those that
+    /// lack them are not taken to be known, so that they are tried again.
+    async fn renew(&self, mut now: BTreeMap<AgentId, Card>, known: &mut BTreeMap<AgentId, Card>) -> bool {
         for gone in known.keys().filter(|agent| !now.contains_key(*agent)) {
             self.write(|matcher| matcher.remove(gone));
         }
+        let mut lacking = Vec::new();
         for (agent, card) in &now {
             if known.get(agent) == Some(card) {
                 continue;
             }
             let vectors = self.vectors_of(card).await;
+            if vectors.is_none() {
+                lacking.push(agent.clone());
+            }
+            let vectors = vectors.unwrap_or_default();
             self.write(|matcher| matcher.insert(card, |skill| vectors.get(&skill.name).cloned()));
         }
+        let is_whole = lacking.is_empty();
+        if let Source::Server(served) = &self.source {
+            served.is_whole.store(is_whole, Ordering::Relaxed);
+            // They stay in the matcher, and must be taken out of it when they leave.
+            for agent in lacking {
+                if let Some(card) = now.get_mut(&agent) {
+                    *card = Card::new(agent);
+                }
+            }
+        }
         *known = now;
+        is_whole
     }
 
-    /// The vectors of a card's skills, by name.
-    async fn vectors_of(&self, card: &Card) -> BTreeMap<String, Vec<f32>> {
-        let Some(embedder) = self.embedder.clone() else { return BTreeMap::new() };
-        let skills = card.skills.clone();
-        let computed = tokio::task::spawn_blocking(move || {
-            skills.iter().filter_map(|skill| Some((skill.name.clone(), vector_of(&embedder, skill)?))).collect()
-        });
-        computed.await.unwrap_or_default()
+    /// The vectors of a card's skills, by name; none where a server failed to make them.
+    async fn vectors_of(&self, card: &Card) -> Option<BTreeMap<String, Vec<f32>>> {
+        match &self.source {
+            Source::Letters => Some(BTreeMap::new()),
+            Source::Model(embedder) => {
+                let (embedder, skills) = (Arc::clone(embedder), card.skills.clone());
+                let computed = tokio::task::spawn_blocking(move || {
+                    skills.iter().filter_map(|skill| Some((skill.name.clone(), vector_of(&embedder, skill)?))).collect()
+                });
+                Some(computed.await.unwrap_or_default())
+            }
+            Source::Server(served) => {
+                let mut found = BTreeMap::new();
+                for skill in &card.skills {
+                    let texts = texts_of(skill);
+                    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                    let vectors = served.embed(&texts).await?;
+                    let centroid = centroid(vectors.iter().map(|vector| &vector[..]));
+                    found.extend(centroid.map(|vector| (skill.name.clone(), vector)));
+                }
+                Some(found)
+            }
+        }
     }
 
     /// The vectors that a message is to be compared by; of one that is not matched none are made.
     pub(super) async fn vectors(&self, message: &Message<'_>, previous: Option<String>) -> Vectors {
-        let Some(embedder) = self.embedder.clone().filter(|_| message.is_group_visible()) else {
+        if !message.is_group_visible() {
             return Vectors::default();
-        };
-        let text = message.content.to_owned();
-        let computed = tokio::task::spawn_blocking(move || {
-            let vector = |text: &str| match embedder.embed(text) {
-                Ok(vector) => Some(vector),
-                Err(error) => {
-                    tracing::warn!(%error, "A message has no vector; it is matched by letters.");
-                    None
-                }
-            };
-            Vectors { message: vector(&text), previous: previous.as_deref().and_then(vector) }
-        });
-        computed.await.unwrap_or_default()
+        }
+        match &self.source {
+            Source::Letters => Vectors::default(),
+            Source::Model(embedder) => of_model(Arc::clone(embedder), message.content.to_owned(), previous).await,
+            Source::Server(served) if served.is_whole.load(Ordering::Relaxed) => {
+                // One call for both.
+                let texts: Vec<&str> = [Some(message.content), previous.as_deref()].into_iter().flatten().collect();
+                let mut made = served.embed(&texts).await.unwrap_or_default().into_iter();
+                Vectors { message: made.next(), previous: made.next() }
+            }
+            Source::Server(_) => Vectors::default(),
+        }
     }
 
     pub(super) fn read<T>(&self, read: impl FnOnce(&Matcher) -> T) -> T {
@@ -123,8 +212,25 @@ impl Matching {
     }
 }
 
+async fn of_model(embedder: Arc<Embedder>, text: String, previous: Option<String>) -> Vectors {
+    let computed = tokio::task::spawn_blocking(move || {
+        let vector = |text: &str| match embedder.embed(text) {
+            Ok(vector) => Some(vector),
+            Err(error) => {
+                tracing::warn!(%error, "A message has no vector; it is matched by letters.");
+                None
+            }
+        };
+        Vectors { message: vector(&text), previous: previous.as_deref().and_then(vector) }
+    });
+    computed.await.unwrap_or_default()
+}
+
 fn vector_of(embedder: &Embedder, skill: &Skill) -> Option<Vec<f32>> {
     let texts = texts_of(skill);
     let vectors = embedder.embed_all(texts.iter().map(String::as_str)).ok()?;
     centroid(vectors.iter().map(|vector| &vector[..]))
 }
+
+#[cfg(test)]
+mod tests;
