@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+mod flood;
+mod loops;
 mod payloads;
 mod register;
 mod requests;

@@ -3,4 +3,5 @@
 mod budgets;
 mod failing;
 mod journey;
+mod loops;
 mod stage;

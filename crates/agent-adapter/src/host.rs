@@ -27,6 +27,7 @@ use crate::failure::{Again, Failure};
 use crate::gate::{Gate, Refusal};
 use crate::guard::{Call, Guard};
 use crate::http::{Answered, Post};
+use crate::loops::Loops;
 use crate::openai::Model;
 use crate::pool::Pool;
 use crate::program;
@@ -70,6 +71,7 @@ pub(crate) struct Shared {
     pub(crate) budgets: Budgets,
     pub(crate) address: Option<Arc<Address>>,
     pub(crate) awaited: Awaited,
+    pub(crate) loops: Arc<Loops>,
 }
 
 /// A hosted agent.
@@ -163,7 +165,10 @@ impl Host {
         let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| deadline.millis_since(now));
         let until = Instant::now() + Duration::from_millis(wait);
         let came = match self.answer(asked, delivery, until).await {
-            Ok(Came::Later(answer)) => self.wait_for(asked, answer).await.map(|()| Came::Nothing),
+            Ok(Came::Later(answer)) => self.wait_for(asked, answer).await.map(|()| {
+                self.shared.loops.answered(asked, &self.agent.agent_id);
+                Came::Nothing
+            }),
             other => other,
         };
         let message = match came {
@@ -183,8 +188,29 @@ impl Host {
                 reply::failure(&failure, agent, asked, clock::now())?
             }
         };
+        // Before it is said: what it leads to may come at once.
+        if message.message_type != MessageType::Error {
+            self.shared.loops.answered(asked, &self.agent.agent_id);
+        }
+        self.publish(&message, asked, delivery).await
+    }
+
+    /// Whether a message is not to be given to the agent because it and whoever said it answer each other without end.
+    pub(crate) async fn breaks(&self, asked: &Envelope, delivery: &Delivery) -> Result<bool, Problem> {
+        self.shared.loops.breaks(asked, &self.agent.agent_id, delivery).await
+    }
+
+    /// Tells who asked that its message is not given to the agent, because the two answer each other without end. An error
+    /// is not answered, so that it is the end.
+    pub(crate) async fn refuse(&self, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
+        let why = format!("it and {} answer each other without end in this thread, which is broken", asked.from_agent);
+        let failure = Failure::here(ErrorCode::CapacityExceeded, why);
+        self.publish(&reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?, asked, delivery).await
+    }
+
+    async fn publish(&self, message: &Envelope, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
         let trace = delivery.trace.clone().or_else(|| asked.case_id.as_ref().map(Trace::of_case));
-        if !self.shared.shell.broker.publish_first(&message, trace.as_ref()).await? {
+        if !self.shared.shell.broker.publish_first(message, trace.as_ref()).await? {
             self.shared.shell.count_ignored("answered_before");
         }
         Ok(())

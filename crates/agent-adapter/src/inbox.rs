@@ -30,6 +30,10 @@ impl Handler for Inbox {
             self.shell.count_ignored("no_response_required");
             return Ok(Done::Acknowledge);
         };
+        if self.host.breaks(&asked, delivery).await? {
+            self.shell.count_ignored("loop_broken");
+            return self.host.refuse(&asked, delivery).await.map(|()| Done::Acknowledge);
+        }
         self.host.handle(&asked, delivery).await?;
         Ok(Done::Acknowledge)
     }

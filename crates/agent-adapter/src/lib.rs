@@ -9,14 +9,16 @@
 use std::sync::Arc;
 
 use concord_protocol::subject::{Lane, Service};
-use concord_runtime::Directory;
 use concord_runtime::api::{Answer, answer};
+use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::{Run, Shell};
+use concord_runtime::{Aggregates, Directory};
 use tokio::net::TcpListener;
 
 pub use notify::settings::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use settings::{
-    AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent, OpenAiAgent,
+    AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent, LoopSettings,
+    OpenAiAgent,
 };
 pub use wake::settings::WakeSettings;
 
@@ -30,6 +32,7 @@ mod guard;
 mod host;
 mod http;
 mod inbox;
+mod loops;
 mod notify;
 mod openai;
 mod pool;
@@ -60,9 +63,13 @@ impl Run for AgentAdapter {
     async fn start(shell: Shell, own: AdapterSettings) -> Result<(), AnyError> {
         let directory = Directory::follow(&shell);
         let cases = Arc::new(context::Cases::new(&shell).await?);
-        let hosts = host_all(&shell, &own, &cases).await?;
+        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let conversations = Arc::new(Aggregates::new(ledger, shell.work.cached_max));
+        let loops = Arc::new(loops::Loops::new(&shell, own.loops.bounds(), &conversations));
+        let hosts = host_all(&shell, &own, &cases, &loops).await?;
         register::start(&shell, hosts.iter().map(|host| host.agent.card()).collect(), &directory);
-        wake::start(&shell, &own.wake, &directory, &cases).await?;
+        let known = wake::Known { directory, conversations, cases, bounds: loops.bounds() };
+        wake::start(&shell, &own.wake, known).await?;
         notify::start(&shell, &own.notify)?;
         shell.answer(
             "agents",
@@ -80,6 +87,7 @@ async fn host_all(
     shell: &Shell,
     own: &AdapterSettings,
     cases: &Arc<context::Cases>,
+    loops: &Arc<loops::Loops>,
 ) -> Result<Vec<Arc<Host>>, AnyError> {
     let shared = Arc::new(Shared {
         shell: shell.clone(),
@@ -87,6 +95,7 @@ async fn host_all(
         budgets: budget::budgets(shell, &own.budgets),
         address: callback::Address::read(&own.callback)?.map(Arc::new),
         awaited: callback::Awaited::default(),
+        loops: Arc::clone(loops),
     });
     if let Some(address) = &shared.address {
         let listener = TcpListener::bind(address.listen).await?;

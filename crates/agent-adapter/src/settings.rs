@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use concord_domain::wake::LoopBounds;
 use concord_protocol::payload::{Card, CardAction, Skill};
 use concord_protocol::{AgentId, Dialect, Token};
 use concord_runtime::settings::Secret;
@@ -28,8 +29,37 @@ pub struct AdapterSettings {
     pub callback: CallbackSettings,
     /// Whom messages wake.
     pub wake: WakeSettings,
+    /// When two agents that answer each other are stopped.
+    pub loops: LoopSettings,
     /// Notifications of people by email and webhook.
     pub notify: NotifySettings,
+}
+
+/// When two agents that answer each other are stopped: the adapter wakes neither by what the other says in the thread, gives
+/// hosted agents nothing more of it, and tells both.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoopSettings {
+    /// How often the word may go from one to the other within the window, in one thread or case; at most 127. 0 for no limit.
+    pub depth_max: u32,
+    /// The window, in milliseconds.
+    pub window_ms: u64,
+    /// How long they are stopped, in milliseconds.
+    pub pause_ms: u64,
+}
+
+impl Default for LoopSettings {
+    fn default() -> Self {
+        Self { depth_max: 64, window_ms: 60_000, pause_ms: 300_000 }
+    }
+}
+
+impl LoopSettings {
+    /// As the conversations need it.
+    pub(crate) fn bounds(&self) -> Option<LoopBounds> {
+        let Self { depth_max, window_ms, pause_ms } = *self;
+        (depth_max > 0).then_some(LoopBounds { depth_max, window_ms, pause_ms })
+    }
 }
 
 /// An agent that does not speak NATS. It is run as exactly one of `command`, `http` and `openai`.

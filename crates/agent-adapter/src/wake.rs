@@ -8,8 +8,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use concord_domain::wake::conversation::{REMEMBERED_BYTES_MAX, WakeMachine, Weigh, conversation_of};
-use concord_domain::wake::{Conversation, Decisions, Message, decide_all};
+use concord_domain::wake::conversation::{
+    REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, Weigh, conversation_of, thread_of,
+};
+use concord_domain::wake::{Conversation, Decisions, LoopBounds, Message, decide_all};
 use concord_protocol::event::Remembered;
 use concord_protocol::stream::{ConsumerKind, WAKING};
 use concord_protocol::subject::Service;
@@ -19,11 +21,12 @@ use concord_runtime::feed::{self, EffectFeed};
 use concord_runtime::metrics::WakeLabels;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
-use concord_runtime::{Aggregates, Directory, dialect};
+use concord_runtime::{Directory, dialect};
 use serde_json::Value;
 
 use crate::AnyError;
 use crate::context::Cases;
+use crate::loops::Conversations;
 
 mod matching;
 pub(crate) mod settings;
@@ -32,21 +35,24 @@ mod text;
 use matching::Matching;
 use settings::WakeSettings;
 
+/// What is known elsewhere.
+pub(crate) struct Known {
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) conversations: Conversations,
+    pub(crate) cases: Arc<Cases>,
+    pub(crate) bounds: Option<LoopBounds>,
+}
+
 /// Begins to decide.
-pub(crate) async fn start(
-    shell: &Shell,
-    settings: &WakeSettings,
-    directory: &Arc<Directory>,
-    cases: &Arc<Cases>,
-) -> Result<(), AnyError> {
+pub(crate) async fn start(shell: &Shell, settings: &WakeSettings, known: Known) -> Result<(), AnyError> {
+    let Known { directory, conversations, cases, bounds } = known;
     let ledger = NatsLedger::new(shell.broker.clone()).await?;
-    shell.consume(ConsumerKind::Effects(Service::AgentAdapter), EffectFeed::<WakeMachine>::new(shell, ledger.clone()));
+    shell.consume(ConsumerKind::Effects(Service::AgentAdapter), EffectFeed::<WakeMachine>::new(shell, ledger));
     let matching = Matching::open(&settings.embedding())?;
-    Matching::follow(&matching, shell, directory);
-    let conversations = Arc::new(Aggregates::new(ledger, shell.work.cached_max));
+    Matching::follow(&matching, shell, &directory);
     shell.consume(
         ConsumerKind::Wake,
-        Ears { shell: shell.clone(), enabled: settings.enabled, matching, conversations, cases: Arc::clone(cases) },
+        Ears { shell: shell.clone(), enabled: settings.enabled, matching, conversations, cases, bounds },
     );
     Ok(())
 }
@@ -56,8 +62,9 @@ struct Ears {
     shell: Shell,
     enabled: bool,
     matching: Arc<Matching>,
-    conversations: Arc<Aggregates<WakeMachine, NatsLedger>>,
+    conversations: Conversations,
     cases: Arc<Cases>,
+    bounds: Option<LoopBounds>,
 }
 
 impl Handler for Ears {
@@ -82,7 +89,7 @@ impl Handler for Ears {
             return Ok(Done::Acknowledge);
         }
         let id = conversation_of(&envelope);
-        let input = self.weigh(&envelope, delivery).await?;
+        let input = WakeInput::Weigh(Box::new(self.weigh(&envelope, delivery).await?));
         feed::step_of_message(&self.shell, &self.conversations, id, envelope, &input, delivery).await
     }
 }
@@ -120,6 +127,8 @@ impl Ears {
             message: serde_json::to_value(envelope).unwrap_or(Value::Null),
             decisions,
             with_model,
+            thread: envelope.case_id.as_ref().map_or_else(|| thread_of(envelope), |case| case.as_str()).to_owned(),
+            bounds: self.bounds,
         })
     }
 

@@ -6,7 +6,8 @@
 //! 3. [`cases`]: whole cases a second with agents that answer at once, every service its own process; the latency of a
 //!    lone case; where the processor time goes.
 //! 4. [`memory`]: what each service holds resident with many cases open.
-//! 5. [`deadlines`]: many debates whose deadlines are due at one instant, beside as many bare schedules of the broker.
+//! 5. [`flood`]: how long quiet agents wait for answers while another floods, and otherwise; by itself.
+//! 6. [`deadlines`]: many debates whose deadlines are due at one instant, beside as many bare schedules of the broker.
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ pub mod agents;
 mod bare;
 pub mod cases;
 pub mod deadlines;
+pub mod flood;
 pub mod memory;
 pub mod process;
 pub mod raw;
@@ -45,6 +47,8 @@ pub struct Options {
     pub open_cases: usize,
     /// Debates open at once, with deadlines at one instant.
     pub open_debates: usize,
+    /// Messages of each quiet agent, ten a second, without a flood and during one.
+    pub flood_messages: usize,
 }
 
 impl Options {
@@ -61,6 +65,7 @@ impl Options {
             lone_cases: 200,
             open_cases: 1_000,
             open_debates: 10_000,
+            flood_messages: 200,
         }
     }
 }

@@ -7,9 +7,18 @@ use concord_protocol::{AgentId, CaseId, Recipient, Token};
 
 /// The subject of a message in a case.
 pub(crate) fn message(case: &str, from: &str, to: &str, kind: &str) -> anyhow::Result<String> {
+    subject(Some(CaseId::new(case)?), from, to, kind)
+}
+
+/// The subject of a message outside a case.
+pub(crate) fn message_outside_cases(from: &str, to: &str, kind: &str) -> anyhow::Result<String> {
+    subject(None, from, to, kind)
+}
+
+fn subject(case: Option<CaseId>, from: &str, to: &str, kind: &str) -> anyhow::Result<String> {
     let subject = Subject::Message {
         lane: Lane::Normal,
-        case: Some(CaseId::new(case)?),
+        case,
         from: AgentId::new(from)?,
         to: Recipient::new(to)?,
         kind: Token::new(kind)?,

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use concord_bench::deadlines::{DeadlinesReport, Lateness};
-use concord_bench::{Options, Report, deadlines};
+use concord_bench::flood::{AnswerTimes, FloodReport};
+use concord_bench::{Options, Report, deadlines, flood};
 
 use crate::args::JsonArg;
 use crate::failure::Failure;
@@ -34,6 +35,9 @@ pub(crate) struct BenchArgs {
     /// Measure nothing but these deadlines.
     #[arg(long)]
     deadlines_only: bool,
+    /// Measure nothing but how long ten quiet agents wait for answers while another floods, and otherwise.
+    #[arg(long, conflicts_with = "deadlines_only")]
+    flood: bool,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -59,6 +63,15 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
             crate::output::json(&report)?;
         } else {
             print_deadlines(&report);
+        }
+        return Ok(0);
+    }
+    if args.flood {
+        let report = flood::measure(&options).await.map_err(failed)?;
+        if args.json.json {
+            crate::output::json(&report)?;
+        } else {
+            print_flood(&report);
         }
         return Ok(0);
     }
@@ -94,6 +107,20 @@ fn print(report: &Report) {
         anstream::println!("{service:<20}  {megabytes:>9.1} MB resident, {} cases open", report.memory.open_cases);
     }
     print_deadlines(&report.deadlines);
+}
+
+fn print_flood(report: &FloodReport) {
+    let FloodReport { quiet_agents, messages, flooded, flooded_per_second, limited, .. } = report;
+    anstream::println!("{quiet_agents} agents, ten messages a second each, {messages} in all; every one was answered");
+    let line = |what: &str, AnswerTimes { p50_ms, p99_ms, max_ms }: AnswerTimes| {
+        anstream::println!("{what:<34} {p50_ms:>8.1} ms p50, {p99_ms:>8.1} ms p99, {max_ms:>8.1} ms at most");
+    };
+    line("    alone", report.alone);
+    line("    while another agent floods", report.during);
+    anstream::println!("{:<34} {:>8.1} x  p50, {:>8.1} x  p99", "    ratio", report.p50_ratio, report.p99_ratio);
+    anstream::println!(
+        "the flood: {flooded} messages, {flooded_per_second:.0} a second; {limited} errors told it the limit meanwhile"
+    );
 }
 
 fn print_deadlines(report: &DeadlinesReport) {

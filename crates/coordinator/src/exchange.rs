@@ -15,7 +15,7 @@ use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
 
-use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, unfit};
+use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, refusal_of, unfit};
 
 /// Messages between two agents that are looked through for an answer before a request is given up.
 const LOOKED_THROUGH_MAX: usize = 1_000;
@@ -63,7 +63,8 @@ impl Exchange {
         let urgent = delivery.stream == self.shell.broker.layout.stream_name(StreamKind::Urgent);
         let place = Place { sequence: delivery.sequence, urgent, at: delivery.stored_at };
         let (opened, refusal) = read_request(envelope, &place)?;
-        let refusal = match refusal {
+        let over_limit = delivery.over_limit.as_deref().cloned().map(refusal_of);
+        let refusal = match over_limit.or(refusal) {
             None => self.refused_by(&opened.to, envelope)?,
             refusal => refusal,
         };

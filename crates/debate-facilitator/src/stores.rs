@@ -1,5 +1,6 @@
 //! The aggregates of the facilitator, and what is read of them before a debate is opened.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use concord_domain::case::CaseMachine;
@@ -17,6 +18,10 @@ use concord_runtime::feed::Prepare;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, step};
+
+/// Debates kept in memory for each other aggregate. Thousands may have a deadline at one instant, in the order in which
+/// they were opened; of as many as do not fit, each would have been let go just before its turn, and be read again then.
+const DEBATES_KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
 
 /// Earlier debates that are shown to those who decide.
 const PRECEDENTS_SHOWN: usize = 5;
@@ -38,7 +43,7 @@ impl Stores {
     pub(crate) fn new(shell: &Shell, ledger: &NatsLedger) -> Self {
         let cached_max = shell.work.cached_max;
         Self {
-            debates: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
+            debates: Arc::new(Aggregates::new(ledger.clone(), cached_max.saturating_mul(DEBATES_KEPT))),
             queue: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
             records: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
             precedents: Arc::new(Aggregates::new(ledger.clone(), cached_max)),

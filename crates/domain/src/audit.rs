@@ -250,6 +250,9 @@ impl Auditor {
         let ledgers = &mut self.ledgers;
         if let Some(from) = from {
             self.effects.message(ledgers, from, envelope, stored.sequence);
+            if envelope.message_type == MessageType::Error {
+                self.letters.too_many(from, envelope);
+            }
         }
         if let Some(to) = to {
             self.kept.message(ledgers, to, envelope, &position);

@@ -28,6 +28,7 @@ mod keyword;
 mod matcher;
 mod mention;
 mod ngram;
+mod turns;
 mod vector;
 
 pub use calibration::{Bonus, Calibration, Participation, sigmoid};
@@ -40,6 +41,7 @@ pub use matcher::{
 };
 pub use mention::{NAMED_MAX, Named, mentions};
 pub use ngram::{MESSAGE_NGRAMS_MAX, TEXT_BYTES_MAX};
+pub use turns::{Course, DEPTH_MAX, LoopBounds, PAIRS_MAX, Turns};
 pub use vector::{centroid, direction};
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub use request::{
     RequestOpened,
 };
 
-pub use wake::{Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed};
+pub use wake::{LoopBroken, Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed};
 
 use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};

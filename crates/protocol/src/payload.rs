@@ -39,7 +39,7 @@ pub use decision::{
     ClauseOutcome, ConflictOutcome, Decision, FindingReference, Outcome, Resolution, RoundRecord, SetAside,
     SetAsideReason, Status, Tally, VoteOption, Voter,
 };
-pub use exchange::{ErrorReport, Notification, NotificationSeverity, Request, Response, ResponseStatus};
+pub use exchange::{ErrorReport, Notification, NotificationSeverity, RATE_LIMIT, Request, Response, ResponseStatus};
 pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};
 pub(crate) use finding::check_name;
 pub use finding::{COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity};

@@ -8,14 +8,16 @@ use async_nats::jetstream::{self, AckKind};
 use bytes::Bytes;
 use concord_protocol::dead::DeadReason;
 use concord_protocol::{Fault, Timestamp};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::broker::{timestamp, trace_of};
+use crate::limit::{LIMITED, Limit, Over};
 use crate::metrics::DeliveryLabels;
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
+use crate::rush::Turn;
 use crate::service::Shell;
 use crate::settings::WorkSettings;
 use crate::trace::Trace;
@@ -41,6 +43,8 @@ pub struct Delivery {
     pub stored_at: Timestamp,
     /// The consumer that delivered it.
     pub consumer: Arc<str>,
+    /// Why it is over its sender's limit, where its handler has to end what it begins.
+    pub over_limit: Option<Box<Fault>>,
 }
 
 /// A delivery that was handled.
@@ -140,7 +144,8 @@ pub async fn run<H: Handler>(
     permits: Arc<Semaphore>,
     stop: CancellationToken,
 ) {
-    let worker = Arc::new(Worker { shell, consumer: consumer.name.as_str().into(), handler });
+    let limit = Limit::of(&shell.broker.layout, &consumer.name);
+    let worker = Arc::new(Worker { shell, consumer: consumer.name.as_str().into(), limit, handler });
     let work = Pulling { worker, permits, tasks: TaskTracker::new() };
     let mut wait = Duration::from_millis(100);
     while !stop.is_cancelled() {
@@ -164,6 +169,7 @@ pub async fn run<H: Handler>(
 struct Worker<H> {
     shell: Shell,
     consumer: Arc<str>,
+    limit: Option<Limit>,
     handler: Arc<H>,
 }
 
@@ -182,46 +188,84 @@ impl<H: Handler> Pulling<H> {
         let batch = (consumer.in_flight_max * 2).clamp(1, 1_000);
         let mut messages = Pull::start(&shell.broker, consumer, batch).await?;
         shell.bound(&consumer.name);
+        // How many may still be taken in a rush of deadlines.
+        let mut turn = 0;
         loop {
             let message = tokio::select! {
                 next = messages.next() => next?,
                 () = stop.cancelled() => break,
             };
+            match consumer.turn {
+                Turn::First => shell.rush.deadline(),
+                Turn::GivesWay if turn == 0 => turn = if shell.rush.give_way().await { batch } else { 0 },
+                Turn::GivesWay => turn -= 1,
+                Turn::Apart => {}
+            }
             self.start(message).await?;
         }
         messages.stop().await
     }
 
     async fn start(&self, message: jetstream::Message) -> Result<(), AnyError> {
+        let Worker { shell, consumer, limit, .. } = &*self.worker;
+        let (mut delivery, acker) = match split(consumer, message) {
+            Ok(parts) => parts,
+            Err(error) => {
+                tracing::error!(%error, "A delivery without its stream's description was left to be delivered again.");
+                return Ok(());
+            }
+        };
+        let over = limit.and_then(|limit| Some((limit, limit.look(shell, &mut delivery)?)));
+        if matches!(over, Some((_, Over::Passed))) {
+            // Here and at once, so that a flood is over as fast as it can be read, whatever is under way.
+            finish(shell, &delivery, &acker, (AckKind::Ack, LIMITED)).await;
+            return Ok(());
+        }
         let permit = Arc::clone(&self.permits).acquire_owned().await?;
         let worker = Arc::clone(&self.worker);
         self.tasks.spawn(async move {
-            let _permit = permit;
             // Boxed, because a task that holds all of it is moved several times on its way to the scheduler and back.
-            Box::pin(handle_one(&worker.shell, &*worker.handler, &worker.consumer, message)).await;
+            Box::pin(handle_one(&worker, (delivery, acker), over, permit)).await;
         });
         Ok(())
     }
 }
 
-async fn handle_one<H: Handler>(shell: &Shell, handler: &H, consumer: &Arc<str>, message: jetstream::Message) {
-    let (delivery, acker) = match split(consumer, message) {
-        Ok(parts) => parts,
-        Err(error) => {
-            tracing::error!(%error, "A delivery without its stream's description was left to be delivered again.");
-            return;
+async fn handle_one<H: Handler>(
+    worker: &Worker<H>,
+    (delivery, acker): (Delivery, jetstream::message::Acker),
+    over: Option<(Limit, Over)>,
+    permit: OwnedSemaphorePermit,
+) {
+    let Worker { shell, handler, .. } = worker;
+    let started = Instant::now();
+    let handling = async {
+        match over {
+            Some((limit, over)) => limit.refuse(shell, over, &delivery, permit).await,
+            None => {
+                let _permit = permit;
+                handle(shell, &**handler, &delivery).await
+            }
         }
     };
-    let started = Instant::now();
-    let (answer, verdict) = {
-        let handling = std::pin::pin!(handle(shell, handler, &delivery));
-        keep_alive(handling, &acker, Duration::from_millis(shell.work.ack_wait_ms) / 2).await
-    };
+    let every = Duration::from_millis(shell.work.ack_wait_ms) / 2;
+    let done = keep_alive(std::pin::pin!(handling), &acker, every).await;
+    finish(shell, &delivery, &acker, done).await;
+    shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
+}
+
+/// Tells the broker what became of a delivery, and counts it.
+async fn finish(
+    shell: &Shell,
+    delivery: &Delivery,
+    acker: &jetstream::message::Acker,
+    (answer, verdict): (AckKind, &'static str),
+) {
     if let Err(error) = acker.ack_with(answer).await {
         tracing::warn!(%error, "An acknowledgement could not be sent; the message will be delivered again.");
     }
-    shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
-    shell.metrics.deliveries.get_or_create(&DeliveryLabels { consumer: delivery.consumer, verdict }).inc();
+    let consumer = Arc::clone(&delivery.consumer);
+    shell.metrics.deliveries.get_or_create(&DeliveryLabels { consumer, verdict }).inc();
 }
 
 /// Tells the broker that a delivery is still being worked on, so that a slow one is not given to another process.
@@ -308,6 +352,7 @@ fn split(consumer: &Arc<str>, message: jetstream::Message) -> Result<(Delivery, 
         deliveries,
         stored_at: timestamp(published),
         consumer: Arc::clone(consumer),
+        over_limit: None,
     };
     Ok((delivery, acker))
 }

@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 pub struct DeliveryLabels {
     /// The consumer.
     pub consumer: std::sync::Arc<str>,
-    /// What became of it: `acked`, `postponed`, `refused`, `failed`, `dead`.
+    /// What became of it: `acked`, `postponed`, `refused`, `limited`, `failed`, `dead`.
     pub verdict: &'static str,
 }
 
@@ -100,6 +100,8 @@ pub struct Metrics {
     pub dead: Family<Reason, Counter>,
     /// Messages that were no input, by reason; unknown types among them.
     pub ignored: Family<Reason, Counter>,
+    /// Messages over their senders' limit, by consumer.
+    pub rate_limited: Family<Consumer, Counter>,
     /// Messages waiting in each consumer.
     pub lag: Family<Consumer, Gauge>,
     /// Whether the broker answers: 1 or 0.
@@ -135,6 +137,7 @@ impl Default for Metrics {
             effects: Counter::default(),
             dead: Family::default(),
             ignored: Family::default(),
+            rate_limited: Family::default(),
             lag: Family::default(),
             broker_up: Gauge::default(),
             lateness_seconds: Histogram::new(seconds),
@@ -162,6 +165,7 @@ impl Metrics {
         registry.register("effects", "Messages published because of facts.", self.effects.clone());
         registry.register("dead", "Messages and facts given up, by reason.", self.dead.clone());
         registry.register("ignored", "Messages that were no input, by reason.", self.ignored.clone());
+        registry.register("rate_limited", "Messages over their senders' limit.", self.rate_limited.clone());
         registry.register("consumer_lag", "Messages waiting in each consumer.", self.lag.clone());
         registry.register("broker_up", "Whether the broker answers.", self.broker_up.clone());
         registry.register(

@@ -10,6 +10,7 @@ use concord_protocol::stream::{StreamDefinition, StreamKind};
 
 use crate::broker::{Broker, unavailable};
 use crate::ledger::Error;
+use crate::rush::Turn;
 
 /// A stream that is not as it is defined.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -161,6 +162,8 @@ pub struct PullConsumer {
     pub ack_pending_max: i64,
     /// Deliveries under way at once in this process, over all consumers of one handler.
     pub in_flight_max: usize,
+    /// Whether what it is given goes before other things.
+    pub(crate) turn: Turn,
 }
 
 impl PullConsumer {

@@ -97,6 +97,7 @@ fn delivery(consumer: &PullConsumer, found: Described) -> Result<Delivery, AnyEr
         deliveries: 1,
         stored_at: clock::now(),
         consumer: consumer.name.as_str().into(),
+        over_limit: None,
     })
 }
 

@@ -29,6 +29,11 @@ pub async fn refuse(shell: &Shell, delivery: &Delivery, fault: &Fault) -> Result
 
 /// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
 pub async fn tell_sender(shell: &Shell, delivery: &Delivery, fault: &Fault) -> Result<(), Error> {
+    tell(shell, delivery, ErrorReport::from(fault)).await
+}
+
+/// The same with a report that says more than a fault.
+pub(crate) async fn tell(shell: &Shell, delivery: &Delivery, report: ErrorReport) -> Result<(), Error> {
     let subjects = shell.broker.subjects();
     let Some(sender) = subjects.sender_of(&delivery.subject) else { return Ok(()) };
     let parsed = subjects.parse(&delivery.subject).ok();
@@ -49,7 +54,7 @@ pub async fn tell_sender(shell: &Shell, delivery: &Delivery, fault: &Fault) -> R
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
     let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
     let refused_id = body.and_then(|body| dialect::id_of(&body)).map(|id| id.to_string());
-    let envelope = error_message(shell.service, sender.into(), case, message_id, refused_id, fault, delivery)?;
+    let envelope = error_message(shell.service, sender.into(), case, message_id, refused_id, report, delivery)?;
     shell.broker.publish_in(answered_in, &envelope, delivery.trace.as_ref()).await
 }
 
@@ -59,10 +64,9 @@ fn error_message(
     case_id: Option<CaseId>,
     message_id: MessageId,
     refused_id: Option<String>,
-    fault: &Fault,
+    mut report: ErrorReport,
     delivery: &Delivery,
 ) -> Result<Envelope, Error> {
-    let mut report = ErrorReport::from(fault);
     report.details.insert("subject".into(), Value::String(delivery.subject.clone()));
     report.details.insert("sequence".into(), json!(delivery.sequence));
     if let Some(id) = &refused_id {

@@ -1,7 +1,8 @@
 //! What a service makes of something that comes in. Each service's `route` module is a function to this type.
 
 use concord_domain::digest_of_all;
-use concord_protocol::{Envelope, Fault, MessageType, Token};
+use concord_protocol::subject::{Service, Subject};
+use concord_protocol::{Envelope, Fault, MessageType, Recipient, Token};
 
 /// An input for one aggregate, or the reason why there is none.
 #[derive(Debug, Clone)]
@@ -30,4 +31,17 @@ pub fn unknown_type(name: &Token) -> Fault {
 pub fn digest_of(envelope: &Envelope) -> String {
     let said = [envelope.from_agent.as_str(), " ", envelope.message_type.as_str(), " ", envelope.payload.get()];
     digest_of_all(said.map(str::as_bytes))
+}
+
+/// Whether a message is one that an agent says to an agent, or to whoever can help.
+pub fn is_between_agents(subject: &Subject) -> bool {
+    let Subject::Message { from, to, .. } = subject else { return false };
+    let is_agent = |name: &str| Service::parse(name).is_err();
+    is_agent(from.as_str())
+        && match to {
+            Recipient::Agent(to) => is_agent(to.as_str()),
+            Recipient::Any => true,
+            // A broadcast expects no answer.
+            Recipient::All => false,
+        }
 }

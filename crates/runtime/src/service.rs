@@ -24,8 +24,10 @@ use crate::broker::Broker;
 use crate::bystander::Bystander;
 use crate::consume::{self, Chain, Handler};
 use crate::health::{self, Readiness};
+use crate::limit::Limits;
 use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
 use crate::provision::{self, PullConsumer};
+use crate::rush::{Rush, Turn};
 use crate::settings::{self, Settings, Sources, WorkSettings};
 use crate::step::Outcome;
 use crate::{api, ledger, quarantine, shutdown, telemetry};
@@ -52,10 +54,12 @@ pub struct Shell {
     pub work: Arc<WorkSettings>,
     /// Cancelled when the service is to stop.
     pub stop: CancellationToken,
+    pub(crate) limits: Arc<Limits>,
     tasks: TaskTracker,
     consumers: Arc<Mutex<Bindings>>,
     verbs: Arc<Mutex<Vec<(&'static str, api::Verb)>>>,
     ready_lag_max: u64,
+    pub(crate) rush: Arc<Rush>,
 }
 
 #[derive(Default)]
@@ -73,7 +77,11 @@ impl Shell {
     /// The same with another number of deliveries under way at once, for handlers that mostly wait.
     pub fn consume_many<H: Handler>(&self, kind: ConsumerKind, in_flight_max: usize, handler: H) {
         let definitions = self.broker.layout.consumers_of(kind).into_iter();
-        let consumers = definitions.map(|ConsumerDefinition { stream, name, filter, .. }| (stream, name, filter));
+        let consumers = definitions.map(|definition| {
+            let turn = Turn::of(&definition);
+            let ConsumerDefinition { stream, name, filter, .. } = definition;
+            ((stream, name, filter), turn)
+        });
         self.run_consumers(consumers, in_flight_max, handler);
     }
 
@@ -85,26 +93,27 @@ impl Shell {
 
     /// Runs `handler` on any consumer until the service stops.
     pub fn consume_from<H: Handler>(&self, stream: String, name: String, filter: String, handler: H) {
-        self.run_consumers([(stream, name, filter)], self.work.in_flight_max, handler);
+        self.run_consumers([((stream, name, filter), Turn::Apart)], self.work.in_flight_max, handler);
     }
 
     /// The same with another number of deliveries under way at once, for handlers that mostly wait.
     pub fn consume_many_from<H: Handler>(&self, consumer: (String, String, String), in_flight_max: usize, handler: H) {
-        self.run_consumers([consumer], in_flight_max, handler);
+        self.run_consumers([(consumer, Turn::Apart)], in_flight_max, handler);
     }
 
     fn run_consumers<H: Handler>(
         &self,
-        consumers: impl IntoIterator<Item = (String, String, String)>,
+        consumers: impl IntoIterator<Item = ((String, String, String), Turn)>,
         in_flight_max: usize,
         handler: H,
     ) {
         let in_flight_max = in_flight_max.max(1);
         let (handler, permits) = (Arc::new(handler), Arc::new(Semaphore::new(in_flight_max)));
         let ack_wait = Duration::from_millis(self.work.ack_wait_ms);
-        for (stream, name, filter) in consumers {
+        for ((stream, name, filter), turn) in consumers {
             self.bindings(|bindings| bindings.expected.insert(name.clone()));
-            let consumer = PullConsumer { stream, name, filter, ack_wait, ack_pending_max: 20_000, in_flight_max };
+            let consumer =
+                PullConsumer { stream, name, filter, ack_wait, ack_pending_max: 20_000, in_flight_max, turn };
             if quarantine::concerns(self, &consumer) {
                 self.tasks.spawn(quarantine::watch(self.clone(), consumer.clone()));
             }
@@ -294,12 +303,14 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         service: R::SERVICE,
         broker,
         metrics: Metrics::default(),
+        limits: Arc::new(Limits::new(&settings.work)),
         work: Arc::new(settings.work.clone()),
         stop,
         tasks: TaskTracker::new(),
         consumers: Arc::default(),
         verbs: Arc::default(),
         ready_lag_max: settings.http.ready_lag_max,
+        rush: Arc::default(),
     };
     serve::<R>(shell, listener, settings).await
 }

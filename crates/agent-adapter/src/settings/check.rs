@@ -1,10 +1,11 @@
 //! Settings that could not work are refused by name, before anything is bound.
 
+use concord_domain::wake::DEPTH_MAX;
 use concord_outbound::HeaderName;
 use concord_protocol::Token;
 use concord_protocol::subject::Service;
 
-use super::{AdapterSettings, BudgetSettings, CallbackSettings, HostedAgent};
+use super::{AdapterSettings, BudgetSettings, CallbackSettings, HostedAgent, LoopSettings};
 use crate::callback;
 use crate::endpoint::Endpoint;
 use crate::openai::prompt::Prompts;
@@ -36,7 +37,18 @@ pub(crate) fn check(settings: &AdapterSettings) -> Result<(), Error> {
         }
     }
     settings.budgets.iter().try_for_each(|(provider, budget)| check_budget(provider, *budget))?;
+    check_loops(&settings.loops)?;
     check_callback(&settings.callback)
+}
+
+fn check_loops(loops: &LoopSettings) -> Result<(), Error> {
+    let wrong = |name: &str, message: String| Err(Error::new(format!("loops.{name}"), message));
+    match loops {
+        LoopSettings { depth_max: DEPTH_MAX.., .. } => wrong("depth_max", format!("it must be less than {DEPTH_MAX}")),
+        LoopSettings { window_ms: 0, .. } => wrong("window_ms", "it must be at least 1".into()),
+        LoopSettings { pause_ms: 0, .. } => wrong("pause_ms", "it must be at least 1".into()),
+        _ => Ok(()),
+    }
 }
 
 fn check_agent(key: &str, agent: &HostedAgent) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! `concord wake`: whom messages wake, and why.
 
 use clap::{Args, Subcommand};
-use concord_protocol::event::{Record, WakeDecided, WakeEvent, WakeOutcome, Weighed};
+use concord_protocol::event::{LoopBroken, Record, WakeDecided, WakeEvent, WakeOutcome, Weighed};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Aggregate;
 use concord_protocol::{MessageId, Timestamp};
@@ -72,11 +72,11 @@ async fn find(broker: &Broker, message: &MessageId) -> Result<Option<Explained>,
     let mut found = None;
     let scope = Scope::of(StreamKind::Events, broker.subjects().facts_of(Aggregate::Wake));
     read::each(broker, &scope, "decisions", |stored| {
-        if let Ok(record) = Record::<WakeEvent>::decode(&stored.payload, stored.sequence) {
-            let WakeEvent::Decided(decided) = record.event;
-            if decided.said.message_id == *message {
-                found = Some(Explained { decided_at: record.meta.at, decided });
-            }
+        if let Ok(record) = Record::<WakeEvent>::decode(&stored.payload, stored.sequence)
+            && let WakeEvent::Decided(decided) = record.event
+            && decided.said.message_id == *message
+        {
+            found = Some(Explained { decided_at: record.meta.at, decided });
         }
         Ok(())
     })
@@ -115,6 +115,12 @@ fn text(explained: &Explained) -> String {
         decided.ignoring
     );
     text.push_str(&format!("{}\n", styled(FAINT, rest)));
+    if let Some(broken) = &decided.loop_broken {
+        let LoopBroken { from, to, depth, until, .. } = broken;
+        text.push_str(&format!(
+            "{from} and {to} answered each other {depth} times: neither wakes the other until {until}\n"
+        ));
+    }
     text
 }
 

@@ -5,26 +5,13 @@ use concord_domain::request::{
 };
 use concord_protocol::event::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_protocol::payload::{Card, ErrorReport, Request, Response};
-use concord_protocol::subject::{Service, Subject};
 use concord_protocol::{Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, Token};
 use concord_runtime::route::digest_of;
+pub use concord_runtime::route::is_between_agents;
 use serde_json::Value;
 
 /// The largest answer that is repeated to who asked with a callback, in bytes.
 const REPEATED_BYTES_MAX: usize = 262_144;
-
-/// Whether a message is one that an agent says to an agent, or to whoever can help.
-pub fn is_between_agents(subject: &Subject) -> bool {
-    let Subject::Message { from, to, .. } = subject else { return false };
-    let is_agent = |name: &str| Service::parse(name).is_err();
-    is_agent(from.as_str())
-        && match to {
-            Recipient::Agent(to) => is_agent(to.as_str()),
-            Recipient::Any => true,
-            // A broadcast expects no answer.
-            Recipient::All => false,
-        }
-}
 
 /// Where a request is stored.
 pub struct Place {
@@ -73,7 +60,8 @@ pub fn unfit(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault>
     Ok(card.check_request(&envelope.payload()?).err().map(refusal_of))
 }
 
-fn refusal_of(fault: Fault) -> Refusal {
+/// Why a request cannot be carried out, as what is wrong with it.
+pub fn refusal_of(fault: Fault) -> Refusal {
     Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice }
 }
 

@@ -1,9 +1,12 @@
-//! What is known of the dead: a letter may lack its original's `message_id`, or its place in the stream.
+//! What is known of the dead: a letter may lack its original's `message_id`, or its place in the stream. And what was too
+//! much to be worked on, of which there is no letter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::MessageId;
-use concord_protocol::subject::{Lane, SubjectSpace};
+use concord_protocol::payload::{ErrorReport, RATE_LIMIT};
+use concord_protocol::subject::{Lane, Service, Subject, SubjectSpace};
+use concord_protocol::{AgentId, Envelope, MessageId, Recipient};
+use serde_json::Value;
 
 use super::Dead;
 
@@ -22,6 +25,8 @@ pub(super) struct DeadLetters {
     positions: BTreeSet<(Lane, u64)>,
     /// Subjects of originals of which nothing else is known.
     subjects: BTreeSet<String>,
+    /// Of an agent, on a lane: from where to where a service has refused its messages because they were too many.
+    too_many: BTreeMap<(Lane, AgentId, Service), Vec<(u64, u64)>>,
 }
 
 impl DeadLetters {
@@ -33,9 +38,40 @@ impl DeadLetters {
         }
     }
 
+    /// Takes into account that a service has told an agent of messages that it did not work on because they were too many.
+    /// These are kept where they are, in the stream.
+    pub(super) fn too_many(&mut self, from: Service, envelope: &Envelope) {
+        let Recipient::Agent(agent) = &envelope.to_agent else { return };
+        let Ok(ErrorReport { details, .. }) = envelope.payload::<ErrorReport>() else { return };
+        let number = |field: &str| details.get(field).and_then(Value::as_u64);
+        if details.get("limit").and_then(Value::as_str) != Some(RATE_LIMIT) {
+            return;
+        }
+        let lane = Lane::ALL.into_iter().find(|lane| {
+            number("sequence").is_some_and(|first| MessageId::of_refusal(lane.as_str(), first) == envelope.message_id)
+        });
+        let (Some(lane), Some(first)) = (lane, number("sequence")) else { return };
+        match number("last_sequence") {
+            Some(last) => self.too_many.entry((lane, agent.clone(), from)).or_default().push((first, last)),
+            None => {
+                self.positions.insert((lane, first));
+            }
+        }
+    }
+
+    fn were_too_many(&self, position: &Position) -> bool {
+        let space = SubjectSpace::default();
+        let parsed = position.subject.as_ref().and_then(|subject| space.parse(subject).ok());
+        let Some(Subject::Message { from, to: Recipient::Agent(to), .. }) = parsed else { return false };
+        let Ok(to) = Service::parse(to.as_str()) else { return false };
+        let spans = self.too_many.get(&(position.lane, from, to));
+        spans.is_some_and(|spans| spans.iter().any(|(first, last)| (*first..=*last).contains(&position.sequence)))
+    }
+
     pub(super) fn holds(&self, position: &Position, id: Option<&MessageId>) -> bool {
         id.is_some_and(|id| self.ids.contains(id))
             || self.positions.contains(&(position.lane, position.sequence))
             || position.subject.as_ref().is_some_and(|subject| self.subjects.contains(subject))
+            || self.were_too_many(position)
     }
 }

@@ -3,7 +3,7 @@ use concord_protocol::payload::Status;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::{after, message, token};
+use crate::fixtures::{after, agent, message, token};
 
 mod capacity;
 mod hall;
@@ -285,6 +285,37 @@ fn what_is_repeated_or_already_so_is_no_violation() {
     let other = json!({"action": "open_case", "parameters": {"case_id": "c-7"}});
     hall.say("olga", Service::Coordinator, "request", "m-open-3", other);
     assert_eq!(hall.violated(after(20_000)), [8]);
+}
+
+/// The answer of the coordinator to what was too much, from one place in the stream to another.
+fn too_many(hall: &mut Hall, to: &str, first: u64, last: Option<u64>) {
+    let mut refusal: Envelope = serde_json::from_slice(&hall.messages[0].bytes).unwrap();
+    refusal.message_id = MessageId::of_refusal("msg", first);
+    refusal.from_agent = Service::Coordinator.agent_id();
+    refusal.to_agent = concord_protocol::Recipient::Agent(agent(to));
+    refusal.message_type = MessageType::Error;
+    let fault = Fault::new(concord_protocol::ErrorCode::CapacityExceeded, "", "Too many.", "Send fewer.");
+    let mut report = concord_protocol::payload::ErrorReport::from(&fault);
+    report.details.insert("limit".into(), json!(concord_protocol::payload::RATE_LIMIT));
+    report.details.insert("sequence".into(), json!(first));
+    report.details.extend(last.map(|last| ("last_sequence".to_owned(), json!(last))));
+    refusal.payload = serde_json::value::to_raw_value(&report).unwrap();
+    hall.post(&refusal);
+}
+
+#[test]
+fn what_was_too_much_is_kept_in_its_stream_and_needs_no_letter() {
+    let mut hall = Hall::told(Until::End);
+    let mut places = Vec::new();
+    for (from, id) in [("ann", "m-1"), ("ann", "m-2"), ("ben", "m-3"), ("ann", "m-4")] {
+        hall.say(from, Service::Coordinator, "finding", id, json!({"summary": "again"}));
+        places.push(hall.messages.last().unwrap().sequence);
+    }
+    assert_eq!(hall.violated(after(20_000)), [2, 8]);
+    too_many(&mut hall, "ann", places[0], Some(places[3]));
+    assert_eq!(hall.violated(after(20_000)), [2, 8], "ben was told nothing");
+    too_many(&mut hall, "ben", places[2], None);
+    assert_eq!(hall.violated(after(20_000)), [0; 0]);
 }
 
 #[test]

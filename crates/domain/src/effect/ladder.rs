@@ -43,7 +43,8 @@ pub(super) fn draft(effect: Effect, owner: Service) -> Draft {
             }
         }
         Effect::Notify { to, event, data } => {
-            let correlation_id = data.get("debate_id").and_then(|id| id.as_str()).map(str::to_owned);
+            let about = data.get("debate_id").or_else(|| data.get("thread"));
+            let correlation_id = about.and_then(|id| id.as_str()).map(str::to_owned);
             let payload = Notification { event: event.into(), data, severity: NotificationSeverity::Info };
             Draft { correlation_id, ..Draft::new(owner, to, MessageType::Notification, &payload) }
         }

@@ -79,6 +79,8 @@ reasons! {
     Information = "information",
     /// The message is none of the types that concern others than whom they are addressed to.
     NotConcerned = "not_concerned",
+    /// It and the sender have answered each other too often of late.
+    LoopBroken = "loop_broken",
 }
 
 impl Reason {
@@ -98,6 +100,7 @@ impl Reason {
             Self::Irrelevant => "irrelevant",
             Self::Information => "information",
             Self::NotConcerned => "not_concerned",
+            Self::LoopBroken => "loop_broken",
         }
     }
 }

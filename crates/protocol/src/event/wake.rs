@@ -14,6 +14,8 @@ facts! {
     WakeEvent of Aggregate::Wake;
     Decided(WakeDecided) = "decided", effects: true, deadlines: false,
         "It was decided whom a message wakes, who observes it, and whom it does not concern.";
+    LoopBroken(LoopBroken) = "loop_broken", effects: true, deadlines: false,
+        "Two agents that answer each other without end are not given each other's messages for a while.";
 }
 
 /// A message of a conversation as it is remembered.
@@ -97,4 +99,31 @@ pub struct WakeDecided {
     /// What was said before, for those who wake, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Remembered>,
+    /// With this message two agents have answered each other too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_broken: Option<LoopBroken>,
+}
+
+/// Contents of `loop_broken`: an exchange of two agents that goes on by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoopBroken {
+    /// The case, or the message with which the thread began, as far as is known.
+    pub thread: String,
+    /// The case, if in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
+    /// The message with which it went too deep.
+    pub message_id: MessageId,
+    /// Who said it.
+    pub from: AgentId,
+    /// The other one.
+    pub to: AgentId,
+    /// How often the word went from one to the other.
+    pub depth: u32,
+    /// Within so many milliseconds.
+    pub window_ms: u64,
+    /// When the broker stored the message.
+    pub at: Timestamp,
+    /// Until when neither wakes the other by this thread, and hosted agents are not given its messages.
+    pub until: Timestamp,
 }

@@ -123,6 +123,10 @@ pub struct ErrorReport {
     pub recovery_suggestions: Vec<String>,
 }
 
+/// The detail `limit` of an error about a message that was not worked on because its sender sends too many. With `refused`
+/// and `last_sequence` it is about so many of the sender's messages, from the one it names to that place in the stream.
+pub const RATE_LIMIT: &str = "agent_rate";
+
 impl From<&Fault> for ErrorReport {
     fn from(fault: &Fault) -> Self {
         let mut details = Map::new();

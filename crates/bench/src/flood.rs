@@ -1,0 +1,200 @@
+//! One agent floods, others do not: how long each of their messages takes to be answered, alone and during the flood.
+//!
+//! Ten agents ask the coordinator, ten times a second each, for something that it does not do, and are told so: the whole way
+//! from stream to stream, with a refusal stored and a dead letter kept. The flooder sends the same as fast as it can. The
+//! services have the limits that they have by default.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use async_nats::Client;
+use concord_protocol::{ErrorCode, Timestamp};
+use futures::StreamExt;
+use futures::future::try_join_all;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::cases::installation_with;
+use crate::deadlines::now_ms;
+use crate::{Options, subjects};
+
+/// Agents that send few messages.
+const QUIET: usize = 10;
+/// What passes between two messages of one of them.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// How long the last answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The agent that floods.
+const FLOODER: &str = "flooder";
+
+/// How long answers took, in milliseconds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct AnswerTimes {
+    /// 50th percentile.
+    pub p50_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+impl AnswerTimes {
+    fn of(mut each: Vec<f64>) -> Self {
+        each.sort_by(f64::total_cmp);
+        let at = |share: f64| each.get(((each.len() as f64 * share) as usize).min(each.len().saturating_sub(1)));
+        let at = |share| at(share).copied().unwrap_or_default();
+        Self { p50_ms: at(0.50), p99_ms: at(0.99), max_ms: at(1.0) }
+    }
+}
+
+/// Quiet agents beside a flood.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FloodReport {
+    /// Agents that send ten messages a second each.
+    pub quiet_agents: usize,
+    /// Their messages in each of the two measurements; every one was answered.
+    pub messages: usize,
+    /// Their answers when nobody else sends anything.
+    pub alone: AnswerTimes,
+    /// Their answers during the flood.
+    pub during: AnswerTimes,
+    /// The second over the first, at the 50th percentile.
+    pub p50_ratio: f64,
+    /// The same at the 99th.
+    pub p99_ratio: f64,
+    /// Messages of the flooder.
+    pub flooded: u64,
+    /// The same, a second.
+    pub flooded_per_second: f64,
+    /// How many errors told the flooder the limit until the quiet agents had their last answer; one may be about many messages.
+    pub limited: u64,
+}
+
+/// Measures both.
+pub async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
+    let installation = installation_with(options, "flood", &[]).await?;
+    let url = installation.server_url();
+    // The first messages warm caches and connections and are not counted.
+    quiet_agents(url, "warm", 10).await?;
+    let alone = AnswerTimes::of(quiet_agents(url, "alone", options.flood_messages).await?);
+    let flood = Flood::start(url, INTERVAL * u32::try_from(options.flood_messages)?).await?;
+    let each = quiet_agents(url, "during", options.flood_messages).await?;
+    let (flooded, limited, seconds) = flood.end().await?;
+    installation.stop().await;
+    let (messages, during) = (each.len(), AnswerTimes::of(each));
+    Ok(FloodReport {
+        quiet_agents: QUIET,
+        messages,
+        alone,
+        during,
+        p50_ratio: during.p50_ms / alone.p50_ms,
+        p99_ratio: during.p99_ms / alone.p99_ms,
+        flooded,
+        flooded_per_second: flooded as f64 / seconds,
+        limited,
+    })
+}
+
+/// How long the answers to so many messages of each quiet agent took, in milliseconds.
+async fn quiet_agents(url: &str, phase: &str, count: usize) -> anyhow::Result<Vec<f64>> {
+    let agents = (0..QUIET).map(async |number| {
+        let client = async_nats::connect(url).await?;
+        // Not all at the same instant.
+        let begins = Instant::now() + INTERVAL * u32::try_from(number)? / u32::try_from(QUIET)?;
+        quiet_agent(&client, &format!("quiet-{number}"), phase, count, begins).await
+    });
+    Ok(try_join_all(agents).await?.into_iter().flatten().collect())
+}
+
+async fn quiet_agent(
+    client: &Client,
+    name: &str,
+    phase: &str,
+    count: usize,
+    begins: Instant,
+) -> anyhow::Result<Vec<f64>> {
+    let mut answers = client.subscribe(subjects::inbox(name)?).await?;
+    client.flush().await?;
+    sleep_until(begins).await;
+    let mut due = interval(INTERVAL);
+    due.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let (mut sent, mut took) = (HashMap::new(), Vec::with_capacity(count));
+    let mut number = 0;
+    let given_up = begins + INTERVAL * u32::try_from(count)? + PATIENCE;
+    while took.len() < count {
+        tokio::select! {
+            _ = due.tick(), if number < count => {
+                let (id, subject, message) = message(name, &format!("{phase}-{number}"))?;
+                sent.insert(id, Instant::now());
+                client.publish(subject, message.into()).await?;
+                number += 1;
+            }
+            answer = answers.next() => {
+                let answer: Value = serde_json::from_slice(&answer.context("the subscription ended")?.payload)?;
+                let asked = answer.get("correlation_id").and_then(Value::as_str).and_then(|id| sent.remove(id));
+                took.extend(asked.map(|at| at.elapsed().as_secs_f64() * 1_000.0));
+            }
+            () = sleep_until(given_up) => bail!("{} of {count} messages of {name} were answered", took.len()),
+        }
+    }
+    Ok(took)
+}
+
+/// A request for what the coordinator does not do: its id, its subject and its body.
+fn message(from: &str, number: &str) -> anyhow::Result<(String, String, Vec<u8>)> {
+    let id = format!("{from}-{number}");
+    let now = Timestamp::from_unix_millis(i64::try_from(now_ms()?)?);
+    let body = json!({
+        "message_id": id, "timestamp": now, "from_agent": from, "to_agent": "coordinator", "message_type": "request",
+        "payload": { "action": "no_such_action", "parameters": {} },
+    });
+    Ok((id, subjects::message_outside_cases(from, "coordinator", "request")?, serde_json::to_vec(&body)?))
+}
+
+/// A flood under way.
+struct Flood {
+    limited: Arc<AtomicU64>,
+    sending: tokio::task::JoinHandle<anyhow::Result<(u64, f64)>>,
+    hearing: tokio::task::JoinHandle<()>,
+}
+
+impl Flood {
+    /// One that goes on for so long as the quiet agents send.
+    async fn start(url: &str, lasts: Duration) -> anyhow::Result<Self> {
+        let limited = Arc::new(AtomicU64::new(0));
+        let listener = async_nats::ConnectOptions::new().subscription_capacity(1 << 20).connect(url).await?;
+        let mut answers = listener.subscribe(subjects::inbox(FLOODER)?).await?;
+        listener.flush().await?;
+        let counted = Arc::clone(&limited);
+        let hearing = tokio::spawn(async move {
+            let code = ErrorCode::CapacityExceeded.as_str();
+            while let Some(answer) = answers.next().await {
+                let told = std::str::from_utf8(&answer.payload).is_ok_and(|text| text.contains(code));
+                counted.fetch_add(u64::from(told), Ordering::Relaxed);
+            }
+        });
+        let client = async_nats::connect(url).await?;
+        let sending = tokio::spawn(async move {
+            let (mut number, began) = (0, Instant::now());
+            while began.elapsed() < lasts {
+                let (_, subject, message) = message(FLOODER, &number.to_string())?;
+                client.publish(subject, message.into()).await?;
+                number += 1;
+            }
+            client.flush().await?;
+            Ok((number, began.elapsed().as_secs_f64()))
+        });
+        Ok(Self { limited, sending, hearing })
+    }
+
+    /// How many messages it was, how many of them were over the limit, and how many seconds it took.
+    async fn end(self) -> anyhow::Result<(u64, u64, f64)> {
+        let (sent, seconds) = self.sending.await??;
+        self.hearing.abort();
+        Ok((sent, self.limited.load(Ordering::Relaxed), seconds))
+    }
+}

@@ -1,0 +1,250 @@
+//! Who speaks in turn with whom, and how often of late: two agents of which each answers the other's answer never stop by
+//! themselves.
+//!
+//! For each pair of agents the times at which the word went from one to the other are remembered. The depth of their
+//! exchange is the number of these turns within the window; what one of them says again before the other has answered is
+//! no turn. A pair that goes too deep is paused, and begins anew after the pause. Three and more agents that pass something
+//! round are no pair that speaks in turn, and are not found.
+//!
+//! | the pair            | said in turn, not too deep | said in turn, too deep | said again by the same |
+//! |---------------------|----------------------------|------------------------|------------------------|
+//! | is not paused       | goes on                    | breaks                 | goes on                |
+//! | is paused           | is paused                  | is paused              | is paused              |
+
+use std::collections::VecDeque;
+
+use concord_protocol::{AgentId, Timestamp};
+
+/// The greatest depth that can be told: as many turns of a pair are remembered.
+pub const DEPTH_MAX: u32 = 128;
+/// Pairs that are remembered; the one that was silent the longest makes room.
+pub const PAIRS_MAX: usize = 16;
+
+/// How deep two agents may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoopBounds {
+    /// Turns within the window; at most [`DEPTH_MAX`] less one.
+    pub depth_max: u32,
+    /// The window, in milliseconds.
+    pub window_ms: u64,
+    /// How long a pair that went deeper is paused, in milliseconds.
+    pub pause_ms: u64,
+}
+
+/// How a pair stands with one more message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// It may go on.
+    GoesOn,
+    /// It has gone too deep with this message.
+    Breaks {
+        /// How deep.
+        depth: u32,
+        /// Until when it is to be paused.
+        until: Timestamp,
+    },
+    /// It went too deep before.
+    Paused,
+}
+
+/// Two agents, whichever is named first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pair(AgentId, AgentId);
+
+impl Pair {
+    fn of(one: &AgentId, other: &AgentId) -> Self {
+        let (first, second) = if one <= other { (one, other) } else { (other, one) };
+        Self(first.clone(), second.clone())
+    }
+}
+
+/// The turns of one pair.
+#[derive(Debug, Clone, PartialEq)]
+struct Run {
+    pair: Pair,
+    last: Option<AgentId>,
+    turns: VecDeque<Timestamp>,
+    paused_until: Option<Timestamp>,
+}
+
+impl Run {
+    fn is_paused(&self, at: Timestamp) -> bool {
+        self.paused_until.is_some_and(|until| at < until)
+    }
+
+    fn is_turn_of(&self, from: &AgentId) -> bool {
+        self.last.as_ref() != Some(from)
+    }
+}
+
+/// The turns of the pairs of one conversation. It is bounded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Turns {
+    /// The pair that spoke last stands last.
+    runs: VecDeque<Run>,
+}
+
+impl Turns {
+    fn run(&self, pair: &Pair) -> Option<&Run> {
+        self.runs.iter().find(|run| run.pair == *pair)
+    }
+
+    /// The run of a pair, moved to the end.
+    fn touch(&mut self, pair: Pair) -> Option<&mut Run> {
+        let known = self.runs.iter().position(|run| run.pair == pair).and_then(|place| self.runs.remove(place));
+        if known.is_none() && self.runs.len() >= PAIRS_MAX {
+            self.runs.pop_front();
+        }
+        let fresh = || Run { pair, last: None, turns: VecDeque::new(), paused_until: None };
+        self.runs.push_back(known.unwrap_or_else(fresh));
+        self.runs.back_mut()
+    }
+
+    /// How the pair stands when `from` says something to `to` at this time.
+    pub fn course(&self, from: &AgentId, to: &AgentId, at: Timestamp, bounds: &LoopBounds) -> Course {
+        let Some(run) = self.run(&Pair::of(from, to)) else { return Course::GoesOn };
+        if run.is_paused(at) {
+            return Course::Paused;
+        }
+        if !run.is_turn_of(from) {
+            return Course::GoesOn;
+        }
+        let recent = run.turns.iter().filter(|turn| at.millis_since(**turn) < bounds.window_ms).count();
+        let depth = u32::try_from(recent).unwrap_or(u32::MAX).saturating_add(1);
+        match depth > bounds.depth_max {
+            true => Course::Breaks { depth, until: at.plus_millis(bounds.pause_ms) },
+            false => Course::GoesOn,
+        }
+    }
+
+    /// Whether the pair went too deep before, and is still paused.
+    pub fn is_paused(&self, one: &AgentId, other: &AgentId, at: Timestamp) -> bool {
+        self.run(&Pair::of(one, other)).is_some_and(|run| run.is_paused(at))
+    }
+
+    /// Whether each of the two has said something to the other.
+    pub fn have_both_spoken(&self, one: &AgentId, other: &AgentId) -> bool {
+        self.run(&Pair::of(one, other)).is_some_and(|run| run.turns.len() > 1 || run.paused_until.is_some())
+    }
+
+    /// Takes into account that `from` has said something to `to`. What is said in a pause is none of the next turns.
+    pub fn hear(&mut self, from: &AgentId, to: &AgentId, at: Timestamp) {
+        if from == to {
+            return;
+        }
+        let Some(run) = self.touch(Pair::of(from, to)) else { return };
+        if run.is_paused(at) || !run.is_turn_of(from) {
+            return;
+        }
+        run.last = Some(from.clone());
+        run.turns.push_back(at);
+        if run.turns.len() > DEPTH_MAX as usize {
+            run.turns.pop_front();
+        }
+    }
+
+    /// Pauses a pair; after that it begins anew.
+    pub fn pause(&mut self, one: &AgentId, other: &AgentId, until: Timestamp) {
+        if let Some(run) = self.touch(Pair::of(one, other)) {
+            run.turns.clear();
+            run.last = None;
+            run.paused_until = Some(until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixtures::{after, agent};
+
+    const BOUNDS: LoopBounds = LoopBounds { depth_max: 4, window_ms: 1_000, pause_ms: 5_000 };
+
+    /// Says something and takes it into account, as whoever keeps the turns does.
+    fn say(turns: &mut Turns, from: &str, to: &str, at_ms: u64) -> Course {
+        let (from, to, at) = (agent(from), agent(to), after(at_ms));
+        let course = turns.course(&from, &to, at, &BOUNDS);
+        turns.hear(&from, &to, at);
+        if let Course::Breaks { until, .. } = course {
+            turns.pause(&from, &to, until);
+        }
+        course
+    }
+
+    #[test]
+    fn a_pair_that_answers_itself_too_often_is_paused_and_then_begins_anew() {
+        let breaks = |depth, until_ms| Course::Breaks { depth, until: after(until_ms) };
+        let mut turns = Turns::default();
+        for (from, to, at_ms, expected) in [
+            ("ann", "ben", 0, Course::GoesOn),
+            ("ben", "ann", 10, Course::GoesOn),
+            // Said again: no turn.
+            ("ben", "ann", 15, Course::GoesOn),
+            ("ann", "ben", 20, Course::GoesOn),
+            // Others speak with each of them.
+            ("cleo", "ben", 21, Course::GoesOn),
+            ("ben", "cleo", 22, Course::GoesOn),
+            ("ben", "ann", 30, Course::GoesOn),
+            ("ben", "ann", 31, Course::GoesOn),
+            ("ann", "ben", 40, breaks(5, 5_040)),
+            ("ben", "ann", 50, Course::Paused),
+            ("ann", "ben", 5_039, Course::Paused),
+            ("cleo", "ben", 5_039, Course::GoesOn),
+            ("ann", "ben", 5_040, Course::GoesOn),
+            ("ben", "ann", 5_041, Course::GoesOn),
+            ("ann", "ben", 5_042, Course::GoesOn),
+            ("ben", "ann", 5_043, Course::GoesOn),
+            // The window has moved on.
+            ("ann", "ben", 6_043, Course::GoesOn),
+        ] {
+            assert_eq!(say(&mut turns, from, to, at_ms), expected, "{from} to {to} after {at_ms} ms");
+        }
+    }
+
+    #[test]
+    fn what_goes_round_among_three_is_no_pair() {
+        let mut turns = Turns::default();
+        for round in 0..50 {
+            for (from, to) in [("ann", "ben"), ("ben", "cleo"), ("cleo", "ann")] {
+                assert_eq!(say(&mut turns, from, to, round), Course::GoesOn);
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever is said: no more than the depth goes on within a window, and memory is bounded.
+        #[test]
+        fn no_pair_goes_deeper_than_it_may(said in prop::collection::vec((0..40_u8, 0..40_u8, 0..300_u64), 1..400)) {
+            let (mut turns, mut at) = (Turns::default(), 0);
+            let mut gone_on: Vec<(Pair, AgentId, u64)> = Vec::new();
+            for (from, to, pause) in said {
+                // Few speak much.
+                let (from, to) = (format!("a-{}", from / 13), format!("a-{}", to / 13 + 1));
+                at += pause;
+                let pair = Pair::of(&agent(&from), &agent(&to));
+                let course = say(&mut turns, &from, &to, at);
+                if course == Course::GoesOn && from != to {
+                    gone_on.push((pair.clone(), agent(&from), at));
+                }
+                let of_pair = gone_on.iter().filter(|(of, _, said_at)| *of == pair && at - said_at < BOUNDS.window_ms);
+                let speakers: Vec<&AgentId> = of_pair.map(|(_, speaker, _)| speaker).collect();
+                let turns_taken = 1 + speakers.windows(2).filter(|two| two[0] != two[1]).count();
+                prop_assert!(turns_taken <= BOUNDS.depth_max as usize + 1, "{turns_taken} turns");
+                prop_assert!(turns.runs.len() <= PAIRS_MAX);
+                prop_assert!(turns.runs.iter().all(|run| run.turns.len() <= DEPTH_MAX as usize));
+            }
+        }
+
+        /// Whoever never waits for the other is in no exchange, however much it says.
+        #[test]
+        fn one_who_speaks_alone_is_never_paused(times in prop::collection::vec(0..50_u64, 1..600)) {
+            let (mut turns, mut at) = (Turns::default(), 0);
+            for pause in times {
+                at += pause;
+                prop_assert_eq!(say(&mut turns, "ann", "ben", at), Course::GoesOn);
+            }
+        }
+    }
+}

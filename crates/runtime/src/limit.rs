@@ -1,0 +1,323 @@
+//! How many messages a second one agent may send before what is more is not worked on, so that a flood costs the others
+//! little. Looked at where a delivery begins to be handled, before its body is read.
+//!
+//! Each agent has a token bucket for each kind of consumer that hears agents, in each process. Services have none, and
+//! neither have hosted agents' inboxes, whose queues are bounded. Only first deliveries are counted: what was let in once
+//! is let in when it is delivered again. See `docs/adr/0028`.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream::AckKind;
+use concord_protocol::payload::{ErrorReport, RATE_LIMIT};
+use concord_protocol::stream::{ConsumerKind, Layout, WAKING};
+use concord_protocol::subject::{Service, Subject};
+use concord_protocol::{AgentId, ErrorCode, Fault, MessageType};
+use lru::LruCache;
+use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::consume::Delivery;
+use crate::ledger::Error;
+use crate::metrics::Consumer;
+use crate::refuse;
+use crate::route::is_between_agents;
+use crate::service::Shell;
+use crate::settings::WorkSettings;
+
+/// So many agents are remembered; whoever was silent the longest begins anew.
+const ACCOUNTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
+/// How long refusals that are not answered each are gathered into one notice.
+const GATHERED: Duration = Duration::from_secs(1);
+
+/// What is said to services and has an answer, or decides something: each that is refused is answered, as long as these
+/// answers are not too many themselves.
+const ANSWERED: [MessageType; 15] = [
+    MessageType::Request,
+    MessageType::Question,
+    MessageType::PeerRequest,
+    MessageType::GroupQuery,
+    MessageType::CollaborationInvite,
+    MessageType::CallForProposals,
+    MessageType::Finding,
+    MessageType::FindingWithPrecedent,
+    MessageType::Agreement,
+    MessageType::Disagreement,
+    MessageType::Revision,
+    MessageType::Evidence,
+    MessageType::Challenge,
+    MessageType::Ruling,
+    MessageType::Review,
+];
+
+fn is_answered(kind: &str) -> bool {
+    ANSWERED.iter().any(|answered| kind == answered.as_str())
+}
+
+/// What became of a delivery over the limit, in the metrics.
+pub(crate) const LIMITED: &str = "limited";
+
+/// What is done with messages over the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    /// They are refused.
+    Refuse,
+    /// The handler is told: it has to end what they begin.
+    Tell,
+    /// They are passed over: whom they are addressed to has them.
+    PassOver,
+}
+
+/// The limit of a consumer that hears agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit {
+    kind: ConsumerKind,
+    measure: Measure,
+}
+
+/// A delivery that is not to be handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// Its sender is told at once.
+    Answered,
+    /// Its sender is told together with others; this is the first of them, and is not acknowledged until that is done.
+    First,
+    /// Another delivery sees to its sender, or nobody needs to.
+    Passed,
+}
+
+impl Limit {
+    /// Of the consumer with this name; none where what it delivers is not said by agents, or waits in a bounded queue.
+    pub(crate) fn of(layout: &Layout, consumer: &str) -> Option<Self> {
+        let all = layout.consumers().into_iter().chain(layout.adapter_consumers());
+        let kind = all.into_iter().find(|definition| definition.name == consumer)?.kind;
+        let measure = match kind {
+            ConsumerKind::Inbox(_) | ConsumerKind::UrgentInbox(_) => Measure::Refuse,
+            ConsumerKind::Exchange => Measure::Tell,
+            ConsumerKind::Wake => Measure::PassOver,
+            _ => return None,
+        };
+        Some(Self { kind, measure })
+    }
+
+    /// What is to be done with a delivery in place of handling it; none when it is to be handled. A handler that must end
+    /// what the delivery begins finds the reason in it.
+    pub(crate) fn look(self, shell: &Shell, delivery: &mut Delivery) -> Option<Over> {
+        if delivery.deliveries > 1 || shell.limits.is_off() {
+            return None;
+        }
+        let subjects = shell.broker.subjects();
+        let sender = subjects.sender_of(&delivery.subject).filter(|name| Service::parse(name.as_str()).is_err())?;
+        let said = subjects.parse(&delivery.subject).ok();
+        let kind = match &said {
+            Some(Subject::Message { kind, .. }) => Some(kind.as_str()),
+            _ => None,
+        };
+        if !self.counts(kind, &delivery.consumer) || shell.limits.admits(self.kind, &sender, Instant::now()) {
+            return None;
+        }
+        shell.metrics.rate_limited.get_or_create(&Consumer { consumer: delivery.consumer.to_string() }).inc();
+        match self.measure {
+            // The recipient's own consumer sees to what is said to a service.
+            Measure::Tell if !said.as_ref().is_some_and(is_between_agents) => Some(Over::Passed),
+            Measure::Tell => {
+                delivery.over_limit = Some(Box::new(shell.limits.fault(&sender)));
+                None
+            }
+            Measure::PassOver => Some(Over::Passed),
+            // An error is not answered by an error.
+            Measure::Refuse if kind == Some(MessageType::Error.as_str()) => Some(Over::Passed),
+            Measure::Refuse
+                if kind.is_none_or(is_answered) && shell.limits.answers(self.kind, &sender, Instant::now()) =>
+            {
+                Some(Over::Answered)
+            }
+            Measure::Refuse if shell.limits.gather(self.kind, &sender, delivery.sequence) => Some(Over::First),
+            Measure::Refuse => Some(Over::Passed),
+        }
+    }
+
+    /// Whether a message of a type counts: what ends a request always does its work, and what two consumers of a kind are
+    /// given counts once.
+    fn counts(self, kind: Option<&str>, consumer: &str) -> bool {
+        match self.kind {
+            ConsumerKind::Exchange => kind == Some(MessageType::Request.as_str()),
+            ConsumerKind::Wake if consumer.ends_with("-any") => {
+                !WAKING.iter().any(|waking| kind == Some(waking.as_str()))
+            }
+            _ => true,
+        }
+    }
+
+    /// Does in place of handling a delivery what its sender has to be told.
+    pub(crate) async fn refuse(
+        self,
+        shell: &Shell,
+        over: Over,
+        delivery: &Delivery,
+        permit: OwnedSemaphorePermit,
+    ) -> (AckKind, &'static str) {
+        let told = match over {
+            Over::Passed => Ok(()),
+            Over::Answered => self.answer(shell, delivery).await,
+            Over::First => {
+                // Nothing is worked on meanwhile.
+                drop(permit);
+                tokio::select! {
+                    () = tokio::time::sleep(GATHERED) => {}
+                    () = shell.stop.cancelled() => {}
+                }
+                self.notify(shell, delivery).await
+            }
+        };
+        match told {
+            Ok(()) => (AckKind::Ack, LIMITED),
+            Err(error) => {
+                tracing::warn!(subject = %delivery.subject, %error, "A sender was not told of its limit; trying again.");
+                (AckKind::Nak(Some(GATHERED)), "failed")
+            }
+        }
+    }
+
+    async fn answer(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
+        let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else { return Ok(()) };
+        refuse::tell(shell, delivery, shell.limits.report(&sender)).await
+    }
+
+    /// Tells a sender how many of its messages were refused that were not answered each.
+    async fn notify(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
+        let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else { return Ok(()) };
+        let Gathered { count, last } = shell.limits.gathered(self.kind, &sender, delivery.sequence);
+        tracing::warn!(agent = %sender, consumer = %delivery.consumer, count, "An agent sends more than it may.");
+        let mut report = shell.limits.report(&sender);
+        let what = &report.error_message;
+        report.error_message = format!("{what} {count} of your messages were refused together, this one first.");
+        report.details.insert("refused".into(), json!(count));
+        report.details.insert("last_sequence".into(), json!(last));
+        refuse::tell(shell, delivery, report).await
+    }
+}
+
+/// What every agent may send.
+pub(crate) struct Limits {
+    rate: u32,
+    burst: u32,
+    accounts: Mutex<LruCache<(ConsumerKind, AgentId), Account>>,
+}
+
+/// What one agent may send now.
+#[derive(Debug)]
+struct Account {
+    messages: Bucket,
+    /// Refusals that are answered each.
+    answers: Bucket,
+    gathered: Option<Gathered>,
+}
+
+/// A token bucket.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    tokens: f64,
+    filled: Instant,
+}
+
+impl Bucket {
+    /// Takes a token, if there is one.
+    fn take(&mut self, rate: u32, burst: u32, now: Instant) -> bool {
+        let refilled = now.saturating_duration_since(self.filled).as_secs_f64() * f64::from(rate);
+        self.tokens = (self.tokens + refilled).min(f64::from(burst));
+        self.filled = now;
+        let taken = self.tokens >= 1.0;
+        if taken {
+            self.tokens -= 1.0;
+        }
+        taken
+    }
+}
+
+/// Refusals that are told together.
+#[derive(Debug, Clone, Copy)]
+struct Gathered {
+    count: u64,
+    last: u64,
+}
+
+impl Limits {
+    pub(crate) fn new(work: &WorkSettings) -> Self {
+        let (rate, burst) = (work.agent_rate_max, work.agent_burst_max.max(1));
+        Self { rate, burst, accounts: Mutex::new(LruCache::new(ACCOUNTS_MAX)) }
+    }
+
+    fn is_off(&self) -> bool {
+        self.rate == 0
+    }
+
+    fn account<T>(&self, kind: ConsumerKind, agent: &AgentId, change: impl FnOnce(&mut Account) -> T) -> T {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || {
+            let full = |tokens: u32| Bucket { tokens: f64::from(tokens), filled: Instant::now() };
+            Account { messages: full(self.burst), answers: full(self.rate), gathered: None }
+        };
+        change(accounts.get_or_insert_mut((kind, agent.clone()), fresh))
+    }
+
+    /// Whether a message is worked on.
+    fn admits(&self, kind: ConsumerKind, agent: &AgentId, now: Instant) -> bool {
+        self.account(kind, agent, |account| account.messages.take(self.rate, self.burst, now))
+    }
+
+    /// Whether one that is not has an answer of its own. So many a second have as are worked on: beyond that an answer to
+    /// each would cost the others as much as the flood itself.
+    fn answers(&self, kind: ConsumerKind, agent: &AgentId, now: Instant) -> bool {
+        self.account(kind, agent, |account| account.answers.take(self.rate, self.rate, now))
+    }
+
+    /// Counts a refusal; true when it is the first of those that will be told together.
+    fn gather(&self, kind: ConsumerKind, agent: &AgentId, sequence: u64) -> bool {
+        self.account(kind, agent, |account| match &mut account.gathered {
+            Some(gathered) => {
+                gathered.count += 1;
+                gathered.last = gathered.last.max(sequence);
+                false
+            }
+            none => {
+                *none = Some(Gathered { count: 1, last: sequence });
+                true
+            }
+        })
+    }
+
+    /// The refusals since the first one, at `sequence`.
+    fn gathered(&self, kind: ConsumerKind, agent: &AgentId, sequence: u64) -> Gathered {
+        let gathered = self.account(kind, agent, |account| account.gathered.take());
+        // An agent's account may have had to make room for others' meanwhile.
+        gathered.unwrap_or(Gathered { count: 1, last: sequence })
+    }
+
+    /// What is wrong with a message over the limit.
+    fn fault(&self, agent: &AgentId) -> Fault {
+        let Self { rate, burst, .. } = self;
+        Fault::new(
+            ErrorCode::CapacityExceeded,
+            "",
+            format!("{agent} sends more than {rate} messages a second."),
+            format!(
+                "Send at most {rate} a second, or {burst} at once after a pause; send this again in a second or later, \
+                 under a new message_id."
+            ),
+        )
+    }
+
+    fn report(&self, agent: &AgentId) -> ErrorReport {
+        let mut report = ErrorReport::from(&self.fault(agent));
+        report.details.insert("limit".into(), json!(RATE_LIMIT));
+        report.details.insert("rate_max".into(), json!(self.rate));
+        report.details.insert("retry_after_ms".into(), json!(GATHERED.as_millis()));
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+use super::*;
+
+const INBOX: ConsumerKind = ConsumerKind::Inbox(Service::Coordinator);
+
+fn limits(rate: u32, burst: u32) -> Limits {
+    Limits::new(&WorkSettings { agent_rate_max: rate, agent_burst_max: burst, ..WorkSettings::default() })
+}
+
+fn agent(name: &str) -> AgentId {
+    AgentId::new(name).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
+    let limits = limits(10, 3);
+    let now = Instant::now();
+    let admitted = |name: &str, at_ms: u64, tries: usize| {
+        let at = now + Duration::from_millis(at_ms);
+        (0..tries).filter(|_| limits.admits(INBOX, &agent(name), at)).count()
+    };
+    for (name, at_ms, tries, expected) in [
+        ("ann", 0, 10, 3),
+        ("bob", 0, 2, 2),
+        ("ann", 99, 10, 0),
+        ("ann", 100, 10, 1),
+        ("ann", 350, 10, 2),
+        ("bob", 350, 10, 3),
+        ("ann", 60_000, 10, 3),
+    ] {
+        assert_eq!(admitted(name, at_ms, tries), expected, "{name} after {at_ms} ms");
+    }
+    let answered = (0..20).filter(|_| limits.answers(INBOX, &agent("ann"), now)).count();
+    assert_eq!(answered, 10, "answers are bounded too, and by themselves");
+    assert!(limits.admits(ConsumerKind::Wake, &agent("ann"), now), "each kind of consumer counts by itself");
+    // A clock that stands still gives nothing, and takes nothing away.
+    assert_eq!(admitted("ann", 60_000, 1), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
+    let limits = limits(1, 1);
+    for number in 0..=ACCOUNTS_MAX.get() {
+        limits.admits(INBOX, &agent(&format!("a-{number}")), Instant::now());
+    }
+    assert_eq!(limits.accounts.lock().unwrap().len(), ACCOUNTS_MAX.get());
+    let ann = agent("ann");
+    let first: Vec<bool> = [7, 9, 8].iter().map(|sequence| limits.gather(INBOX, &ann, *sequence)).collect();
+    assert_eq!(first, [true, false, false]);
+    let Gathered { count, last } = limits.gathered(INBOX, &ann, 7);
+    assert_eq!((count, last), (3, 9));
+    assert!(limits.gather(INBOX, &ann, 10), "what comes after is told by itself");
+}
+
+#[test]
+fn what_hears_agents_has_a_limit_and_what_two_consumers_are_given_counts_once() {
+    let layout = Layout::default();
+    let of = |name: &str| Limit::of(&layout, name).map(|limit| limit.measure);
+    for (name, expected) in [
+        ("coordinator-inbox", Some(Measure::Refuse)),
+        ("debate-facilitator-urgent", Some(Measure::Refuse)),
+        ("coordinator-exchange-msg-request", Some(Measure::Tell)),
+        ("agent-adapter-wake-msg-group_query", Some(Measure::PassOver)),
+        ("escalation-timer-due", None),
+        ("agent-adapter-agent-ann", None),
+    ] {
+        assert_eq!(of(name), expected, "{name}");
+    }
+    let counts = |consumer: &str, kind: &str| Limit::of(&layout, consumer).unwrap().counts(Some(kind), consumer);
+    for (consumer, kind, expected) in [
+        ("coordinator-exchange-msg-request", "request", true),
+        ("coordinator-exchange-msg-response", "response", false),
+        ("agent-adapter-wake-msg-group_query", "group_query", true),
+        ("agent-adapter-wake-msg-any", "group_query", false),
+        ("agent-adapter-wake-msg-any", "question", true),
+        ("coordinator-inbox", "status", true),
+    ] {
+        assert_eq!(counts(consumer, kind), expected, "{consumer} {kind}");
+    }
+}

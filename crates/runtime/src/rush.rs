@@ -1,0 +1,151 @@
+//! When thousands of deadlines fall due at one instant, noticing them goes before what follows from them.
+//!
+//! Both share the processor and the broker. Without an order each message that follows from the first deadlines makes
+//! all the others later, although nobody waits for it within the second. See `docs/adr/0031`.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use concord_protocol::stream::{ConsumerDefinition, ConsumerKind};
+use concord_protocol::subject::Aggregate;
+use tokio::time::Instant;
+
+/// Deadlines are counted over this time.
+const WINDOW: Duration = Duration::from_millis(250);
+/// So many deadlines in a window are a rush: a thousand a second, far more than cases under way bring one by one.
+const RUSH_MIN: u32 = 250;
+/// The longest that anything else waits. Then it gets a turn, and waits again if the rush goes on.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Whether a consumer's deliveries are deadlines, or give way to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Deadlines that are due or have elapsed.
+    First,
+    /// What follows from facts.
+    GivesWay,
+    /// Neither: somebody outside may wait for it.
+    Apart,
+}
+
+impl Turn {
+    /// Of a service's own consumer.
+    pub(crate) fn of(definition: &ConsumerDefinition) -> Self {
+        let of_deadlines = definition.fact.as_ref().is_some_and(|(aggregate, _)| *aggregate == Aggregate::Deadline);
+        match definition.kind {
+            ConsumerKind::Due => Self::First,
+            ConsumerKind::Facts(_) if of_deadlines => Self::First,
+            ConsumerKind::Facts(_) | ConsumerKind::Effects(_) | ConsumerKind::Deadlines => Self::GivesWay,
+            _ => Self::Apart,
+        }
+    }
+}
+
+/// What a process knows of the deadlines it is given.
+#[derive(Debug, Default)]
+pub(crate) struct Rush(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    window: Option<Instant>,
+    count: u32,
+    until: Option<Instant>,
+}
+
+impl Rush {
+    /// A deadline was delivered.
+    pub(crate) fn deadline(&self) {
+        let now = Instant::now();
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.window.is_none_or(|began| now.duration_since(began) > WINDOW) {
+            (seen.window, seen.count) = (Some(now), 0);
+        }
+        seen.count += 1;
+        if seen.count >= RUSH_MIN {
+            seen.until = Some(now + WINDOW);
+        }
+    }
+
+    /// Waits while there is a rush, but not for ever; true when there was one to the last.
+    pub(crate) async fn give_way(&self) -> bool {
+        let patience = Instant::now() + WAIT_MAX;
+        loop {
+            let until = self.0.lock().unwrap_or_else(PoisonError::into_inner).until;
+            let now = Instant::now();
+            match until {
+                Some(until) if until > now && now < patience => tokio::time::sleep_until(until.min(patience)).await,
+                other => return other.is_some_and(|until| until > now),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn deadlines(rush: &Rush, count: u32, every: Duration) {
+        for _ in 0..count {
+            rush.deadline();
+            tokio::time::advance(every).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rush_is_given_way_to_and_its_end_is_noticed() {
+        let rush = Rush::default();
+        let began = Instant::now();
+        assert!(!rush.give_way().await);
+        assert_eq!(began.elapsed(), Duration::ZERO, "there was no deadline");
+        deadlines(&rush, RUSH_MIN, Duration::ZERO).await;
+        assert!(!rush.give_way().await);
+        let waited = began.elapsed();
+        assert!(waited >= WINDOW && waited < WAIT_MAX, "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_gives_way_gets_its_turn_in_a_rush_that_does_not_end() {
+        let rush = std::sync::Arc::new(Rush::default());
+        let endless = std::sync::Arc::clone(&rush);
+        deadlines(&rush, RUSH_MIN, Duration::ZERO).await;
+        let task = tokio::spawn(async move {
+            loop {
+                (0..10).for_each(|_| endless.deadline());
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let began = Instant::now();
+        assert!(rush.give_way().await);
+        let waited = began.elapsed();
+        assert!(waited >= WAIT_MAX && waited < WAIT_MAX + WINDOW, "{waited:?}");
+        task.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deadlines_that_come_one_by_one_are_no_rush() {
+        let rush = Rush::default();
+        deadlines(&rush, 4 * RUSH_MIN, Duration::from_millis(2)).await;
+        let began = Instant::now();
+        assert!(!rush.give_way().await);
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_due_goes_before_what_follows_and_messages_wait_for_neither() {
+        let layout = concord_protocol::stream::Layout::default();
+        let turn = |name: &str| {
+            let found = layout.consumers().into_iter().find(|consumer| consumer.name == name);
+            Turn::of(&found.unwrap_or_else(|| panic!("there is no consumer {name}")))
+        };
+        for (name, expected) in [
+            ("escalation-timer-due", Turn::First),
+            ("debate-facilitator-facts-deadline-debate_elapsed", Turn::First),
+            ("debate-facilitator-facts-debate-escalated", Turn::GivesWay),
+            ("debate-facilitator-effects-debate-escalated", Turn::GivesWay),
+            ("escalation-timer-deadlines-debate-opened", Turn::GivesWay),
+            ("coordinator-inbox", Turn::Apart),
+        ] {
+            assert_eq!(turn(name), expected, "{name}");
+        }
+    }
+}

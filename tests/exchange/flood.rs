@@ -1,0 +1,138 @@
+//! An agent that floods: it is told so, nobody else is, and nothing is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_nats::Client;
+use concord_protocol::stream::StreamKind;
+use concord_protocol::subject::Service;
+use concord_testkit::{Agent, Message, TestInstallation, settled, stored, until};
+use serde_json::{Value, json};
+
+use crate::PATIENCE;
+use crate::stage::{facts, names, to_coordinator};
+
+/// Each agent may send so many at once, and next to none after them.
+const BURST: usize = 100;
+const FLOOD: usize = 1_500;
+const TO_BOB: usize = 300;
+const OF_EACH_QUIET: usize = 20;
+/// More than it takes; each lets one more message in.
+const SECONDS: usize = 60;
+
+/// What was said to an agent, as bodies.
+async fn told(client: &Client, agent: &str) -> Vec<Value> {
+    let said = stored(client, StreamKind::Messages, &format!("concord.v1.msg.*.*.{agent}.*")).await.unwrap();
+    said.iter().map(|one| one.json()).collect()
+}
+
+/// The codes of the errors that answer each message.
+fn codes(told: &[Value]) -> BTreeMap<&str, Vec<&str>> {
+    let mut codes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in
+        told.iter().filter(|one| one["message_type"] == "error" && one["payload"]["details"]["refused"].is_null())
+    {
+        let code = one["payload"]["error_code"].as_str().unwrap();
+        codes.entry(one["correlation_id"].as_str().unwrap()).or_default().push(code);
+    }
+    codes
+}
+
+async fn post(client: &Client, message: &Message) {
+    client.publish(message.subject(), message.bytes().into()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_answered_with_the_limit_and_everybody_else_as_always() {
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::AgentAdapter, 0)
+            .with_setting("work.agent_rate_max=1")
+            .with_setting(format!("work.agent_burst_max={BURST}"))
+    })
+    .await;
+    let client = installation.client();
+    let [flooder, bob, ann, cleo, dan] = names(["flooder", "bob", "ann", "cleo", "dan"]);
+    let me = bob.clone();
+    let _bob = Agent::start(client, &bob, move |heard| match heard.kind() {
+        "request" => {
+            let answer = json!({ "status": "success", "result": {} });
+            let asker = heard.body["from_agent"].as_str().unwrap();
+            vec![
+                Message::new("_", &me, asker, "response", answer)
+                    .with("/correlation_id", heard.body["message_id"].clone()),
+            ]
+        }
+        _ => Vec::new(),
+    })
+    .await;
+
+    let mut flood = Vec::new();
+    let mut news = BTreeSet::new();
+    let mut to_bob = BTreeSet::new();
+    let mut quiet = Vec::new();
+    for number in 0..FLOOD {
+        let message = to_coordinator(&flooder, "no_such_action", json!({ "number": number }));
+        post(client, &message).await;
+        flood.push(message.id().to_owned());
+        let message = Message::new("_", &flooder, "coordinator", "info_update", json!({ "content": number }));
+        post(client, &message).await;
+        news.insert(message.id().to_owned());
+        if number < TO_BOB {
+            let message = Message::new("_", &flooder, &bob, "request", json!({ "action": "x", "parameters": {} }));
+            post(client, &message).await;
+            to_bob.insert(message.id().to_owned());
+        }
+        if number % (FLOOD / OF_EACH_QUIET) == 0 {
+            for agent in [&ann, &cleo, &dan] {
+                let message = to_coordinator(agent, "no_such_action", json!({}));
+                post(client, &message).await;
+                quiet.push((agent, message.id().to_owned()));
+            }
+        }
+    }
+    client.flush().await.unwrap();
+    let ended = until("every request to bob to have ended", PATIENCE, async || {
+        let count = facts(client, "request", "answered").await.len() + facts(client, "request", "failed").await.len();
+        if count == TO_BOB { Ok(()) } else { Err(format!("{count} have")) }
+    });
+    ended.await.unwrap_or_else(|error| panic!("{error}"));
+    settled(client, PATIENCE).await.unwrap();
+
+    // Nobody else notices anything.
+    for agent in [&ann, &cleo, &dan] {
+        let told = told(client, agent).await;
+        let codes = codes(&told);
+        let own: Vec<&String> = quiet.iter().filter(|(of, _)| *of == agent).map(|(_, id)| id).collect();
+        assert!(own.len() >= OF_EACH_QUIET);
+        for id in own {
+            assert_eq!(codes.get(id.as_str()), Some(&vec!["INVALID_REQUEST"]), "{agent}");
+        }
+    }
+    let told = told(client, &flooder).await;
+    let codes = codes(&told);
+    // Of the requests to a service few are worked on, and few have an answer of their own that says why not.
+    let of_flood: Vec<&Vec<&str>> = flood.iter().filter_map(|id| codes.get(id.as_str())).collect();
+    assert!(of_flood.iter().all(|codes| codes.len() == 1), "one answer each");
+    let over = of_flood.iter().filter(|codes| codes[..] == ["CAPACITY_EXCEEDED"]).count();
+    assert!((1..=SECONDS).contains(&over), "{over}");
+    let one = told.iter().find(|one| one["payload"]["details"]["limit"] == "agent_rate").unwrap();
+    assert!(one["payload"]["recovery_suggestions"][0].as_str().unwrap().contains("at most 1 a second"), "{one}");
+    assert_eq!(one["payload"]["details"]["retry_after_ms"], 1_000, "{one}");
+    // Of all others one notice a second says how many were refused, and the first of them: no message is missing.
+    let notices: Vec<&Value> = told.iter().filter(|one| one["payload"]["details"]["refused"].is_u64()).collect();
+    let refused: u64 = notices.iter().map(|one| one["payload"]["details"]["refused"].as_u64().unwrap()).sum();
+    let told_of = of_flood.len() + usize::try_from(refused).unwrap();
+    let worked_on_without_a_word = 2 * FLOOD - told_of;
+    assert!(worked_on_without_a_word <= BURST + SECONDS, "{told_of} of {}", 2 * FLOOD);
+    let first = |one: &&Value| one["correlation_id"].as_str().unwrap().to_owned();
+    assert!(notices.iter().map(first).all(|id| news.contains(&id) || flood.contains(&id)), "{notices:?}");
+    assert!(notices.len() < FLOOD / 10, "{} notices", notices.len());
+    // A request to another agent ends at once, and once; what is answered nevertheless is recorded as late.
+    let failed = facts(client, "request", "failed").await;
+    assert!(failed.len() >= TO_BOB - BURST - SECONDS, "{}", failed.len());
+    assert!(failed.iter().all(|one| one["error_code"] == "CAPACITY_EXCEEDED"), "{failed:?}");
+    let failed: BTreeSet<&str> = failed.iter().map(|one| one["request"]["request_id"].as_str().unwrap()).collect();
+    let errors: BTreeSet<&str> = to_bob.iter().map(String::as_str).filter(|id| codes.contains_key(id)).collect();
+    assert_eq!(failed, errors);
+    assert!(errors.iter().all(|id| codes[id] == ["CAPACITY_EXCEEDED"]));
+    installation.holds(PATIENCE).await;
+}
