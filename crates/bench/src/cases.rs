@@ -39,18 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An installation for measuring, without hosted agents.
 pub(crate) async fn installation(options: &Options, name: &str) -> anyhow::Result<Installation> {
-    // Few agents send here what many would.
-    installation_with(options, name, &["work.agent_rate_max=0"]).await
-}
-
-/// The same with settings of its own.
-pub(crate) async fn installation_with(
-    options: &Options,
-    name: &str,
-    settings: &[&str],
-) -> anyhow::Result<Installation> {
-    let plan = Plan::new(options.directory.join(name)).with_setting("telemetry.log=warn");
-    let mut plan = settings.iter().fold(plan, |plan, setting| plan.with_setting(*setting));
+    let mut plan = Plan::new(options.directory.join(name)).with_setting("telemetry.log=warn");
     plan.replicas = MEASURED.iter().map(|service| (*service, 1)).collect();
     plan.binaries.clone_from(&options.binaries);
     Ok(Installation::start(plan, |_| {}).await?)

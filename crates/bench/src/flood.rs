@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::cases::installation_with;
+use crate::cases::installation;
 use crate::deadlines::now_ms;
 use crate::{Options, subjects};
 
@@ -76,7 +76,7 @@ pub struct FloodReport {
 
 /// Measures both.
 pub async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
-    let installation = installation_with(options, "flood", &[]).await?;
+    let installation = installation(options, "flood").await?;
     let url = installation.server_url();
     // The first messages warm caches and connections and are not counted.
     quiet_agents(url, "warm", 10).await?;

@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub async fn measure(options: &Options, round: usize) -> anyhow::Result<f64> {
     let mut plan = Plan::new(options.directory.join(format!("step-{round}")))
         .with_setting("telemetry.log=warn")
-        .with_setting("work.agent_rate_max=0")
         .with_setting(format!("work.in_flight_max={}", options.in_flight));
     plan.replicas = [(Service::DebateFacilitator, 1)].into();
     plan.binaries.clone_from(&options.binaries);

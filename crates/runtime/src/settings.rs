@@ -195,8 +195,8 @@ pub struct WorkSettings {
     pub ack_wait_ms: u64,
     /// Deliveries of one message before it is given up and kept under `dead`.
     pub deliveries_max: u64,
-    /// Messages a second of one agent that this process works on; what is more is refused. 0 for no limit. Agents that
-    /// answer what a service asks of them need never come near it.
+    /// Messages a second of one agent that this process works on; what is more is refused. 0 for no limit. An agent
+    /// that takes part in 300 cases a second sends half as many.
     pub agent_rate_max: u32,
     /// Messages of one agent at once, after a pause, before `agent_rate_max` counts.
     pub agent_burst_max: u32,
@@ -214,8 +214,8 @@ impl Default for WorkSettings {
             in_flight_max: 128,
             ack_wait_ms: 5_000,
             deliveries_max: 20,
-            agent_rate_max: 500,
-            agent_burst_max: 5_000,
+            agent_rate_max: 2_000,
+            agent_burst_max: 20_000,
             drain_ms: 10_000,
             cached_max: NonZeroUsize::new(4_096).unwrap_or(NonZeroUsize::MIN),
             threads: NonZeroUsize::new(2).unwrap_or(NonZeroUsize::MIN),
