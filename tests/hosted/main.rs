@@ -3,5 +3,6 @@
 mod budgets;
 mod failing;
 mod journey;
+mod killed;
 mod loops;
 mod stage;

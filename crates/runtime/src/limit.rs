@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_nats::jetstream::AckKind;
 use concord_protocol::payload::{ErrorReport, RATE_LIMIT};
 use concord_protocol::stream::{ConsumerKind, Layout, WAKING};
-use concord_protocol::subject::{Service, Subject};
+use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, ErrorCode, Fault, MessageType};
 use lru::LruCache;
 use serde_json::json;
@@ -110,18 +110,17 @@ impl Limit {
         }
         let subjects = shell.broker.subjects();
         let sender = subjects.sender_of(&delivery.subject).filter(|name| Service::parse(name.as_str()).is_err())?;
-        let said = subjects.parse(&delivery.subject).ok();
-        let kind = match &said {
-            Some(Subject::Message { kind, .. }) => Some(kind.as_str()),
-            _ => None,
-        };
+        // The last token of a message's subject is its type. All of it is read only where the limit is passed: every
+        // message comes by here.
+        let kind = delivery.subject.rsplit('.').next();
         if !self.counts(kind, &delivery.consumer) || shell.limits.admits(self.kind, &sender, Instant::now()) {
             return None;
         }
         shell.metrics.rate_limited.get_or_create(&Consumer { consumer: delivery.consumer.to_string() }).inc();
+        let between_agents = || subjects.parse(&delivery.subject).is_ok_and(|said| is_between_agents(&said));
         match self.measure {
             // The recipient's own consumer sees to what is said to a service.
-            Measure::Tell if !said.as_ref().is_some_and(is_between_agents) => Some(Over::Passed),
+            Measure::Tell if !between_agents() => Some(Over::Passed),
             Measure::Tell => {
                 delivery.over_limit = Some(Box::new(shell.limits.fault(&sender)));
                 None

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use concord_domain::effect::WOKEN;
 use concord_protocol::Timestamp;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Service, Subject};
@@ -25,6 +26,7 @@ mod opening;
 pub(crate) mod operators;
 mod outcomes;
 mod strangers;
+mod talk;
 
 use ladder::Ladder;
 
@@ -85,6 +87,9 @@ impl Agents {
         for _ in 0..self.random.between(0, 6) {
             self.ask_a_peer(world);
         }
+        for _ in 0..self.random.between(0, 5) {
+            self.talk(world);
+        }
     }
 
     /// A stored message is read by whom it is addressed to.
@@ -99,8 +104,10 @@ impl Agents {
             return;
         }
         if Service::parse(from.as_str()).is_err() {
-            if kind.as_str() == "request" {
-                self.requested(world, &reader, &message);
+            match kind.as_str() {
+                "request" => self.requested(world, &reader, &message),
+                "peer_request" if self.random.chance(0.8) => self.talk_back(world, &reader, &message),
+                _ => {}
             }
             return;
         }
@@ -113,6 +120,9 @@ impl Agents {
             match kind.as_str() {
                 "task_assignment" => self.assigned(world, &reader, &message),
                 "question" => self.asked(world, &reader, &message),
+                "notification" if text(&message, "/payload/event") == Some(WOKEN) => {
+                    self.woken(world, &reader, &message);
+                }
                 "notification" => self.informed(world, &message),
                 _ => {}
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use concord_protocol::event::{Deadline, RecordMeta};
 use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StreamDefinition, StreamKind};
+use concord_protocol::subject::Service;
 use concord_runtime::Appended;
 
 use crate::scheduler::Scheduler;
@@ -83,7 +84,10 @@ impl Broker {
             let filter = definition.filter.split('.').map(str::to_owned).collect();
             Consumer { definition, filter, pending: BTreeMap::new() }
         };
-        let consumers = layout.consumers().into_iter().map(consumer).collect();
+        // Of the agent adapter what decides whom messages wake; people outside are notified of nothing here.
+        let of_adapter = [ConsumerKind::Wake, ConsumerKind::Effects(Service::AgentAdapter)];
+        let of_adapter = of_adapter.into_iter().flat_map(|kind| layout.consumers_of(kind));
+        let consumers = layout.consumers().into_iter().chain(of_adapter).map(consumer).collect();
         Self {
             layout,
             streams,

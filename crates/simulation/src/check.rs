@@ -14,6 +14,7 @@ use concord_domain::precedent::PrecedentMachine;
 use concord_domain::queue::QueueMachine;
 use concord_domain::record::RecordMachine;
 use concord_domain::request::RequestMachine;
+use concord_domain::wake::conversation::WakeMachine;
 use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
 use concord_protocol::event::{CaseEvent, DeadlineEvent, Record};
 use concord_protocol::stream::StreamKind;
@@ -31,6 +32,7 @@ mod exchange;
 mod kept;
 mod ladder;
 mod queue;
+mod wake;
 
 pub(crate) use archive::Archive;
 pub(crate) use ladder::held;
@@ -51,11 +53,13 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     ladder::check(&archive, &mut violations);
     queue::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
+    wake::check(&archive, &mut violations);
     effects::check::<CaseMachine>(&archive, &archive.cases, &mut violations);
     effects::check::<DetectionMachine>(&archive, &archive.detections, &mut violations);
     effects::check::<DebateMachine>(&archive, &archive.debates, &mut violations);
     effects::check::<AgentMachine>(&archive, &archive.agents, &mut violations);
     effects::check::<RequestMachine>(&archive, &archive.requests, &mut violations);
+    effects::check::<WakeMachine>(&archive, &archive.wakes, &mut violations);
     let ladder = ladder::counts(&archive);
     let counts = Counts { ladder, ..counts(world, &archive, violations.len()) };
     violations.truncate(TOLD_MAX);
@@ -66,11 +70,15 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
     let length = |kind| world.broker.messages(kind).len() as u64;
     let decided =
         |records: &&Vec<Record<CaseEvent>>| records.iter().any(|record| matches!(record.event, CaseEvent::Decided(_)));
+    let (wakes, loops) = wake::counts(archive);
     Counts {
         seeds: 1,
         cases: archive.cases.len() as u64,
         decided: archive.cases.values().filter(decided).count() as u64,
         debates: archive.debates.len() as u64,
+        requests: exchange::ended(archive),
+        wakes,
+        loops,
         events: length(StreamKind::Events),
         messages: length(StreamKind::Messages) + length(StreamKind::Urgent),
         dead: length(StreamKind::Dead),
@@ -166,6 +174,7 @@ impl Archive {
         self.queues.values().for_each(|records| differences.extend(rebuild::<QueueMachine>(records).1));
         self.agents.values().for_each(|records| differences.extend(rebuild::<AgentMachine>(records).1));
         self.requests.values().for_each(|records| differences.extend(rebuild::<RequestMachine>(records).1));
+        self.wakes.values().for_each(|records| differences.extend(rebuild::<WakeMachine>(records).1));
         for records in self.debates.values() {
             differences.extend(rebuild::<DebateMachine>(records).1);
             differences.extend(recount(records));

@@ -44,7 +44,7 @@ impl Process {
         step(&self.requests, context, Routed::Step { id, input: RequestInput::Elapsed { elapsed, unread } }).await
     }
 
-    fn stored_at(&self, delivery: &Delivery) -> Timestamp {
+    pub(crate) fn stored_at(&self, delivery: &Delivery) -> Timestamp {
         let world = self.connection.world.lock();
         let stored = world.broker.messages(delivery.stream).iter().find(|one| one.sequence == delivery.sequence);
         stored.map_or_else(|| self.connection.now(), |stored| instant(stored.at))

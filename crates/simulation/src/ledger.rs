@@ -7,6 +7,7 @@ use concord_domain::case::CaseMachine;
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::request::RequestMachine;
+use concord_domain::wake::conversation::WakeMachine;
 use concord_domain::{Machine, effect};
 use concord_protocol::event::{Facts, Record, RecordMeta};
 use concord_protocol::stream::StreamKind;
@@ -62,10 +63,8 @@ impl SimLedger {
             Aggregate::Detection => messages_of::<DetectionMachine>(&bytes, next),
             Aggregate::Agent => messages_of::<AgentMachine>(&bytes, next),
             Aggregate::Request => messages_of::<RequestMachine>(&bytes, next),
-            // Whom messages wake is the adapter's to decide, which is not simulated.
-            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue | Aggregate::Wake => {
-                Vec::new()
-            }
+            Aggregate::Wake => messages_of::<WakeMachine>(&bytes, next),
+            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Vec::new(),
         };
         self.publish(&messages, None).await
     }

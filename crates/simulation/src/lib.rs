@@ -25,6 +25,7 @@ mod report;
 mod scheduler;
 mod simulation;
 mod timer;
+mod wake;
 mod world;
 
 pub use faults::{Faults, Plant};

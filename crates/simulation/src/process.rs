@@ -11,6 +11,7 @@ use concord_domain::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
 use concord_domain::detection::DetectionMachine;
 use concord_domain::queue::{self, QueueMachine};
 use concord_domain::request::RequestMachine;
+use concord_domain::wake::conversation::WakeMachine;
 use concord_domain::{Context, Machine};
 use concord_protocol::event::{DeadlineEvent, Record, RecordMeta};
 use concord_protocol::stream::{ConsumerKind, StreamKind};
@@ -84,6 +85,7 @@ pub(crate) struct Process {
     queue: Aggregates<QueueMachine, SimLedger>,
     agents: Aggregates<AgentMachine, SimLedger>,
     pub(crate) requests: Aggregates<RequestMachine, SimLedger>,
+    pub(crate) conversations: Aggregates<WakeMachine, SimLedger>,
     pub(crate) deadlines: Aggregates<DeadlineMachine, SimLedger>,
 }
 
@@ -99,6 +101,7 @@ impl Process {
             queue: Aggregates::new(ledger.clone(), cached_max),
             agents: Aggregates::new(ledger.clone(), cached_max),
             requests: Aggregates::new(ledger.clone(), cached_max),
+            conversations: Aggregates::new(ledger.clone(), cached_max),
             deadlines: Aggregates::new(ledger.clone(), cached_max),
             connection,
             ledger,
@@ -139,11 +142,13 @@ impl Process {
             },
             (ConsumerKind::Exchange, _) => self.exchange(delivery).await,
             (ConsumerKind::Effects(_), Service::ConflictDetector) => self.publish::<DetectionMachine>(delivery).await,
+            (ConsumerKind::Effects(_), Service::AgentAdapter) => self.publish::<WakeMachine>(delivery).await,
             (ConsumerKind::Effects(_), _) => self.publish::<DebateMachine>(delivery).await,
             (ConsumerKind::Deadlines, _) => timer::arm(self, delivery).await,
             (ConsumerKind::Due, _) => timer::due(self, delivery).await,
             // People outside are notified of nothing that is simulated.
-            (ConsumerKind::Notices(_) | ConsumerKind::Wake | ConsumerKind::Completions, _) => Ok(()),
+            (ConsumerKind::Notices(_) | ConsumerKind::Completions, _) => Ok(()),
+            (ConsumerKind::Wake, _) => self.wake(delivery).await,
         }
     }
 

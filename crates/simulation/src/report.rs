@@ -13,6 +13,12 @@ pub struct Counts {
     pub decided: u64,
     /// Debates that were opened.
     pub debates: u64,
+    /// Requests between agents that were answered, or failed.
+    pub requests: u64,
+    /// Messages that have woken somebody.
+    pub wakes: u64,
+    /// Loops of two agents that were broken.
+    pub loops: u64,
     /// Facts that were stored.
     pub events: u64,
     /// Messages that were stored.
@@ -117,12 +123,15 @@ impl LadderCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 17] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 20] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
             ("decided", self.decided, "cases that have a decision"),
             ("debates", self.debates, "debates that were opened"),
+            ("requests", self.requests, "requests between agents that have ended"),
+            ("wakes", self.wakes, "messages that have woken somebody"),
+            ("loops", self.loops, "loops of two agents that were broken"),
             ("events", self.events, "facts that were stored"),
             ("messages", self.messages, "messages that were stored"),
             ("dead", self.dead, "dead letters that were stored"),
@@ -146,6 +155,9 @@ impl Counts {
             cases,
             decided,
             debates,
+            requests,
+            wakes,
+            loops,
             events,
             messages,
             dead,
@@ -165,6 +177,9 @@ impl Counts {
         self.cases += cases;
         self.decided += decided;
         self.debates += debates;
+        self.requests += requests;
+        self.wakes += wakes;
+        self.loops += loops;
         self.events += events;
         self.messages += messages;
         self.dead += dead;

@@ -89,9 +89,7 @@ pub fn run(seed: u64, options: &Options) -> SeedReport {
 
 impl Simulation {
     fn begin(&mut self, replicas: usize) {
-        let services =
-            [Service::Coordinator, Service::ConflictDetector, Service::DebateFacilitator, Service::EscalationTimer];
-        for service in services {
+        for service in Service::ALL.iter().copied() {
             for _ in 0..replicas {
                 let life = Life { replica: self.replicas.len(), number: 0 };
                 self.replicas.push(Replica { service, life, process: None });

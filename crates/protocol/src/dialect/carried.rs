@@ -177,6 +177,8 @@ impl Carried {
 
     /// Puts it under [`ROOM`] of `fields`, if there is anything.
     pub(super) fn put(self, fields: &mut Fields) -> Result<(), Fault> {
+        // Even if there is nothing: what stands there of somebody else's would be read as this.
+        fields.keep_free(ROOM)?;
         if self == Self::default() { Ok(()) } else { fields.put(ROOM, &self) }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use concord_protocol::event::{
     AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record,
-    RecordEvent, RequestEvent,
+    RecordEvent, RequestEvent, WakeEvent,
 };
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
@@ -31,6 +31,7 @@ pub(crate) struct Archive {
     pub(crate) queues: Lives<QueueEvent>,
     pub(crate) agents: Lives<AgentEvent>,
     pub(crate) requests: Lives<RequestEvent>,
+    pub(crate) wakes: Lives<WakeEvent>,
     /// Facts by `event_id`: what kind of aggregate, where, and the bytes.
     pub(crate) facts: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
     /// When each fact was stored, by sequence.
@@ -75,7 +76,7 @@ impl Archive {
             Aggregate::Queue => keep(&mut self.queues, stored),
             Aggregate::Agent => keep(&mut self.agents, stored),
             Aggregate::Request => keep(&mut self.requests, stored),
-            Aggregate::Wake => None,
+            Aggregate::Wake => keep(&mut self.wakes, stored),
         };
         self.stored_at.insert(stored.sequence, stored.at);
         if let Some(id) = id {

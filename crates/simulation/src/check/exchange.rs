@@ -33,6 +33,11 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     }
 }
 
+/// How many requests have ended.
+pub(super) fn ended(archive: &Archive) -> u64 {
+    archive.requests.values().flatten().filter(|record| ends(&record.event)).count() as u64
+}
+
 fn ends(event: &RequestEvent) -> bool {
     matches!(event, RequestEvent::Answered(_) | RequestEvent::Failed(_))
 }

@@ -1,0 +1,77 @@
+//! What agents say among themselves: to whoever can help, to everyone, to each other, with names in it; and what they answer
+//! when it wakes them, which may go on for ever.
+
+use serde_json::{Value, json};
+
+use super::{Agents, NAMES, STRANGER, text};
+use crate::world::World;
+
+/// Threads outside of cases.
+const THREADS: [&str; 3] = ["th-1", "th-2", "th-3"];
+
+impl Agents {
+    /// Somebody says something within the first seconds.
+    pub(super) fn talk(&mut self, world: &mut World) {
+        let in_ms = self.random.between(0, 6_000);
+        let from = self.random.pick(&NAMES).copied().unwrap_or(STRANGER);
+        let thread = self.random.pick(&THREADS).copied().filter(|_| self.random.chance(0.7));
+        let (kind, to) = match self.random.between(0, 4) {
+            0 => ("info_update", "_all"),
+            1 => ("group_query", "_any"),
+            2 => ("group_query", "_all"),
+            3 => ("expertise_offer", "_all"),
+            _ => ("peer_request", self.random.pick(&NAMES).copied().unwrap_or(STRANGER)),
+        };
+        let content = match self.random.between(0, 4) {
+            0 => "@ben @cleo what do you think?",
+            1 => "Which value added tax applies here?",
+            2 => "Is there a cap on liability?",
+            3 => "What is the notice period, and what are the terms of payment?",
+            _ => "Good morning.",
+        };
+        self.utter(world, in_ms, from, to, kind, thread, content);
+    }
+
+    /// Somebody was woken by what another said.
+    pub(super) fn woken(&mut self, world: &mut World, reader: &str, message: &Value) {
+        let said = message.pointer("/payload/data/message");
+        let Some(said) = said.filter(|_| self.random.chance(0.8)) else { return };
+        self.talk_back(world, reader, said);
+    }
+
+    /// Somebody answers a message with a request of its own.
+    pub(super) fn talk_back(&mut self, world: &mut World, reader: &str, said: &Value) {
+        let Some(author) = text(said, "/from_agent") else { return };
+        let thread = text(said, "/correlation_id").or_else(|| text(said, "/message_id"));
+        let in_ms = self.random.between(0, 300);
+        let (kind, to) = if self.random.chance(0.5) { ("peer_request", author) } else { ("group_query", "_all") };
+        let content = format!("And what does @{author} say?");
+        self.utter(world, in_ms, reader, to, kind, thread, &content);
+    }
+
+    #[allow(clippy::too_many_arguments)] // A message has as many parts.
+    fn utter(
+        &mut self,
+        world: &mut World,
+        in_ms: u64,
+        from: &str,
+        to: &str,
+        kind: &str,
+        thread: Option<&str>,
+        content: &str,
+    ) {
+        let id = self.fresh_id();
+        let mut envelope = json!({
+            "message_id": id, "timestamp": world.clock(), "from_agent": from, "to_agent": to, "message_type": kind,
+            "payload": { "content": content },
+        });
+        if let (Some(fields), Some(thread)) = (envelope.as_object_mut(), thread) {
+            fields.insert("correlation_id".into(), thread.into());
+        }
+        let times = if self.random.chance(0.1) { 2 } else { 1 };
+        for _ in 0..times {
+            let body = envelope.to_string().into_bytes();
+            self.say_raw(world, in_ms, format!("_.{from}.{to}.{kind}"), Some(id.clone()), body);
+        }
+    }
+}

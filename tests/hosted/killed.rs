@@ -1,0 +1,82 @@
+//! Replicas of the adapter are killed while their agents crash, hang and are asked for more than their budget allows.
+
+use std::time::Duration;
+
+use concord_protocol::subject::Service;
+use concord_testkit::{settled, unique, until};
+
+use crate::stage::{PATIENCE, Server, Stage};
+
+const ADAPTERS: usize = 3;
+const REQUESTS: usize = 120;
+/// One request in so many is followed by a kill.
+const KILLED_EVERY: usize = 12;
+const BUDGET: usize = 15;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A program that ends at every fourth message, before it answers.
+const CRASHES: &str = r#"import json, sys
+for number, line in enumerate(sys.stdin, 1):
+    if number % 4 == 0:
+        sys.exit(1)
+    print(json.dumps({"message_type": "response", "payload": {"status": "success", "result": {}}}), flush=True)
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_request_is_answered_once_while_adapters_are_killed_and_no_budget_is_exceeded() {
+    let model = Server::model(r#"{"status":"success","result":{}}"#).await;
+    let hangs = Server::start(|_| async {
+        std::future::pending::<()>().await;
+        (200, String::new())
+    })
+    .await;
+    let names = ["paid", "crashing", "hanging"].map(unique);
+    let [paid, crashing, hanging] = &names;
+    let settings = format!(
+        "[service.budgets.free]\nrequests_per_minute = {BUDGET}\n\
+         [[service.agents]]\nagent_id = \"{paid}\"\nprovider = \"free\"\ninstances = 4\n\
+         openai = {{ base_url = \"{}/v1\", model = \"m\", max_tokens = 100 }}\n\
+         [[service.agents]]\nagent_id = \"{crashing}\"\ncommand = [\"python3\", \"-c\", {CRASHES:?}]\n\
+         [[service.agents]]\nagent_id = \"{hanging}\"\ntimeout_ms = 300\nhttp = {{ url = \"{}/x\" }}\n",
+        model.url, hangs.url
+    );
+    let stage = Stage::start(ADAPTERS, &settings).await;
+    let mut asked = Vec::new();
+    for number in 0..REQUESTS {
+        // A minute is longer than any of it takes, and shorter than until the budget has room for all.
+        asked.push(stage.ask(&names[number % names.len()], Some(30_000), "normal").await);
+        if number % KILLED_EVERY == KILLED_EVERY / 2 {
+            let replica = number / KILLED_EVERY % ADAPTERS;
+            stage.installation.kill(Service::AgentAdapter, replica).unwrap();
+            stage.installation.launch(Service::AgentAdapter, replica).unwrap();
+        }
+    }
+    let ended = until("every request to be answered", 2 * PATIENCE, async || {
+        let answers = stage.answers().await?;
+        let missing = asked.iter().filter(|id| !answers.iter().any(|answer| answer["reply_to"] == **id)).count();
+        if missing == 0 { Ok(()) } else { Err(format!("{missing} of {REQUESTS} are not")) }
+    });
+    ended.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    settled(stage.installation.client(), PATIENCE).await.unwrap();
+
+    let answers = stage.answers().await.unwrap();
+    let mut responses = 0;
+    for id in &asked {
+        let ends: Vec<_> = answers.iter().filter(|answer| answer["reply_to"] == **id).collect();
+        let [end] = &ends[..] else { panic!("{id} has {} ends: {ends:#?}", ends.len()) };
+        match end["message_type"].as_str() {
+            Some("response") => responses += 1,
+            Some("error") => assert!(!end["payload"]["recovery_suggestions"].as_array().unwrap().is_empty(), "{end}"),
+            _ => panic!("{end}"),
+        }
+    }
+    assert!(responses > 0, "{answers:#?}");
+    // In whichever minute one looks, all replicas together have kept to the budget.
+    let calls: Vec<_> = model.received().iter().map(|call| call.at).collect();
+    for (first, at) in calls.iter().enumerate() {
+        let within = calls[first..].iter().filter(|later| later.duration_since(*at) < MINUTE).count();
+        assert!(within <= BUDGET, "{within} calls within a minute");
+    }
+    assert!(!calls.is_empty());
+    stage.installation.holds(PATIENCE).await;
+}
