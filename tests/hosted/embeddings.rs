@@ -41,10 +41,15 @@ async fn decision(stage: &Stage, words: &str) -> Result<Value, String> {
 
 /// Asks until vectors have a part in what is decided, or have none.
 async fn decided(stage: &Stage, words: &str, with_model: bool) -> Value {
-    let reached = until(format!("matching {}", if with_model { "by vectors" } else { "by letters" }), PATIENCE, async || {
-        let decided = decision(stage, words).await?;
-        if decided["with_model"].as_bool().unwrap_or(false) == with_model { Ok(decided) } else { Err(decided.to_string()) }
-    });
+    let reached =
+        until(format!("matching {}", if with_model { "by vectors" } else { "by letters" }), PATIENCE, async || {
+            let decided = decision(stage, words).await?;
+            if decided["with_model"].as_bool().unwrap_or(false) == with_model {
+                Ok(decided)
+            } else {
+                Err(decided.to_string())
+            }
+        });
     reached.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()))
 }
 

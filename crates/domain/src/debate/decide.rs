@@ -60,6 +60,9 @@ fn order(state: &DebateState, opened: &DebateOpened, context: &Context, order: &
         ));
     };
     match order {
+        Order::Assigned { .. } | Order::Unassigned { .. } if state.queued_by.contains(&context.cause) => {
+            Decision::Ignore(Ignored::Repetition)
+        }
         Order::Assigned { expert, contact } => ladder::assigned(state, opened, on, expert, contact),
         Order::Unassigned { expert } => ladder::unassigned(state, opened, on, expert),
         Order::Overflowed { handling } => ladder::overflowed(state, opened, on, context, *handling),

@@ -50,12 +50,18 @@ pub struct DebateState {
     pub proved_by: Option<AgentId>,
     /// Senders and digests of the messages that were recorded, to know a repetition.
     pub seen: BTreeMap<MessageId, (AgentId, String)>,
+    /// Facts of the queue by which it was given to an expert or taken back. One that is delivered again after a later one must
+    /// not undo that.
+    pub queued_by: Vec<MessageId>,
     /// Answers recorded and not used.
     pub set_aside: Vec<(AgentId, MessageId, SetAsideReason)>,
 }
 
 impl DebateState {
     pub(super) fn apply(&mut self, record: Record<DebateEvent>) {
+        if matches!(record.event, DebateEvent::Assigned(_) | DebateEvent::Unassigned(_)) {
+            self.queued_by.push(record.meta.cause.clone());
+        }
         match record.event {
             DebateEvent::Opened(opened) => {
                 self.positions.clone_from(&opened.conflict.positions);

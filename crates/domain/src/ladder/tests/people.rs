@@ -48,6 +48,9 @@ fn an_expert_who_disappears_stops_nothing_and_another_can_be_given_the_debate() 
     assert_eq!(story.hears(&happened("q-5", 23), &leaves("fay")), "unassigned");
     assert_eq!(story.hears(&said("r-2", 24), &rules("fay", "r-2", &digest, "p1")), "refused: /from_agent");
     assert_eq!(story.hears(&happened("q-6", 25), &assigned_to("fay")), "assigned");
+    // What is delivered again undoes nothing that came after it.
+    assert_eq!(story.hears(&happened("q-1", 26), &assigned_to("eve")), "ignored: repetition");
+    assert_eq!(story.hears(&happened("q-5", 27), &leaves("fay")), "ignored: repetition");
     assert_eq!(story.hears(&said("r-3", 26), &rules("fay", "r-3", &digest, "p1")), "resolved");
 }
 
