@@ -17,6 +17,12 @@ pub const TEXT_BYTES_MAX: usize = 4_096;
 /// As many tokens as are read, two marks included: as many as all-MiniLM-L6-v2 was trained with. Bounds the time of a call.
 pub const TOKENS_MAX: usize = 128;
 
+/// As much of a text as is read.
+pub(crate) fn beginning(text: &str) -> &str {
+    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
 /// A BERT sentence model, with the mean of its last layer as the vector.
 pub struct Model {
     tokenizer: Tokenizer,
@@ -54,10 +60,10 @@ impl Model {
 
     /// The vector of a text, of length 1.
     pub fn embed(&self, text: &str) -> Result<Vec<f32>, Error> {
-        let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-        let text = end.and_then(|end| text.get(..end)).unwrap_or_default();
-        let tokens =
-            self.tokenizer.encode_fast(text, true).map_err(|error| Error::Tokens { problem: error.to_string() })?;
+        let tokens = self
+            .tokenizer
+            .encode_fast(beginning(text), true)
+            .map_err(|error| Error::Tokens { problem: error.to_string() })?;
         self.threads.install(|| self.bert.sentence(tokens.get_ids())).map_err(Error::Compute)
     }
 

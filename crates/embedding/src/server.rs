@@ -10,7 +10,7 @@ use serde_json::json;
 use url::Url;
 
 use crate::cache::Cache;
-use crate::model::TEXT_BYTES_MAX;
+use crate::model::beginning;
 
 /// Texts in one call.
 const BATCH_MAX: usize = 64;
@@ -209,10 +209,4 @@ fn direction(vector: &[f32]) -> Option<Arc<[f32]>> {
     #[allow(clippy::cast_possible_truncation)] // Between -1 and 1.
     let unit = |x: &f32| (f64::from(*x) / length) as f32;
     (length.is_finite() && length > 0.0).then(|| vector.iter().map(unit).collect())
-}
-
-/// As much of a text as the model in the process reads.
-fn beginning(text: &str) -> &str {
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
