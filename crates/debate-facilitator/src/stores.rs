@@ -99,11 +99,12 @@ impl Prepare<DebateInput> for Stores {
     async fn prepare(&self, input: DebateInput) -> Result<DebateInput, Problem> {
         match input {
             DebateInput::Open(opening) => {
-                let opening = self.opening(opening.request, concord_runtime::clock::now()).await?;
+                // Boxed, as few inputs need it and all would have to have room for it.
+                let opening = Box::pin(self.opening(opening.request, concord_runtime::clock::now())).await?;
                 Ok(DebateInput::Open(Box::new(opening)))
             }
             DebateInput::Outcome(told) => {
-                let standing = self.standing(&told).await?;
+                let standing = Box::pin(self.standing(&told)).await?;
                 Ok(DebateInput::Outcome(Box::new(ToldOutcome { standing, ..*told })))
             }
             other => Ok(other),

@@ -108,8 +108,13 @@ impl From<Option<Trace>> for Contexts {
     }
 }
 
-fn contexts(delivery: &Delivery, case: Option<&CaseId>) -> Contexts {
+fn contexts(shell: &Shell, delivery: &Delivery, case: Option<&CaseId>) -> Contexts {
     let Some(case) = case else { return delivery.trace.clone().into() };
+    // Nobody records, here or so far: the context follows from the case id for whoever does. To write it for every message
+    // is work for the broker too, which looks at what such headers say.
+    if !shell.records_spans && delivery.trace.is_none() {
+        return None.into();
+    }
     let (trace, link) = Trace::within_case(delivery.trace.clone(), case);
     Contexts { trace: Some(trace), link }
 }
@@ -124,7 +129,7 @@ pub async fn step_of_message<M: Machine, L: Ledger>(
     delivery: &Delivery,
 ) -> Result<Done, Problem> {
     let case = envelope.case_id.or_else(|| case_named::<M>(&id));
-    let contexts = contexts(delivery, case.as_ref());
+    let contexts = contexts(shell, delivery, case.as_ref());
     let context = Shell::message_context(envelope.message_id);
     step(shell, aggregates, id, context, input, contexts).await
 }

@@ -36,7 +36,14 @@ impl Payloads {
 /// A message with its payload, wherever that is. An object that is not what the message says is the sender's fault; a broker
 /// that does not answer is not.
 pub(crate) async fn whole(broker: &Broker, envelope: Envelope) -> Result<Envelope, Problem> {
-    let Some(reference) = PayloadReference::of(&envelope.payload)? else { return Ok(envelope) };
+    match PayloadReference::of(&envelope.payload)? {
+        None => Ok(envelope),
+        // Boxed: it is rare and large, and every message's task would have to have room for it.
+        Some(reference) => Box::pin(fetched(broker, envelope, reference)).await,
+    }
+}
+
+async fn fetched(broker: &Broker, envelope: Envelope, reference: PayloadReference) -> Result<Envelope, Problem> {
     reference.check(&broker.layout.payload_bucket(), broker.payloads.bytes_max)?;
     let _turn = broker.payloads.turns.acquire().await?;
     let fetched = timeout(PATIENCE, fetch(broker, &reference)).await;

@@ -56,6 +56,8 @@ pub struct Shell {
     /// Cancelled when the service is to stop.
     pub stop: CancellationToken,
     pub(crate) limits: Arc<Limits>,
+    /// Whether spans are sent to a collector.
+    pub(crate) records_spans: bool,
     /// Who is registered, where the service follows that.
     directory: Arc<OnceLock<Arc<Directory>>>,
     tasks: TaskTracker,
@@ -323,6 +325,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         broker,
         metrics: Metrics::default(),
         limits: Arc::new(Limits::new(&settings.work)),
+        records_spans: !settings.telemetry.otlp_endpoint.is_empty(),
         directory: Arc::default(),
         work: Arc::new(settings.work.clone()),
         stop,

@@ -97,7 +97,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         Ok(known.clone())
     }
 
-    /// Does one step.
+    /// Does one step. Reading is boxed: most steps do not read, and would be moved about with room for it.
     pub async fn step(
         &self,
         id: &Token,
@@ -108,13 +108,13 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         let slot = self.slot(id);
         let mut known = slot.lock().await;
         if known.sequence() == 0 && !M::creates(input) {
-            self.refresh(&mut known, id, Read::Any, None).await?;
+            Box::pin(self.refresh(&mut known, id, Read::Any, None)).await?;
         }
         for _ in 0..ATTEMPTS_MAX {
             let event = match M::decide(&known.state, context, input) {
                 Decision::Append(event) => event,
                 // Not to append is decided only on what the leader knows.
-                nothing => match self.refresh(&mut known, id, Read::Leader, None).await? {
+                nothing => match Box::pin(self.refresh(&mut known, id, Read::Leader, None)).await? {
                     Refreshed::Unchanged => return Ok(nothing_to_append(nothing)),
                     Refreshed::Changed | Refreshed::FoundOwn(_) => continue,
                 },
@@ -128,7 +128,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
                 return Ok(Outcome::Appended { fact, sequence });
             }
             let own = Some(&record);
-            if let Refreshed::FoundOwn(stored) = self.refresh(&mut known, id, Read::Leader, own).await? {
+            if let Refreshed::FoundOwn(stored) = Box::pin(self.refresh(&mut known, id, Read::Leader, own)).await? {
                 return Ok(stored);
             }
         }
