@@ -160,7 +160,7 @@ pub(crate) enum What {
     Refused,
     /// How many were worked on and waited when one came.
     Load { working: usize, waiting: usize },
-    /// One found no room, or lost its place.
+    /// One found no room.
     Full { working: usize, waiting: usize },
     /// It was killed.
     Killed,
