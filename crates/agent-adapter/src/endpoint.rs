@@ -4,16 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::breaker::End;
+use concord_domain::hosted::Trouble;
 use concord_outbound::{
     Allowed, Caller, HeaderMap, HeaderName, HeaderValue, Limits, Method, Origin, Request, Response, StatusCode, header,
 };
-use concord_protocol::ErrorCode;
 use concord_runtime::clock;
 use concord_runtime::settings::Secret;
 use url::Url;
 
-use crate::failure::{Again, Failure};
+use crate::failure::Failure;
 use crate::settings::check::Error;
 use crate::settings::{HttpAgent, OpenAiAgent};
 
@@ -109,52 +108,34 @@ impl Endpoint {
         if response.status.is_success() { Ok(response) } else { Err(self.refused(&response)) }
     }
 
-    /// What may have arrived is sent again only to a server that can tell.
-    fn uncertain(&self) -> Again {
-        if self.idempotent { Again::Safe } else { Again::Never }
-    }
-
     fn failed(&self, error: &concord_outbound::Error) -> Failure {
-        let code = match error {
-            concord_outbound::Error::Timeout { .. } => ErrorCode::Timeout,
-            concord_outbound::Error::TooLong(_) | concord_outbound::Error::Refused(_) => ErrorCode::InternalError,
-            _ => ErrorCode::AgentUnavailable,
+        use concord_outbound::Error;
+        let trouble = match *error {
+            Error::Refused(_) => Trouble::NotAllowed,
+            Error::Unreachable(_) => Trouble::Unreachable,
+            Error::Broken(_) => Trouble::Broken,
+            Error::Timeout { may_have_arrived, .. } => Trouble::Late { may_have_arrived },
+            Error::TooLong(_) => Trouble::TooLong,
         };
-        let again = match error {
-            concord_outbound::Error::Refused(_) | concord_outbound::Error::TooLong(_) => Again::Never,
-            error if error.may_have_arrived() => self.uncertain(),
-            _ => Again::Safe,
-        };
-        Failure::new(code, again, End::Failure, error.to_string())
+        Failure::of(trouble, self.idempotent, error.to_string())
     }
 
     /// What a status means. Its body is not repeated: some servers write the key into it.
     fn refused(&self, response: &Response) -> Failure {
         let status = response.status;
-        let why = format!("the server answered {status}");
-        match status {
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                // A server that is busy is alive.
-                let (code, end) = match status {
-                    StatusCode::TOO_MANY_REQUESTS => (ErrorCode::CapacityExceeded, End::Unknown),
-                    _ => (ErrorCode::AgentUnavailable, End::Failure),
-                };
-                Failure { after: retry_after(&response.headers), ..Failure::new(code, Again::Safe, end, why) }
-            }
-            _ if status.is_server_error() => {
-                Failure::new(ErrorCode::AgentUnavailable, self.uncertain(), End::Failure, why)
-            }
-            _ if status.is_redirection() => {
-                let why = format!("{why}; redirects are not followed");
-                Failure::new(ErrorCode::InternalError, Again::Never, End::Failure, why)
-            }
+        let hint = match status {
+            _ if status.is_redirection() => "; redirects are not followed",
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
-                let why = format!("{why}; its address or key in the adapter's settings is wrong");
-                Failure::new(ErrorCode::InternalError, Again::Never, End::Failure, why)
+                "; its address or key in the adapter's settings is wrong"
             }
-            // It has understood, and does not want this message: no word about the next one.
-            _ => Failure::new(ErrorCode::InternalError, Again::Never, End::Unknown, why),
-        }
+            _ => "",
+        };
+        let why = format!("the server answered {status}{hint}");
+        let after = match status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => retry_after(&response.headers),
+            _ => None,
+        };
+        Failure { after, ..Failure::of(Trouble::Status(status.as_u16()), self.idempotent, why) }
     }
 }
 

@@ -2,30 +2,15 @@
 
 use std::time::Duration;
 
-use concord_domain::breaker::End;
+use concord_domain::hosted::{Trouble, Verdict, verdict};
 use concord_protocol::ErrorCode;
-
-/// Whether the same may be tried again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// At once, after a pause.
-    Safe,
-    /// When the broker delivers the message again: it is the program that failed, and the next copy may not.
-    Redelivered,
-    /// No.
-    Never,
-}
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub(crate) struct Failure {
-    /// What the asker is told.
-    pub(crate) code: ErrorCode,
-    /// Whether to try again.
-    pub(crate) again: Again,
-    /// What it says of the agent.
-    pub(crate) end: End,
+    /// What it means.
+    pub(crate) verdict: Verdict,
     /// In words, without a full stop; never with anything that a server wrote.
     pub(crate) why: String,
     /// How long the server asks to be left alone.
@@ -33,18 +18,19 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(code: ErrorCode, again: Again, end: End, why: impl Into<String>) -> Self {
-        Self { code, again, end, why: why.into(), after: None }
+    /// One of a call, to a server that can tell a call that is made again from another, or not.
+    pub(crate) fn of(trouble: Trouble, idempotent: bool, why: impl Into<String>) -> Self {
+        Self { verdict: verdict(trouble, idempotent), why: why.into(), after: None }
     }
 
     /// One that has nothing to do with the agent, and that a further try would not change.
     pub(crate) fn here(code: ErrorCode, why: impl Into<String>) -> Self {
-        Self::new(code, Again::Never, End::Unknown, why)
+        Self { verdict: Verdict::here(code), why: why.into(), after: None }
     }
 
     /// How the asker can go on.
     pub(crate) fn suggestions(&self) -> Vec<String> {
-        let suggestions: &[&str] = match self.code {
+        let suggestions: &[&str] = match self.verdict.code {
             ErrorCode::AgentUnavailable => &[
                 "Ask again later, or ask another agent.",
                 "See `concord agents` for how it stands, and the adapter's log for why.",

@@ -1,9 +1,9 @@
 //! How many messages an agent works on at once, and how many wait: urgent ones first.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use concord_domain::hosted::{Admission, Queue};
 use concord_protocol::subject::Lane;
 use tokio::sync::oneshot;
 
@@ -16,73 +16,53 @@ pub(crate) enum Refusal {
     Late,
 }
 
-#[derive(Default)]
-struct Inner {
-    free: usize,
-    urgent: VecDeque<oneshot::Sender<Seat>>,
-    normal: VecDeque<oneshot::Sender<Seat>>,
-}
-
-impl Inner {
-    /// Those that still wait: who has given up keeps no place.
-    fn tidy(&mut self) -> usize {
-        self.urgent.retain(|waiting| !waiting.is_closed());
-        self.normal.retain(|waiting| !waiting.is_closed());
-        self.urgent.len() + self.normal.len()
-    }
-}
+/// Whoever waits is reached by a channel, which is closed when it gives up.
+type Waiters = Queue<oneshot::Sender<Seat>>;
 
 /// The way to an agent.
-pub(crate) struct Gate {
-    inner: Arc<Mutex<Inner>>,
-    seats: usize,
-    waiting_max: usize,
-}
+pub(crate) struct Gate(Arc<Mutex<Waiters>>);
 
 /// The right to have the agent work on one message, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Seat(Option<Arc<Mutex<Inner>>>);
+pub(crate) struct Seat(Option<Arc<Mutex<Waiters>>>);
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for Seat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} free, {} and {} wait", self.free, self.urgent.len(), self.normal.len())
+        f.write_str("Seat")
     }
 }
 
-fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
-    inner.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(queue: &Mutex<Waiters>) -> MutexGuard<'_, Waiters> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn waits(waiter: &oneshot::Sender<Seat>) -> bool {
+    !waiter.is_closed()
 }
 
 impl Gate {
     pub(crate) fn new(seats: usize, waiting_max: usize) -> Self {
-        let inner = Arc::new(Mutex::new(Inner { free: seats, ..Inner::default() }));
-        Self { inner, seats, waiting_max }
+        Self(Arc::new(Mutex::new(Queue::new(seats, waiting_max))))
     }
 
     /// How many are worked on, and how many wait.
     pub(crate) fn load(&self) -> (usize, usize) {
-        let mut inner = lock(&self.inner);
-        (self.seats - inner.free.min(self.seats), inner.tidy())
+        let mut queue = lock(&self.0);
+        (queue.working(), queue.waiting(waits))
     }
 
     /// Waits for a seat.
     pub(crate) async fn enter(&self, lane: Lane, within: Duration) -> Result<Seat, Refusal> {
         let turn = {
-            let mut inner = lock(&self.inner);
-            if inner.free > 0 {
-                inner.free -= 1;
-                return Ok(Seat(Some(Arc::clone(&self.inner))));
-            }
-            if inner.tidy() >= self.waiting_max {
-                // The one that came last among those that are not urgent makes room: its sender is told that there is none.
-                let displaced = if lane == Lane::Urgent { inner.normal.pop_back() } else { None };
-                displaced.ok_or(Refusal::Full)?;
+            let mut queue = lock(&self.0);
+            match queue.admit(lane, waits) {
+                Admission::Seat => return Ok(Seat(Some(Arc::clone(&self.0)))),
+                Admission::Wait => {}
+                // Its channel is closed, and it learns by that that there is no room.
+                Admission::InPlaceOf(displaced) => drop(displaced),
+                Admission::Full => return Err(Refusal::Full),
             }
             let (sender, turn) = oneshot::channel();
-            match lane {
-                Lane::Urgent => inner.urgent.push_back(sender),
-                Lane::Normal => inner.normal.push_back(sender),
-            }
+            queue.wait(lane, sender);
             turn
         };
         match tokio::time::timeout(within, turn).await {
@@ -95,18 +75,11 @@ impl Gate {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let Some(inner) = self.0.take() else { return };
+        let Some(queue) = self.0.take() else { return };
         loop {
-            let next = {
-                let mut inner = lock(&inner);
-                let next = inner.urgent.pop_front().or_else(|| inner.normal.pop_front());
-                if next.is_none() {
-                    inner.free += 1;
-                }
-                next
-            };
+            let next = lock(&queue).leave();
             let Some(next) = next else { return };
-            match next.send(Seat(Some(Arc::clone(&inner)))) {
+            match next.send(Seat(Some(Arc::clone(&queue)))) {
                 Ok(()) => return,
                 // It had given up: the seat is taken back without being dropped, for that would come here again.
                 Err(mut seat) => drop(seat.0.take()),

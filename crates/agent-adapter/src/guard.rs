@@ -6,19 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use concord_domain::breaker::{Breaker, End, Pass, Rules, Standing};
+use concord_domain::hosted::next_try;
 use concord_protocol::{AgentId, ErrorCode, Timestamp};
 use concord_runtime::clock;
 use concord_runtime::metrics::{AgentLabel, CallLabels, Metrics};
 use tokio::time::Instant;
 
 use crate::budget::Budget;
-use crate::failure::{Again, Failure};
+use crate::failure::Failure;
 use crate::settings::HostedAgent;
-
-/// The first pause before another try is at most this long; doubled for each further one.
-const PAUSE_FIRST: Duration = Duration::from_millis(250);
-/// Longest pause that is not asked for by the server.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// One call of an agent, which can be made several times.
 pub(crate) trait Call: Sync {
@@ -127,11 +123,8 @@ impl Guard {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
-            if failure.again != Again::Safe || tried >= self.tries_max {
-                return Err(failure);
-            }
-            let most = PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(tried - 1)).min(PAUSE_MAX);
-            let pause = failure.after.map_or_else(|| jitter(most), |after| after + jitter(PAUSE_FIRST));
+            let pause = next_try(failure.verdict.again, tried, self.tries_max, failure.after);
+            let Some(pause) = pause.map(|pause| pause.fixed + jitter(pause.jitter_max)) else { return Err(failure) };
             if Instant::now() + pause >= until {
                 return Err(failure);
             }
@@ -157,9 +150,7 @@ impl Guard {
         let result = call.make(within).await;
         let (end, label) = match &result {
             Ok(_) => (End::Success, "answered"),
-            // A deadline that left the agent too little time is not the agent's fault.
-            Err(failure) if failure.code == ErrorCode::Timeout && within < self.timeout => (End::Unknown, "timeout"),
-            Err(failure) => (failure.end, label(failure.code)),
+            Err(failure) => (failure.verdict.end_within(within < self.timeout), label(failure.verdict.code)),
         };
         under_way.ended(end);
         self.count(label);

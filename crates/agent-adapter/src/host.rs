@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use concord_domain::breaker::End;
+use concord_domain::hosted::{self, Tell, Trouble};
 use concord_protocol::payload::{Card, Task};
 use concord_protocol::subject::Service;
 use concord_protocol::{Envelope, ErrorCode, Fault, MessageId, MessageType, Timestamp};
@@ -23,7 +23,7 @@ use crate::callback::token::Asked;
 use crate::callback::{Address, Awaited, Wait};
 use crate::context::Cases;
 use crate::endpoint::Endpoint;
-use crate::failure::{Again, Failure};
+use crate::failure::Failure;
 use crate::gate::{Gate, Refusal};
 use crate::guard::{Call, Guard};
 use crate::http::{Answered, Post};
@@ -34,9 +34,6 @@ use crate::program;
 use crate::reply;
 use crate::settings::HostedAgent;
 use crate::settings::check::Error;
-
-/// How often a message is given to a program that ends without answering it.
-const TRIES_MAX: u64 = 3;
 
 /// How an agent is run.
 enum Runner {
@@ -130,11 +127,9 @@ impl Host {
         })
     }
 
-    /// Deliveries under way at once: those worked on, those that wait, those whose answer comes later, and some that are
-    /// told that there is no room.
+    /// Deliveries under way at once.
     pub(crate) fn in_flight_max(&self) -> usize {
-        const TOLD: usize = 16;
-        self.agent.instances.saturating_add(self.agent.queue_max.saturating_mul(2)).saturating_add(TOLD).min(50_000)
+        hosted::in_flight_max(self.agent.instances, self.agent.queue_max)
     }
 
     pub(crate) fn describe(&self) -> Description {
@@ -175,17 +170,19 @@ impl Host {
             Ok(Came::Answer(message)) => *message,
             Ok(Came::Nothing | Came::Later(_)) => return Ok(()),
             Err(Stop::Problem(problem)) => return Err(problem),
-            Err(Stop::Failure(failure)) if failure.again == Again::Redelivered && delivery.deliveries < TRIES_MAX => {
-                return Err(failure.into());
-            }
-            Err(Stop::Failure(failure)) if failure.code == ErrorCode::Timeout && is_told_by_coordinator(asked) => {
-                tracing::info!(agent = %self.agent.agent_id, subject = %delivery.subject, "A request's time was over.");
-                return Ok(());
-            }
             Err(Stop::Failure(failure)) => {
                 let (agent, why) = (&self.agent.agent_id, &failure.why);
-                tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
-                reply::failure(&failure, agent, asked, clock::now())?
+                match hosted::tell(&failure.verdict, delivery.deliveries, is_told_by_coordinator(asked)) {
+                    Tell::Later => return Err(failure.into()),
+                    Tell::Nothing => {
+                        tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
+                        return Ok(());
+                    }
+                    Tell::Error => {
+                        tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
+                        reply::failure(&failure, agent, asked, clock::now())?
+                    }
+                }
             }
         };
         // Before it is said: what it leads to may come at once.
@@ -333,11 +330,11 @@ impl Call for OfProgram<'_> {
     type Value = Vec<u8>;
 
     async fn make(&self, _within: Duration) -> Result<(Vec<u8>, Option<u64>), Failure> {
-        let failed = |code, again, why: String| Failure::new(code, again, End::Failure, why);
+        let failed = |trouble, why: String| Failure::of(trouble, false, why);
         match self.pool.ask(self.line).await {
             Ok(line) => Ok((line, None)),
-            Err(error @ program::Error::Timeout(_)) => Err(failed(ErrorCode::Timeout, Again::Never, error.to_string())),
-            Err(error) => Err(failed(ErrorCode::AgentUnavailable, Again::Redelivered, Chain(&error).to_string())),
+            Err(error @ program::Error::Timeout(_)) => Err(failed(Trouble::ProgramLate, error.to_string())),
+            Err(error) => Err(failed(Trouble::ProgramEnded, Chain(&error).to_string())),
         }
     }
 }

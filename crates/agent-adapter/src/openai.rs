@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::breaker::End;
+use concord_domain::hosted::Trouble;
 use concord_outbound::HeaderMap;
 use concord_protocol::payload::Task;
 use concord_protocol::{Envelope, ErrorCode, MessageId};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
-use crate::failure::{Again, Failure};
+use crate::failure::Failure;
 use crate::guard::{Call, Guard};
 use crate::settings::OpenAiAgent;
 use crate::settings::check::Error;
@@ -146,7 +146,7 @@ impl Call for Complete<'_> {
 /// The words of the first choice, and the tokens used. What is no completion at all says that the server is not what it
 /// should be; words that are not what was asked for do not.
 fn read_completion(body: &[u8]) -> Result<(String, Option<u64>), Failure> {
-    let failed = |why: &str| Failure::new(ErrorCode::InternalError, Again::Never, End::Failure, why);
+    let failed = |why: &str| Failure::of(Trouble::Garbage, false, why);
     let completion: Completion =
         serde_json::from_slice(body).map_err(|_| failed("the server's answer is no chat completion"))?;
     let choice = completion.choices.into_iter().next().ok_or_else(|| failed("the chat completion has no choice"))?;

@@ -67,7 +67,7 @@ pub(crate) fn failure(
     asked: &Envelope,
     now: Timestamp,
 ) -> Result<Envelope, serde_json::Error> {
-    let fault = Fault::new(failure.code, "", format!("{agent} gave no answer: {}.", failure.why), "");
+    let fault = Fault::new(failure.verdict.code, "", format!("{agent} gave no answer: {}.", failure.why), "");
     let report = ErrorReport { recovery_suggestions: failure.suggestions(), ..ErrorReport::from(&fault) };
     let payload = serde_json::value::to_raw_value(&report)?;
     Ok(answer(&Asked::of(asked, agent, now), now, MessageType::Error, payload, Metadata::default()))

@@ -27,6 +27,7 @@ pub mod effect;
 pub mod estimate;
 #[cfg(test)]
 mod fixtures;
+pub mod hosted;
 pub mod ladder;
 pub mod machine;
 pub mod metrics;

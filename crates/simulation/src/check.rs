@@ -27,8 +27,10 @@ use crate::world::{World, instant};
 
 mod again;
 mod archive;
+mod breaker;
 mod effects;
 mod exchange;
+pub(crate) mod hosted;
 mod kept;
 mod ladder;
 mod queue;

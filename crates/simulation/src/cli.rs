@@ -40,6 +40,9 @@ pub struct Arguments {
     /// Worlds in which disagreements climb the ladder: challenges, people who rule, gates, operators.
     #[arg(long)]
     ladder: bool,
+    /// Worlds of a hosted agent: its circuit breaker, its queue, and an endpoint that fails.
+    #[arg(long, conflicts_with = "ladder")]
+    hosted: bool,
     /// Let nothing go wrong: no loss, no delay, no crash.
     #[arg(long)]
     calm: bool,
@@ -70,6 +73,7 @@ impl Arguments {
             plant: self.plant.as_deref().and_then(Plant::parse),
             replicas: usize::from(self.replicas),
             ladder: self.ladder,
+            hosted: self.hosted,
             verbose: self.verbose,
         };
         let (from, seeds) = self.seed.map_or((self.from, self.seeds), |seed| (seed, 1));
@@ -98,8 +102,13 @@ impl Arguments {
         for line in result.log.iter() {
             writeln!(out, "{line}")?;
         }
-        let of_ladder = result.counts.ladder.rows().into_iter().filter(|_| self.ladder);
-        for (name, value, meaning) in result.counts.rows().into_iter().chain(of_ladder) {
+        let counts = &result.counts;
+        let of_ladder = counts.ladder.rows().into_iter().filter(|_| self.ladder);
+        let of_hosted = counts.hosted.rows().into_iter().filter(|_| self.hosted);
+        // The world of a hosted agent has no cases and facts to count.
+        let rows =
+            counts.rows().into_iter().filter(|(name, value, _)| !self.hosted || *value > 0 || *name == "violations");
+        for (name, value, meaning) in rows.chain(of_ladder).chain(of_hosted) {
             writeln!(out, "{name:>15}  {value:>10}  {meaning}")?;
         }
         for report in &result.failed {
@@ -121,6 +130,9 @@ impl Arguments {
         }
         if self.ladder {
             command.push_str(" --ladder");
+        }
+        if self.hosted {
+            command.push_str(" --hosted");
         }
         if self.calm {
             command.push_str(" --calm");

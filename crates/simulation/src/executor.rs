@@ -11,7 +11,7 @@ use std::task::{Context, Wake, Waker};
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One life of one replica: a process from its start to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Life {
     /// Which replica.
     pub(crate) replica: usize,

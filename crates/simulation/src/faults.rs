@@ -137,11 +137,23 @@ pub enum Plant {
     RulingOutOfTime,
     /// What a level waits for stays open when the level is left.
     LevelDeadlineKept,
+    /// A half-open breaker lets every call pass.
+    HalfOpenFlood,
+    /// A breaker that has opened refuses every call from then on.
+    NeverHalfOpen,
+    /// An open breaker lets every call pass.
+    AsksWhileOpen,
+    /// What a process says of a message is stored beside what another said of it.
+    AnsweredTwice,
+    /// However many wait for an agent, one more may.
+    QueueUnbounded,
+    /// A call is made again although it may have arrived.
+    UnsafeRetry,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -154,6 +166,12 @@ impl Plant {
         Self::RulingOnOldBrief,
         Self::RulingOutOfTime,
         Self::LevelDeadlineKept,
+        Self::HalfOpenFlood,
+        Self::NeverHalfOpen,
+        Self::AsksWhileOpen,
+        Self::AnsweredTwice,
+        Self::QueueUnbounded,
+        Self::UnsafeRetry,
     ];
 
     /// Whether it can only show where disagreements climb the ladder.
@@ -161,6 +179,19 @@ impl Plant {
         matches!(
             self,
             Self::QueueIgnoresLoad | Self::RulingOnOldBrief | Self::RulingOutOfTime | Self::LevelDeadlineKept
+        )
+    }
+
+    /// Whether it can only show in the world of a hosted agent.
+    pub fn is_of_hosted(self) -> bool {
+        matches!(
+            self,
+            Self::HalfOpenFlood
+                | Self::NeverHalfOpen
+                | Self::AsksWhileOpen
+                | Self::AnsweredTwice
+                | Self::QueueUnbounded
+                | Self::UnsafeRetry
         )
     }
 
@@ -179,6 +210,12 @@ impl Plant {
             Self::RulingOnOldBrief => "ruling_on_old_brief",
             Self::RulingOutOfTime => "ruling_out_of_time",
             Self::LevelDeadlineKept => "level_deadline_kept",
+            Self::HalfOpenFlood => "half_open_flood",
+            Self::NeverHalfOpen => "never_half_open",
+            Self::AsksWhileOpen => "asks_while_open",
+            Self::AnsweredTwice => "answered_twice",
+            Self::QueueUnbounded => "queue_unbounded",
+            Self::UnsafeRetry => "unsafe_retry",
         }
     }
 

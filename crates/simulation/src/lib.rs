@@ -5,18 +5,23 @@
 //! lines of the step, and people who say anything at any time. A seed decides everything, so a failure is a seed and a
 //! commit. When faults have stopped and nothing moves any more, the invariants of the design are checked.
 //!
+//! A hosted agent, its circuit breaker and its queue have small worlds of their own ([`Options::hosted`]).
+//!
 //! Not modelled: the loss of what the broker has acknowledged, clocks that disagree, and the runtime's own pulling,
 //! reconnecting and shutting down. Tests against a real broker are for these.
 
 mod agents;
 mod broker;
+mod cell;
 mod check;
 pub mod cli;
 mod exchange;
 mod executor;
 mod faults;
+mod hosted;
 mod ledger;
 mod network;
+mod plan;
 mod plants;
 mod process;
 mod random;
@@ -29,5 +34,5 @@ mod wake;
 mod world;
 
 pub use faults::{Faults, Plant};
-pub use report::{Counts, LadderCounts, SeedReport};
+pub use report::{Counts, HostedCounts, LadderCounts, SeedReport};
 pub use simulation::{Options, run};

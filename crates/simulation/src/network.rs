@@ -3,9 +3,7 @@
 //! A request travels, is done, and its answer travels back; each part may be slow or lost, and the process may be killed
 //! during either. A request that is under way when its process dies still arrives: the broker does not know.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 
 use concord_protocol::event::Deadline;
 use concord_protocol::stream::StreamKind;
@@ -53,31 +51,7 @@ pub(crate) enum Reply {
 }
 
 /// Where an answer is waited for.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Cell(Arc<Mutex<Waiting>>);
-
-#[derive(Debug, Default)]
-struct Waiting {
-    answer: Option<Option<Reply>>,
-    waker: Option<Waker>,
-}
-
-impl Cell {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends the waiting, with an answer or without; what comes later is not heard.
-    pub(crate) fn settle(&self, answer: Option<Reply>) {
-        let mut waiting = self.lock();
-        if waiting.answer.is_none() {
-            waiting.answer = Some(answer);
-            if let Some(waker) = waiting.waker.take() {
-                waker.wake();
-            }
-        }
-    }
-}
+pub(crate) type Cell = crate::cell::Cell<Reply>;
 
 /// A request on its way.
 #[derive(Debug)]
@@ -87,22 +61,7 @@ pub(crate) struct Arrival {
 }
 
 /// The answer to a request, when it comes.
-pub(crate) struct Answer(Cell);
-
-impl Future for Answer {
-    type Output = Option<Reply>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Reply>> {
-        let mut waiting = self.0.lock();
-        match waiting.answer.take() {
-            Some(answer) => Poll::Ready(answer),
-            None => {
-                waiting.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-}
+pub(crate) type Answer = crate::cell::Answer<Reply>;
 
 /// One process' connection to the broker.
 #[derive(Clone)]
@@ -145,7 +104,7 @@ impl Connection {
             world.plan(in_ms, Happening::Crash(self.life));
         }
         world.plan(PATIENCE_MS, Happening::GiveUp(cell.clone()));
-        Answer(cell)
+        crate::cell::Answer(cell)
     }
 
     /// Sends a request and waits for the answer.

@@ -47,6 +47,8 @@ pub struct Counts {
     pub violations: u64,
     /// What came of disagreements that climbed the ladder.
     pub ladder: LadderCounts,
+    /// What came of messages to a hosted agent.
+    pub hosted: HostedCounts,
 }
 
 /// What came of disagreements that climbed the ladder.
@@ -121,6 +123,82 @@ impl LadderCounts {
     }
 }
 
+/// What came of messages to a hosted agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct HostedCounts {
+    /// Messages to a hosted agent.
+    pub asked: u64,
+    /// Messages that were answered.
+    pub answered: u64,
+    /// Messages refused by an open breaker.
+    pub refused: u64,
+    /// Messages refused because too many waited.
+    pub full: u64,
+    /// Messages whose time was over before the agent was asked.
+    pub late_turn: u64,
+    /// Messages that the agent could not answer.
+    pub failed: u64,
+    /// Requests that the coordinator ended.
+    pub by_coordinator: u64,
+    /// Answers and errors that came after that.
+    pub late: u64,
+    /// Answers and errors that another process had been ahead of.
+    pub repeated: u64,
+    /// Messages that gave their place to an urgent one.
+    pub displaced: u64,
+    /// Calls of the endpoint.
+    pub calls: u64,
+    /// Calls that were made again.
+    pub retries: u64,
+    /// Times a breaker opened.
+    pub opened: u64,
+    /// Calls that a half-open breaker let pass.
+    pub probes: u64,
+    /// Times a breaker closed again.
+    pub closed: u64,
+}
+
+impl HostedCounts {
+    /// Names, values and meanings, in the order of the table.
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 15] {
+        [
+            ("asked", self.asked, "messages to a hosted agent"),
+            ("answered", self.answered, "messages that were answered"),
+            ("refused", self.refused, "messages refused by an open breaker"),
+            ("full", self.full, "messages refused because too many waited"),
+            ("late_turn", self.late_turn, "messages whose time was over before the agent was asked"),
+            ("failed", self.failed, "messages that the agent could not answer"),
+            ("by_coordinator", self.by_coordinator, "requests that the coordinator ended"),
+            ("late", self.late, "answers and errors that came after that"),
+            ("repeated", self.repeated, "answers and errors that another process had been ahead of"),
+            ("displaced", self.displaced, "messages that gave their place to an urgent one"),
+            ("calls", self.calls, "calls of the endpoint"),
+            ("retries", self.retries, "calls that were made again"),
+            ("opened", self.opened, "times a breaker opened"),
+            ("probes", self.probes, "calls that a half-open breaker let pass"),
+            ("closed", self.closed, "times a breaker closed again"),
+        ]
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.asked += other.asked;
+        self.answered += other.answered;
+        self.refused += other.refused;
+        self.full += other.full;
+        self.late_turn += other.late_turn;
+        self.failed += other.failed;
+        self.by_coordinator += other.by_coordinator;
+        self.late += other.late;
+        self.repeated += other.repeated;
+        self.displaced += other.displaced;
+        self.calls += other.calls;
+        self.retries += other.retries;
+        self.opened += other.opened;
+        self.probes += other.probes;
+        self.closed += other.closed;
+    }
+}
+
 impl Counts {
     /// Names, values and meanings, in the order of the table.
     pub fn rows(&self) -> [(&'static str, u64, &'static str); 20] {
@@ -172,6 +250,7 @@ impl Counts {
             pauses,
             violations,
             ladder,
+            hosted,
         } = other;
         self.seeds += seeds;
         self.cases += cases;
@@ -194,6 +273,7 @@ impl Counts {
         self.pauses += pauses;
         self.violations += violations;
         self.ladder.add(ladder);
+        self.hosted.add(hosted);
     }
 }
 

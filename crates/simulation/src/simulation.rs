@@ -10,6 +10,7 @@ use crate::agents::operators::Operation;
 use crate::check;
 use crate::executor::{Executor, Life};
 use crate::faults::{Faults, Plant};
+use crate::hosted;
 use crate::network::Connection;
 use crate::process::{Delivery, Process};
 use crate::random::Random;
@@ -28,13 +29,15 @@ pub struct Options {
     pub replicas: usize,
     /// Whether disagreements climb the ladder.
     pub ladder: bool,
+    /// Whether it is the world of a hosted agent instead of that of the services.
+    pub hosted: bool,
     /// Whether to keep a log of what happens.
     pub verbose: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { faults: Faults::default(), plant: None, replicas: 2, ladder: false, verbose: false }
+        Self { faults: Faults::default(), plant: None, replicas: 2, ladder: false, hosted: false, verbose: false }
     }
 }
 
@@ -67,6 +70,9 @@ struct Simulation {
 
 /// Runs one seed to its end and checks what is left.
 pub fn run(seed: u64, options: &Options) -> SeedReport {
+    if options.hosted {
+        return hosted::run(seed, options);
+    }
     let mut random = Random::new(seed);
     let agents = Agents::new(Random::new(random.next()), options.ladder);
     let faults = options.faults.varied(&mut random);
@@ -160,8 +166,8 @@ impl Simulation {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Arrive(arrival) => self.world.lock().arrive(arrival),
-            Happening::Answer(cell, reply) => cell.settle(Some(reply)),
-            Happening::GiveUp(cell) => cell.settle(None),
+            Happening::Answer(cell, reply) => drop(cell.settle(Some(reply))),
+            Happening::GiveUp(cell) => drop(cell.settle(None)),
             Happening::Offer { consumer, sequence } => self.offer(consumer, sequence),
             Happening::Deliver { consumer, sequence, life } => self.deliver(consumer, sequence, life),
             Happening::Lapse { consumer, sequence, lease } => {

@@ -1,7 +1,5 @@
 //! Virtual time, and everything that is going to happen in it.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_protocol::Timestamp;
@@ -14,6 +12,7 @@ use crate::broker::{Broker, Publication, Receipt};
 use crate::executor::Life;
 use crate::faults::{Faults, Plant};
 use crate::network::{Arrival, Cell, Reply};
+use crate::plan::Plan;
 use crate::process::Delivery;
 use crate::random::Random;
 use crate::report::Counts;
@@ -58,34 +57,10 @@ pub(crate) enum Happening {
     Calm,
 }
 
-struct Planned {
-    at: u64,
-    order: u64,
-    happening: Happening,
-}
-
-impl PartialEq for Planned {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Planned {}
-impl PartialOrd for Planned {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Planned {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
-
 /// Everything outside the processes.
 pub(crate) struct World {
     pub(crate) now: u64,
-    order: u64,
-    plan: BinaryHeap<Reverse<Planned>>,
+    plan: Plan<Happening>,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
     pub(crate) plant: Option<Plant>,
@@ -122,8 +97,7 @@ impl World {
     pub(crate) fn new(random: Random, faults: Faults, plant: Option<Plant>, verbose: bool) -> Self {
         Self {
             now: 0,
-            order: 0,
-            plan: BinaryHeap::new(),
+            plan: Plan::default(),
             random,
             faults,
             plant,
@@ -166,19 +140,17 @@ impl World {
 
     /// Plans something for `in_ms` from now.
     pub(crate) fn plan(&mut self, in_ms: u64, happening: Happening) {
-        self.order += 1;
         if matches!(happening, Happening::Hear { .. } | Happening::Say(_) | Happening::Operate(_)) {
             self.talk += 1;
         }
-        let (at, order) = (self.now.saturating_add(in_ms), self.order);
-        self.plan.push(Reverse(Planned { at, order, happening }));
+        self.plan.push(self.now.saturating_add(in_ms), happening);
     }
 
     /// Goes on to the next happening.
     pub(crate) fn advance(&mut self) -> Option<Happening> {
-        let Reverse(next) = self.plan.pop()?;
-        self.now = next.at;
-        Some(next.happening)
+        let (at, happening) = self.plan.pop()?;
+        self.now = at;
+        Some(happening)
     }
 
     /// How long something takes on its way.

@@ -37,12 +37,26 @@ fn a_seed_that_does_not_hold_says_how_to_run_it_again() {
 }
 
 #[test]
+fn a_hosted_agent_has_a_world_of_its_own() {
+    let output = simulate(&["--seeds", "2", "--hosted"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("calls of the endpoint") && !said.contains("cases that were opened"), "{said}");
+    let output = simulate(&["--seeds", "100", "--hosted", "--plant", "asks_while_open", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let command = summary["reproduce"].as_str().unwrap();
+    assert!(command.ends_with("--verbose --plant asks_while_open --hosted"), "{command}");
+}
+
+#[test]
 fn wrong_arguments_are_explained() {
     for (arguments, named) in [
         (vec!["--seeds", "none"], "--seeds"),
         (vec!["--seeds", "0"], "--seeds"),
         (vec!["--plant", "weed"], "missing_fence"),
         (vec!["--verbose"], "--seed"),
+        (vec!["--hosted", "--ladder"], "--ladder"),
         (vec!["--seed", "1", "--seeds", "2"], "--seeds"),
     ] {
         let output = simulate(&arguments);

@@ -35,7 +35,7 @@ async fn two_replicas_that_ask_at_once_are_granted_no_more_than_the_limit() {
     for task in tasks {
         match task.await.unwrap() {
             (replica, Ok(_)) => granted[replica] += 1,
-            (_, Err(failure)) => assert_eq!(failure.code, ErrorCode::CapacityExceeded, "{failure:?}"),
+            (_, Err(failure)) => assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded, "{failure:?}"),
         }
     }
     assert_eq!(granted[0] + granted[1], 40, "{granted:?}");
@@ -49,7 +49,7 @@ async fn without_the_broker_nothing_is_granted() {
     server.server().kill();
     let failure = budget.take(1, soon(1_000)).await.unwrap_err();
     assert!(failure.why.contains("free"), "{failure:?}");
-    assert!(matches!(failure.code, ErrorCode::AgentUnavailable | ErrorCode::CapacityExceeded), "{failure:?}");
+    assert!(matches!(failure.verdict.code, ErrorCode::AgentUnavailable | ErrorCode::CapacityExceeded), "{failure:?}");
     let begun = Instant::now();
     assert!(budget.take(1, soon(200)).await.is_err());
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
@@ -74,7 +74,7 @@ async fn what_was_not_used_is_given_back_and_what_was_used_too_much_is_owed() {
     budget.take(100, soon(5_000)).await.unwrap();
     assert_eq!(budget.lease().owed, 0);
     let failure = budget.take(5_000, soon(3_000)).await.unwrap_err();
-    assert_eq!(failure.code, ErrorCode::CapacityExceeded);
+    assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded);
     // More than a minute has.
     assert!(budget.take(6_001, soon(3_000)).await.unwrap_err().why.contains("in a minute"));
 }

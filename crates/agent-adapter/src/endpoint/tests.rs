@@ -8,7 +8,7 @@ use axum::http::HeaderMap as Heads;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use concord_domain::breaker::Standing;
-use concord_protocol::MessageId;
+use concord_protocol::{ErrorCode, MessageId};
 use concord_runtime::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -79,7 +79,7 @@ async fn a_call_is_made_again_where_that_is_safe_and_under_the_same_key() {
         let agent = agent(&url, idempotent);
         let guard = Guard::new(&agent, None, Metrics::default());
         let failure = ask(&agent, &guard, 20_000).await.err();
-        assert_eq!(failure.as_ref().map(|failure| failure.code), code, "{first} {failure:?}");
+        assert_eq!(failure.as_ref().map(|failure| failure.verdict.code), code, "{first} {failure:?}");
         let heads = heads.lock().unwrap();
         assert_eq!(heads.len(), calls, "{first}");
         for head in heads.iter() {
@@ -101,7 +101,7 @@ async fn a_server_that_wants_to_be_left_alone_for_longer_than_there_is_time_is_l
         let agent = agent(&url, false);
         let begun = Instant::now();
         let failure = ask(&agent, &Guard::new(&agent, None, Metrics::default()), 5_000).await.unwrap_err();
-        assert_eq!(failure.code, ErrorCode::CapacityExceeded);
+        assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded);
         assert_eq!(failure.after, Some(RETRY_AFTER_MAX));
         assert!(begun.elapsed() < Duration::from_secs(4));
         assert_eq!(heads.lock().unwrap().len(), 1);
@@ -118,7 +118,7 @@ async fn an_agent_that_fails_again_and_again_is_not_asked_and_its_askers_are_tol
     }
     assert_eq!(guard.stands().standing, Standing::Open);
     let failure = ask(&agent, &guard, 5_000).await.unwrap_err();
-    assert_eq!(failure.code, ErrorCode::AgentUnavailable);
+    assert_eq!(failure.verdict.code, ErrorCode::AgentUnavailable);
     assert!(failure.why.contains("circuit breaker") && !failure.suggestions().is_empty(), "{failure:?}");
     assert_eq!(heads.lock().unwrap().len(), 3, "the fourth was not made");
     assert!(guard.check().is_err());

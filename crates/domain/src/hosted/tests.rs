@@ -1,0 +1,130 @@
+//! The tables, and the bounds of the queue whoever comes and goes.
+
+use concord_protocol::subject::Lane;
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn what_a_call_without_an_answer_means() {
+    use End::{Failure, Unknown};
+    use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
+    use Trouble::{Broken, Garbage, Late, NotAllowed, ProgramEnded, ProgramLate, Status, TooLong, Unreachable};
+    let (arrived, lost) = (Late { may_have_arrived: true }, Late { may_have_arrived: false });
+    for (trouble, code, once, idempotent, end) in [
+        (NotAllowed, InternalError, Again::Never, Again::Never, Failure),
+        (TooLong, InternalError, Again::Never, Again::Never, Failure),
+        (Garbage, InternalError, Again::Never, Again::Never, Failure),
+        (Unreachable, AgentUnavailable, Again::Safe, Again::Safe, Failure),
+        (Broken, AgentUnavailable, Again::Never, Again::Safe, Failure),
+        (arrived, Timeout, Again::Never, Again::Safe, Failure),
+        (lost, Timeout, Again::Safe, Again::Safe, Failure),
+        (Status(429), CapacityExceeded, Again::Safe, Again::Safe, Unknown),
+        (Status(503), AgentUnavailable, Again::Safe, Again::Safe, Failure),
+        (Status(500), AgentUnavailable, Again::Never, Again::Safe, Failure),
+        (Status(504), AgentUnavailable, Again::Never, Again::Safe, Failure),
+        (Status(307), InternalError, Again::Never, Again::Never, Failure),
+        (Status(404), InternalError, Again::Never, Again::Never, Failure),
+        (Status(400), InternalError, Again::Never, Again::Never, Unknown),
+        (ProgramLate, Timeout, Again::Never, Again::Never, Failure),
+        (ProgramEnded, AgentUnavailable, Again::Redelivered, Again::Redelivered, Failure),
+    ] {
+        assert_eq!(verdict(trouble, false), Verdict { code, again: once, end }, "{trouble:?}");
+        assert_eq!(verdict(trouble, true), Verdict { code, again: idempotent, end }, "{trouble:?}");
+    }
+    assert_eq!(verdict(arrived, true).end_within(true), Unknown, "it had less than its time");
+    assert_eq!(verdict(arrived, true).end_within(false), Failure);
+    assert_eq!(verdict(Broken, true).end_within(true), Failure);
+}
+
+#[test]
+fn pauses_double_up_to_a_bound_unless_the_server_says_how_long() {
+    let millis = Duration::from_millis;
+    let pause = |tried| next_try(Again::Safe, tried, 100, None).unwrap();
+    let most = [1, 2, 3, 6, 7, 99].map(|tried| pause(tried).jitter_max.as_millis());
+    assert_eq!(most, [250, 500, 1_000, 8_000, 10_000, 10_000]);
+    assert_eq!(pause(1).fixed, Duration::ZERO);
+    let asked = next_try(Again::Safe, 3, 4, Some(millis(7_000)));
+    assert_eq!(asked, Some(Pause { fixed: millis(7_000), jitter_max: millis(250) }));
+    assert_eq!(next_try(Again::Safe, 3, 3, None), None);
+    assert_eq!(next_try(Again::Never, 1, 3, None), None);
+    assert_eq!(next_try(Again::Redelivered, 1, 3, None), None);
+}
+
+#[test]
+fn an_asker_is_told_once_and_a_program_is_given_a_message_three_times() {
+    let ended = verdict(Trouble::ProgramEnded, false);
+    assert_eq!([1, 2, 3].map(|deliveries| tell(&ended, deliveries, false)), [Tell::Later, Tell::Later, Tell::Error]);
+    let late = Verdict::here(ErrorCode::Timeout);
+    assert_eq!((tell(&late, 1, true), tell(&late, 1, false)), (Tell::Nothing, Tell::Error));
+    assert_eq!(tell(&Verdict::here(ErrorCode::AgentUnavailable), 1, true), Tell::Error);
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    Come(Lane),
+    GiveUp(usize),
+    Leave,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let lane = prop_oneof![Just(Lane::Normal), Just(Lane::Urgent)];
+    let act =
+        prop_oneof![4 => lane.prop_map(Act::Come), 1 => (0_usize..20).prop_map(Act::GiveUp), 2 => Just(Act::Leave)];
+    proptest::collection::vec(act, 1..200)
+}
+
+proptest! {
+    /// Never more than there are seats and places; no seat is lost or given twice; who waits comes in its turn.
+    #[test]
+    fn seats_and_places_are_bounded(acts in acts(), seats in 1_usize..4, places in 0_usize..4) {
+        let mut queue = Queue::new(seats, places);
+        let (mut seated, mut waiting) = (0, Vec::<(usize, Lane)>::new());
+        for (number, act) in acts.into_iter().enumerate() {
+            let waits = waiting.clone();
+            let waits = |one: &usize| waits.iter().any(|(number, _)| number == one);
+            match act {
+                Act::Come(lane) => match queue.admit(lane, waits) {
+                    Admission::Seat => {
+                        prop_assert!(waiting.is_empty());
+                        seated += 1;
+                    }
+                    Admission::Wait => {
+                        queue.wait(lane, number);
+                        waiting.push((number, lane));
+                    }
+                    Admission::InPlaceOf(displaced) => {
+                        let last = waiting.iter().rposition(|(_, lane)| *lane == Lane::Normal).unwrap();
+                        prop_assert_eq!(waiting.remove(last).0, displaced);
+                        prop_assert_eq!(lane, Lane::Urgent);
+                        queue.wait(lane, number);
+                        waiting.push((number, lane));
+                    }
+                    Admission::Full => prop_assert_eq!((seated, waiting.len()), (seats, places)),
+                },
+                Act::GiveUp(place) if place < waiting.len() => drop(waiting.remove(place)),
+                Act::GiveUp(_) => {}
+                Act::Leave if seated > 0 => loop {
+                    match queue.leave() {
+                        Some(next) if !waits(&next) => {}
+                        Some(next) => {
+                            let urgent = waiting.iter().position(|(_, lane)| *lane == Lane::Urgent);
+                            prop_assert_eq!(waiting.remove(urgent.unwrap_or(0)).0, next);
+                            break;
+                        }
+                        None => {
+                            prop_assert!(waiting.is_empty());
+                            seated -= 1;
+                            break;
+                        }
+                    }
+                },
+                Act::Leave => {}
+            }
+            prop_assert_eq!(queue.working(), seated);
+            let waits = waiting.clone();
+            prop_assert_eq!(queue.waiting(|one| waits.iter().any(|(number, _)| number == one)), waiting.len());
+            prop_assert!(seated <= seats && waiting.len() <= places);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Worlds of one hosted agent: replicas of the agent adapter, what is asked of the agent, and its endpoint, which fails in
+//! all the ways endpoints fail until it is well again.
+//!
+//! The circuit breaker, the queue, what a failed call means, when it is made again and what its asker is told are those of
+//! the domain crate, as in the adapter; [`process`] is the order in which the adapter does them, with a crash between any
+//! two lines. The seed's other world is not touched: these draw from a generator of their own.
+//!
+//! Not modelled: budgets, loops, answers that come later by callback, and the copies of a program.
+
+use std::sync::Arc;
+
+use concord_domain::breaker::Standing;
+
+use crate::check;
+use crate::executor::{Executor, Life};
+use crate::faults::Faults;
+use crate::random::Random;
+use crate::report::SeedReport;
+use crate::simulation::Options;
+
+pub(crate) mod guard;
+mod plants;
+mod process;
+pub(crate) mod setup;
+pub(crate) mod world;
+
+use process::Process;
+use setup::Setup;
+use world::{Happening, Shared, World};
+
+/// What sets the numbers of these worlds apart from those of the same seed's other world.
+const APART: u64 = 0x686f_7374_6564;
+/// Nothing goes wrong any more after at most this long.
+const CALM_MS_MAX: u64 = 45_000;
+/// So much longer than its longest pause a breaker may take to close when all is well.
+pub(crate) const RECOVERY_MS: u64 = 30_000;
+/// When nobody asks any more, everything is done within this time, or it is stuck.
+const QUIET_MS: u64 = 600_000;
+/// While a delivery is worked on, the broker is told so this often.
+const PROGRESS_MS: u64 = world::ACK_WAIT_MS / 2;
+
+/// A replica of the adapter; its process is none while it is down.
+struct Replica {
+    life: Life,
+    process: Option<Arc<Process>>,
+}
+
+struct Simulation {
+    world: Shared,
+    setup: Arc<Setup>,
+    executor: Executor,
+    replicas: Vec<Replica>,
+}
+
+/// Runs one seed to its end and checks what is left.
+pub(crate) fn run(seed: u64, options: &Options) -> SeedReport {
+    let mut random = Random::new(seed ^ APART);
+    let setup = Arc::new(Setup::draw(&mut random));
+    let faults = options.faults.varied(&mut random);
+    let stormy = options.faults != Faults::none();
+    let world = Shared::new(World::new(random, faults, Arc::clone(&setup), options));
+    let mut simulation = Simulation { world, setup, executor: Executor::default(), replicas: Vec::new() };
+    simulation.begin(options.replicas.max(1), stormy);
+    let stuck = simulation.run_until_quiet();
+    let up =
+        simulation.replicas.iter().filter_map(|replica| Some((replica.life, replica.process.as_ref()?.standing())));
+    let standings: Vec<(Life, Standing)> = up.collect();
+    let mut world = simulation.world.lock();
+    let mut report = check::hosted::check(seed, &world, &standings, stuck);
+    report.log = world.take_log();
+    report
+}
+
+impl Simulation {
+    fn begin(&mut self, replicas: usize, stormy: bool) {
+        for replica in 0..replicas {
+            self.replicas.push(Replica { life: Life { replica, number: 0 }, process: None });
+            self.start(replica);
+        }
+        let mut world = self.world.lock();
+        let calm = if stormy { world.random.between(CALM_MS_MAX / 3, CALM_MS_MAX) } else { 0 };
+        world.note(|| format!("{:?}", self.setup));
+        world.plan(calm, Happening::Calm);
+        world.plan(calm + self.setup.rules.open_max_ms + RECOVERY_MS, Happening::Close);
+        world.plan(0, Happening::Mood);
+        world.plan(0, Happening::Ask);
+        world.plan(1_000, Happening::Second);
+    }
+
+    fn start(&mut self, replica: usize) {
+        let Some(place) = self.replicas.get_mut(replica) else { return };
+        place.life.number += 1;
+        let (world, setup) = (self.world.clone(), Arc::clone(&self.setup));
+        place.process = Some(Arc::new(Process::new(place.life, world, setup)));
+    }
+
+    /// Goes on until nothing is going to happen. None when all is done then, else what is not.
+    fn run_until_quiet(&mut self) -> Option<String> {
+        loop {
+            self.executor.run();
+            let Some(happening) = self.world.lock().advance() else { break };
+            self.happen(happening);
+            let world = self.world.lock();
+            if world.closed_at.is_some_and(|closed| world.now > closed + QUIET_MS) {
+                return Some(format!("it is not quiet {QUIET_MS} ms after the last message: {:?}", world.pending()));
+            }
+        }
+        let pending = self.world.lock().pending();
+        let done = self.executor.is_idle() && pending.is_empty();
+        (!done).then(|| format!("nothing is going to happen any more, and these are not handled: {pending:?}"))
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Offer { sequence } => self.offer(sequence),
+            Happening::Deliver { sequence, life } => self.deliver(sequence, life),
+            Happening::Crash(life) => self.crash(life),
+            Happening::Restart { replica } => self.start(replica),
+            Happening::Answer(cell, reply) => drop(cell.settle(Some(reply))),
+            Happening::GiveUp(cell) => drop(cell.settle(None)),
+            Happening::Progress { handling } => {
+                let mut world = self.world.lock();
+                if world.progress(handling) {
+                    world.plan(PROGRESS_MS, Happening::Progress { handling });
+                }
+            }
+            other => self.world.lock().happen(other),
+        }
+    }
+
+    /// The broker gives a message to one of the processes that have room for it.
+    fn offer(&mut self, sequence: usize) {
+        let mut world = self.world.lock();
+        if !world.is_pending(sequence) {
+            return;
+        }
+        let away = world.away_ms();
+        if away > 0 {
+            let after = world.delay();
+            return world.plan(away + after, Happening::Offer { sequence });
+        }
+        let up = self.replicas.iter().filter(|replica| replica.process.is_some()).map(|replica| replica.life);
+        let up: Vec<Life> = up.filter(|life| world.has_room(*life)).collect();
+        let Some(life) = world.random.pick(&up).copied() else {
+            return world.plan(100, Happening::Offer { sequence });
+        };
+        world.lease(sequence);
+        let (lost, double) = (world.faults.lost_delivery, world.faults.double_delivery);
+        if !world.random.chance(lost) {
+            let delay = world.delay();
+            world.plan(delay, Happening::Deliver { sequence, life });
+        }
+        if world.random.chance(double) {
+            let delay = world.delay();
+            world.plan(delay, Happening::Offer { sequence });
+        }
+    }
+
+    /// A message reaches a process, if that is still alive.
+    fn deliver(&mut self, sequence: usize, life: Life) {
+        let Some(replica) = self.replicas.get(life.replica).filter(|replica| replica.life == life) else { return };
+        let Some(process) = replica.process.clone() else { return };
+        let mut world = self.world.lock();
+        let Some(delivery) = world.begin(sequence, life) else { return };
+        world.plan(PROGRESS_MS, Happening::Progress { handling: delivery.handling });
+        drop(world);
+        self.executor.spawn(life, async move { process.work(delivery).await });
+    }
+
+    fn crash(&mut self, life: Life) {
+        let Some(replica) = self.replicas.get_mut(life.replica).filter(|replica| replica.life == life) else { return };
+        if replica.process.take().is_none() {
+            return;
+        }
+        self.world.lock().killed(life);
+        self.executor.kill(life);
+        let mut world = self.world.lock();
+        let longest = world.faults.restart_ms_max;
+        let in_ms = world.random.between(1, longest.max(1));
+        world.plan(in_ms, Happening::Restart { replica: life.replica });
+    }
+}

@@ -1,0 +1,396 @@
+//! What is outside the adapter: time, the agent's inbox, whoever asks, and the endpoint. And a record of all that happened,
+//! for the checkers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use concord_domain::breaker::End;
+use concord_domain::hosted::in_flight_max;
+use concord_protocol::stream::{Layout, StreamKind};
+use concord_protocol::subject::Lane;
+use concord_protocol::{ErrorCode, MessageId, Timestamp};
+
+use crate::executor::Life;
+use crate::faults::{Faults, Plant};
+use crate::hosted::setup::{Kind, Mood, Outcome, Setup};
+use crate::plan::Plan;
+use crate::random::Random;
+use crate::report::{Counts, HostedCounts};
+use crate::simulation::Options;
+use crate::world::instant;
+
+mod outside;
+
+/// After this long without a word about it a delivery is made again: the services' default.
+pub(crate) const ACK_WAIT_MS: u64 = 5_000;
+
+/// Where the adapter waits.
+pub(crate) type Cell = crate::cell::Cell<Reply>;
+
+/// What the adapter waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reply {
+    /// The broker has done what it was asked.
+    Done,
+    /// The endpoint's answer to a call, and how long it asks to be left alone.
+    Called(Outcome, Option<u64>),
+    /// A seat at the agent.
+    Seat,
+    /// Another message was let in instead.
+    Displaced,
+}
+
+/// What is asked of the broker.
+#[derive(Debug, Clone)]
+pub(crate) enum Request {
+    /// Store what is said to an asker, unless something is stored under this id.
+    Say(MessageId, Said),
+    /// A delivery is done with.
+    Acknowledge { sequence: usize },
+    /// A delivery is to be made again.
+    PutBack { sequence: usize, wait_ms: u64 },
+}
+
+/// Something that is going to happen.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// Somebody asks the agent.
+    Ask,
+    /// The broker looks for a process that takes a message.
+    Offer { sequence: usize },
+    /// A message reaches a process.
+    Deliver { sequence: usize, life: Life },
+    /// The broker has heard nothing of a delivery for too long.
+    Lapse { sequence: usize, lease: u32 },
+    /// The process says that it still works on a delivery.
+    Progress { handling: u64 },
+    /// A request reaches the broker.
+    Arrive(Request, Cell),
+    /// An answer reaches who asked.
+    Answer(Cell, Reply),
+    /// Who asked waits no longer.
+    GiveUp(Cell),
+    /// A call reaches the endpoint.
+    Reach { call: u64, cell: Cell },
+    /// The coordinator ends a request whose time is over.
+    TimeOver { sequence: usize },
+    /// The endpoint behaves in another way from here on.
+    Mood,
+    /// A process is killed.
+    Crash(Life),
+    /// A replica is started again.
+    Restart { replica: usize },
+    /// A second has passed: the broker may go away for a while.
+    Second,
+    /// Nothing goes wrong from here on.
+    Calm,
+    /// Nobody asks any more.
+    Close,
+}
+
+/// A message to the agent.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) id: MessageId,
+    pub(crate) lane: Lane,
+    pub(crate) deadline: Option<u64>,
+    /// When the coordinator ends it; none of a question of a service, which has a deadline of its own for that.
+    pub(crate) ended_at: Option<u64>,
+    deliveries: u64,
+    /// Which delivery's silence counts; none when it is acknowledged.
+    lease: Option<u32>,
+}
+
+/// A message as it is given to a process.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    /// Which of all deliveries.
+    pub(crate) handling: u64,
+    pub(crate) sequence: usize,
+    pub(crate) deliveries: u64,
+    pub(crate) asked: Asked,
+}
+
+/// Why an asker is told an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Cause {
+    /// The breaker is open.
+    Broken,
+    /// Too many wait.
+    Full,
+    /// Its time was over before the agent was asked.
+    Late,
+    /// The call had no answer that could be used.
+    Called(Outcome),
+    /// The coordinator has ended it.
+    Coordinator,
+}
+
+/// What an asker is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) sequence: usize,
+    /// None of a response.
+    pub(crate) error: Option<(ErrorCode, Cause)>,
+    /// When it was stored.
+    pub(crate) at: u64,
+}
+
+/// One call of the endpoint.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) sequence: usize,
+    pub(crate) handling: u64,
+    /// The first asking, or that for a better reply.
+    pub(crate) part: u8,
+    /// How the endpoint took it; none when it did not reach it.
+    pub(crate) taken: Option<Mood>,
+    /// Who made it waits no longer for a connection.
+    abandoned: bool,
+}
+
+/// What a process did or saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    /// A call was sent.
+    Sent { call: u64 },
+    /// A call ended.
+    Ended { call: u64, end: End },
+    /// The breaker let no call pass.
+    Refused,
+    /// How many were worked on and waited when one came.
+    Load { working: usize, waiting: usize },
+    /// One found no room.
+    Full { working: usize, waiting: usize },
+    /// It was killed.
+    Killed,
+}
+
+/// An entry of the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Entry {
+    pub(crate) at: u64,
+    pub(crate) life: Life,
+    pub(crate) what: What,
+}
+
+/// Everything outside the processes.
+pub(crate) struct World {
+    pub(crate) now: u64,
+    plan: Plan<Happening>,
+    pub(crate) random: Random,
+    pub(crate) faults: Faults,
+    pub(crate) plant: Option<Plant>,
+    pub(crate) setup: Arc<Setup>,
+    mood: Mood,
+    away_until: u64,
+    pub(crate) calm_since: Option<u64>,
+    pub(crate) closed_at: Option<u64>,
+    pub(crate) asked: Vec<Asked>,
+    /// What is stored for the askers, in order.
+    pub(crate) said: Vec<Said>,
+    /// When an id was stored, and how long the broker remembers that.
+    ids: BTreeMap<MessageId, u64>,
+    window_ms: u64,
+    pub(crate) calls: BTreeMap<u64, Call>,
+    /// The deliveries that are worked on.
+    handled: BTreeMap<u64, (Life, usize)>,
+    handlings: u64,
+    pub(crate) record: Vec<Entry>,
+    pub(crate) counts: Counts,
+    log: Option<Vec<String>>,
+}
+
+/// The world as its processes share it.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<World>>);
+
+impl Shared {
+    pub(crate) fn new(world: World) -> Self {
+        Self(Arc::new(Mutex::new(world)))
+    }
+
+    /// Everything runs on one thread, so nobody ever waits here.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl World {
+    pub(crate) fn new(random: Random, faults: Faults, setup: Arc<Setup>, options: &Options) -> Self {
+        let window = Layout::default().stream(StreamKind::Messages).duplicate_window;
+        Self {
+            now: 0,
+            plan: Plan::default(),
+            random,
+            faults,
+            plant: options.plant,
+            setup,
+            mood: Mood::Well,
+            away_until: 0,
+            calm_since: None,
+            closed_at: None,
+            asked: Vec::new(),
+            said: Vec::new(),
+            ids: BTreeMap::new(),
+            window_ms: u64::try_from(window.as_millis()).unwrap_or(u64::MAX),
+            calls: BTreeMap::new(),
+            handled: BTreeMap::new(),
+            handlings: 0,
+            record: Vec::new(),
+            counts: Counts::default(),
+            log: options.verbose.then(Vec::new),
+        }
+    }
+
+    /// The present, as a clock shows it.
+    pub(crate) fn clock(&self) -> Timestamp {
+        instant(self.now)
+    }
+
+    /// The planted bug, if any, and the present.
+    pub(crate) fn plant_and_clock(&self) -> (Option<Plant>, Timestamp) {
+        (self.plant, self.clock())
+    }
+
+    pub(crate) fn hosted(&mut self) -> &mut HostedCounts {
+        &mut self.counts.hosted
+    }
+
+    /// Writes a line of the log; the line is made only when somebody reads it.
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        let now = self.now;
+        if let Some(log) = &mut self.log {
+            log.push(format!("{now:>8} ms  {}", line()));
+        }
+    }
+
+    pub(crate) fn take_log(&mut self) -> Vec<String> {
+        self.log.take().unwrap_or_default()
+    }
+
+    /// Keeps on record what a process did.
+    pub(crate) fn keep(&mut self, life: Life, what: What) {
+        self.note(|| format!("adapter {} ({}): {what:?}", life.replica, life.number));
+        self.record.push(Entry { at: self.now, life, what });
+    }
+
+    /// Plans something for `in_ms` from now.
+    pub(crate) fn plan(&mut self, in_ms: u64, happening: Happening) {
+        self.plan.push(self.now.saturating_add(in_ms), happening);
+    }
+
+    /// Goes on to the next happening.
+    pub(crate) fn advance(&mut self) -> Option<Happening> {
+        let (at, happening) = self.plan.pop()?;
+        self.now = at;
+        Some(happening)
+    }
+
+    /// How long something takes on its way.
+    pub(crate) fn delay(&mut self) -> u64 {
+        if self.random.chance(self.faults.straggler) {
+            return self.random.between(0, self.faults.straggler_ms_max);
+        }
+        self.random.between(0, self.faults.delay_ms_max)
+    }
+
+    /// How long until the broker is there again; 0 when it is there.
+    pub(crate) fn away_ms(&self) -> u64 {
+        self.away_until.saturating_sub(self.now)
+    }
+
+    /// A process may be killed while it waits for so long.
+    pub(crate) fn may_crash(&mut self, life: Life, while_ms: u64) {
+        if self.random.chance(self.faults.crash) {
+            let in_ms = self.random.between(0, while_ms);
+            self.plan(in_ms, Happening::Crash(life));
+        }
+    }
+
+    /// True while a message is not acknowledged.
+    pub(crate) fn is_pending(&self, sequence: usize) -> bool {
+        self.asked.get(sequence).is_some_and(|asked| asked.lease.is_some())
+    }
+
+    /// Messages that are not acknowledged.
+    pub(crate) fn pending(&self) -> Vec<usize> {
+        (0..self.asked.len()).filter(|sequence| self.is_pending(*sequence)).collect()
+    }
+
+    /// True when a process takes another delivery.
+    pub(crate) fn has_room(&self, life: Life) -> bool {
+        let under_way = self.handled.values().filter(|(by, _)| *by == life).count();
+        under_way < in_flight_max(self.setup.instances, self.setup.queue_max)
+    }
+
+    /// A delivery begins: when nothing is heard of it for too long it is made again.
+    pub(crate) fn lease(&mut self, sequence: usize) {
+        let Some(asked) = self.asked.get_mut(sequence) else { return };
+        asked.deliveries += 1;
+        let again = asked.deliveries > 1;
+        if again {
+            self.counts.redeliveries += 1;
+        }
+        self.renew(sequence);
+    }
+
+    fn renew(&mut self, sequence: usize) {
+        let Some(lease) = self.asked.get_mut(sequence).and_then(|asked| asked.lease.as_mut()) else { return };
+        *lease += 1;
+        let lease = *lease;
+        self.plan(ACK_WAIT_MS, Happening::Lapse { sequence, lease });
+    }
+
+    /// A process begins to work on a delivery.
+    pub(crate) fn begin(&mut self, sequence: usize, life: Life) -> Option<Delivery> {
+        let asked = self.asked.get(sequence)?.clone();
+        self.handlings += 1;
+        self.handled.insert(self.handlings, (life, sequence));
+        Some(Delivery { handling: self.handlings, sequence, deliveries: asked.deliveries, asked })
+    }
+
+    /// A process has worked on a delivery.
+    pub(crate) fn end(&mut self, handling: u64) {
+        self.handled.remove(&handling);
+    }
+
+    /// Nothing that a process did goes on.
+    pub(crate) fn killed(&mut self, life: Life) {
+        self.counts.crashes += 1;
+        self.keep(life, What::Killed);
+        self.handled.retain(|_, (by, _)| *by != life);
+    }
+
+    /// The word that a delivery is worked on; false when it is not any more.
+    pub(crate) fn progress(&mut self, handling: u64) -> bool {
+        let Some((_, sequence)) = self.handled.get(&handling).copied() else { return false };
+        let lost = self.faults.lost_request;
+        if !self.random.chance(lost) && self.away_ms() == 0 {
+            self.renew(sequence);
+        }
+        true
+    }
+
+    /// A call is on its way to the endpoint.
+    pub(crate) fn call(&mut self, life: Life, delivery: &Delivery, part: u8, cell: &Cell) -> u64 {
+        let call = self.calls.len() as u64 + 1;
+        let (sequence, handling) = (delivery.sequence, delivery.handling);
+        self.calls.insert(call, Call { sequence, handling, part, taken: None, abandoned: false });
+        self.keep(life, What::Sent { call });
+        let delay = self.delay();
+        self.plan(delay, Happening::Reach { call, cell: cell.clone() });
+        call
+    }
+
+    /// Who made a call waits no longer. Says whether there was a connection.
+    pub(crate) fn abandon(&mut self, call: u64) -> bool {
+        let Some(call) = self.calls.get_mut(&call) else { return false };
+        call.abandoned = true;
+        call.taken.is_some()
+    }
+
+    fn kind(&self) -> Kind {
+        self.setup.kind
+    }
+}
