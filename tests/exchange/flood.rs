@@ -6,10 +6,11 @@ use async_nats::Client;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Service;
 use concord_testkit::{Agent, Message, TestInstallation, settled, stored, until};
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::stage::{facts, names, to_coordinator};
+use crate::stage::{answer_to, becomes, card, facts, names, to_coordinator};
 
 /// Each agent may send so many at once, and next to none after them.
 const BURST: usize = 100;
@@ -18,6 +19,10 @@ const TO_BOB: usize = 300;
 const OF_EACH_QUIET: usize = 20;
 /// More than it takes; each lets one more message in.
 const SECONDS: usize = 60;
+
+/// Far more than can be read in the time that an answer takes.
+const BACKLOG: usize = 100_000;
+const AFTER_BACKLOG: usize = 5;
 
 /// What was said to an agent, as bodies.
 async fn told(client: &Client, agent: &str) -> Vec<Value> {
@@ -134,5 +139,64 @@ async fn a_flood_is_answered_with_the_limit_and_everybody_else_as_always() {
     let errors: BTreeSet<&str> = to_bob.iter().map(String::as_str).filter(|id| codes.contains_key(id)).collect();
     assert_eq!(failed, errors);
     assert!(errors.iter().all(|id| codes[id] == ["CAPACITY_EXCEEDED"]));
+    installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_send_is_answered_before_the_flood_has_been_read() {
+    let installation = TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::AgentAdapter, 0)
+            .with_replicas(Service::Coordinator, 2)
+            .with_setting("work.agent_rate_max=50")
+            .with_setting(format!("work.agent_burst_max={BURST}"))
+    })
+    .await;
+    let client = installation.client();
+    let [flooder, ann, dan] = names(["flooder", "ann", "dan"]);
+    // One was heard before, if by one replica alone; the other is registered. Of whoever is neither nobody knows.
+    let hello = to_coordinator(&ann, "no_such_action", json!({}));
+    post(client, &hello).await;
+    answer_to(client, &hello).await;
+    post(client, &to_coordinator(&dan, "register_agent", card(&dan, &json!({})))).await;
+    becomes(&installation, &dan, Some("available")).await;
+    let mut answers = client.subscribe("concord.v1.msg.*.coordinator.*.error").await.unwrap();
+    // Nothing is read until all of the flood is there.
+    let stream = async_nats::jetstream::new(client.clone()).get_stream("CONCORD_MESSAGES").await.unwrap();
+    let later = time::OffsetDateTime::now_utc() + std::time::Duration::from_secs(600);
+    stream.pause_consumer("coordinator-inbox", later).await.unwrap();
+    for number in 0..BACKLOG {
+        let message = Message::new("_", &flooder, "coordinator", "info_update", json!({ "content": number }));
+        post(client, &message).await;
+    }
+    let mut waiting = BTreeSet::new();
+    for agent in [&ann, &dan] {
+        for _ in 0..AFTER_BACKLOG {
+            let message = to_coordinator(agent, "no_such_action", json!({}));
+            post(client, &message).await;
+            waiting.insert(message.id().to_owned());
+        }
+    }
+    client.flush().await.unwrap();
+    stream.resume_consumer("coordinator-inbox").await.unwrap();
+    let asked = waiting.clone();
+    let answered = async {
+        while !waiting.is_empty() {
+            let answer: Value = serde_json::from_slice(&answers.next().await.unwrap().payload).unwrap();
+            waiting.remove(answer["correlation_id"].as_str().unwrap_or_default());
+        }
+    };
+    tokio::time::timeout(PATIENCE, answered).await.unwrap_or_else(|_| panic!("some were not answered"));
+    let unread = stream.consumer_info("coordinator-inbox").await.unwrap().num_pending;
+    assert!(unread > 0, "the flood had been read before the others were answered");
+
+    settled(client, PATIENCE).await.unwrap();
+    // Whoever reads the message a second time, in its turn, says nothing more.
+    for agent in [&ann, &dan] {
+        let told = told(client, agent).await;
+        let codes = codes(&told);
+        let own: Vec<_> = codes.iter().filter(|(id, _)| asked.contains(**id)).collect();
+        assert_eq!(own.len(), AFTER_BACKLOG, "{agent}");
+        assert!(own.iter().all(|(_, codes)| codes[..] == ["INVALID_REQUEST"]), "{own:?}");
+    }
     installation.holds(PATIENCE).await;
 }

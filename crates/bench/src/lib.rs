@@ -73,11 +73,11 @@ impl Options {
 /// One measurement of the raw broker and, right after it, of the step.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Round {
-    /// As in [`Report`].
-    pub raw_per_second: f64,
-    /// As in [`Report`].
-    pub step_per_second: f64,
-    /// As in [`Report`].
+    /// The raw broker.
+    pub raw: process::Rate,
+    /// The facilitator's step.
+    pub step: process::Rate,
+    /// The second rate as a share of the first.
     pub step_share_of_raw: f64,
 }
 
@@ -108,15 +108,23 @@ pub struct Report {
     pub deadlines: deadlines::DeadlinesReport,
 }
 
+impl Report {
+    /// The round with the median share.
+    pub fn median_round(&self) -> Option<&Round> {
+        self.rounds.iter().find(|round| round.step_share_of_raw == self.step_share_of_raw)
+    }
+}
+
 /// Measures everything; `progress` is told what is being measured.
 pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::Result<Report> {
     let mut rounds = Vec::new();
     for round in 1..=options.rounds {
         progress(&format!("round {round} of {}: raw broker: pull, append under the lock, acknowledge", options.rounds));
-        let raw_per_second = raw::measure(options, round).await?;
+        let raw = raw::measure(options, round).await?;
         progress(&format!("round {round} of {}: facilitator: the same as a step", options.rounds));
-        let step_per_second = step::measure(options, round).await?;
-        rounds.push(Round { raw_per_second, step_per_second, step_share_of_raw: step_per_second / raw_per_second });
+        let step = step::measure(options, round).await?;
+        let step_share_of_raw = step.per_second / raw.per_second;
+        rounds.push(Round { raw, step, step_share_of_raw });
     }
     let mut cases = Vec::new();
     for concurrency in &options.concurrency {
@@ -132,8 +140,8 @@ pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::R
     Ok(Report {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         in_flight: options.in_flight,
-        raw_per_second: median(rounds.iter().map(|round| round.raw_per_second)),
-        step_per_second: median(rounds.iter().map(|round| round.step_per_second)),
+        raw_per_second: median(rounds.iter().map(|round| round.raw.per_second)),
+        step_per_second: median(rounds.iter().map(|round| round.step.per_second)),
         step_share_of_raw: median(rounds.iter().map(|round| round.step_share_of_raw)),
         rounds,
         cases,

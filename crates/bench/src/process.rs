@@ -1,6 +1,37 @@
 //! What the operating system says of a process.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+/// Messages handled, and what each took of the processors.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Rate {
+    /// Messages a second.
+    pub per_second: f64,
+    /// Processor time of each message, in microseconds, by process.
+    pub cpu_us: BTreeMap<String, f64>,
+}
+
+impl Rate {
+    pub(crate) fn new(messages: usize, took: Duration, before: &Times, after: &Times) -> Self {
+        let used = after.0.iter().map(|(name, seconds)| (name, seconds - before.0.get(name).unwrap_or(&0.0)));
+        let cpu_us = used.map(|(name, seconds)| ((*name).to_owned(), seconds * 1e6 / messages as f64)).collect();
+        Self { per_second: messages as f64 / took.as_secs_f64(), cpu_us }
+    }
+}
+
+/// Processor time that processes have used until now, in seconds.
+pub(crate) struct Times(BTreeMap<&'static str, f64>);
+
+impl Times {
+    pub(crate) fn of(processes: [(&'static str, u32); 2]) -> anyhow::Result<Self> {
+        let times = processes.into_iter().map(|(name, pid)| Ok((name, cpu_seconds(pid)?)));
+        Ok(Self(times.collect::<anyhow::Result<_>>()?))
+    }
+}
 
 /// Processor time that a process has used until now, in seconds.
 pub fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {

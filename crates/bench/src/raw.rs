@@ -13,6 +13,7 @@ use futures::StreamExt;
 use tokio::sync::Semaphore;
 
 use crate::Options;
+use crate::process::{Rate, Times};
 
 /// Bytes of a message in, about those of an answer in a debate.
 const IN_BYTES: usize = 600;
@@ -25,8 +26,8 @@ const PER_AGGREGATE: usize = 10;
 /// The last sequence of each aggregate: what a hand-written loop must know to append under the lock.
 type Heads = Arc<Vec<AtomicU64>>;
 
-/// Messages pulled, appended under the lock and acknowledged, a second.
-pub async fn measure(options: &Options, round: usize) -> anyhow::Result<f64> {
+/// Messages pulled, appended under the lock and acknowledged.
+pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
     let server = NatsServer::spawn(&NatsServer::find()?, &options.directory.join(format!("raw-{round}")), None).await?;
     let client = async_nats::connect(server.url()).await?;
     let context = jetstream::new(client);
@@ -51,7 +52,9 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<f64> {
         consumer.stream().max_messages_per_batch(options.in_flight * 2).messages().await?.take(options.messages);
     let permits = Arc::new(Semaphore::new(options.in_flight));
     let heads: Heads = Arc::new((0..aggregates(options)).map(|_| AtomicU64::new(0)).collect());
-    let started = Instant::now();
+    let broker = server.pid().context("the broker has ended")?;
+    let times = || Times::of([("nats-server", broker), ("client", std::process::id())]);
+    let (started, before) = (Instant::now(), times()?);
     while let Some(message) = messages.next().await {
         let message = message?;
         let permit = Arc::clone(&permits).acquire_owned().await?;
@@ -65,9 +68,9 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<f64> {
     }
     let in_flight = u32::try_from(options.in_flight).context("too many in flight")?;
     let _all = permits.acquire_many(in_flight).await?;
-    let elapsed = started.elapsed();
+    let rate = Rate::new(options.messages, started.elapsed(), &before, &times()?);
     server.stop().await;
-    Ok(options.messages as f64 / elapsed.as_secs_f64())
+    Ok(rate)
 }
 
 fn aggregates(options: &Options) -> usize {

@@ -14,14 +14,15 @@ use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, CaseId, DebateId};
 use serde_json::{Value, json};
 
+use crate::process::{Rate, Times};
 use crate::{Options, subjects};
 
 /// Parties of each debate; the last answer ends it.
 const PARTIES: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The facilitator's steps a second.
-pub async fn measure(options: &Options, round: usize) -> anyhow::Result<f64> {
+/// The facilitator's steps.
+pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
     let mut plan = Plan::new(options.directory.join(format!("step-{round}")))
         .with_setting("telemetry.log=warn")
         .with_setting(format!("work.in_flight_max={}", options.in_flight));
@@ -58,11 +59,16 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<f64> {
     messages.resume_consumer(&inbox).await?;
     // The broker begins to deliver when it is next asked for messages, up to a second later.
     wait("the first answers are delivered", || async { Ok(under_way(&messages, &inbox).await? < waiting) }).await?;
-    let (started, left) = (Instant::now(), under_way(&messages, &inbox).await?);
+    let times = || {
+        let pid = installation.pid(Service::DebateFacilitator, 0).context("the facilitator has ended")?;
+        let broker = installation.broker().and_then(|broker| broker.pid()).context("the broker has ended")?;
+        Times::of([("nats-server", broker), ("debate-facilitator", pid)])
+    };
+    let (started, before, left) = (Instant::now(), times()?, under_way(&messages, &inbox).await?);
     wait("the answers are handled", || async { Ok(under_way(&messages, &inbox).await? == 0) }).await?;
-    let elapsed = started.elapsed();
+    let rate = Rate::new(usize::try_from(left)?, started.elapsed(), &before, &times()?);
     installation.stop().await;
-    Ok(left as f64 / elapsed.as_secs_f64())
+    Ok(rate)
 }
 
 fn time_in(later: Duration) -> time::OffsetDateTime {

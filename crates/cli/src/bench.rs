@@ -89,6 +89,13 @@ fn print(report: &Report) {
     anstream::println!("raw broker            {:>9.0} a second", report.raw_per_second);
     let share = report.step_share_of_raw * 100.0;
     anstream::println!("facilitator step      {:>9.0} a second, {share:.0}% of the raw broker", report.step_per_second);
+    if let Some(round) = report.median_round() {
+        for (what, rate) in [("raw", &round.raw), ("a step", &round.step)] {
+            for (process, microseconds) in &rate.cpu_us {
+                anstream::println!("    {process:<20} {microseconds:>6.1} us of processor time a message, {what}");
+            }
+        }
+    }
     for cases in &report.cases {
         anstream::println!(
             "{:>3} cases at once     {:>9.1} cases a second, p50 {:.0} ms, p99 {:.0} ms, {:.0} stored a case",

@@ -177,6 +177,11 @@ impl Layout {
     }
 }
 
+/// The name of the consumer by which messages are read past a flood in another.
+pub fn bypass(consumer: &str) -> String {
+    format!("{consumer}-bypass")
+}
+
 /// The one service that appends an aggregate's facts.
 pub fn owner(aggregate: Aggregate) -> Service {
     match aggregate {

@@ -2,6 +2,7 @@
 //!
 //! The grammar is that of `docs/subjects.md`, which is generated from [`GRAMMAR`].
 
+mod filters;
 mod permissions;
 
 use std::fmt;
@@ -338,84 +339,6 @@ impl SubjectSpace {
         let mut tokens = rest.split('.');
         matches!(tokens.next(), Some("msg" | "urgent")).then_some(())?;
         AgentId::new(tokens.nth(1)?).ok()
-    }
-
-    // === Filters: subjects with wildcards, for streams, consumers and locks ===
-
-    /// Everything of one kind: `msg`, `urgent`, `event`, `timer`, `memory`, `dead`.
-    pub fn all(&self, kind: &str) -> String {
-        format!("{}{kind}.>", self.root)
-    }
-
-    /// Everything sent to `to` on `lane`, in any case, by anyone, of any type.
-    pub fn inbox(&self, lane: Lane, to: &Recipient) -> String {
-        format!("{}{}.*.*.{to}.*", self.root, lane.as_str())
-    }
-
-    /// Everything that `from` says on `lane`, in any case, to anyone, of any type.
-    pub fn said_by(&self, lane: Lane, from: &AgentId) -> String {
-        format!("{}{}.*.{from}.*.*", self.root, lane.as_str())
-    }
-
-    /// Everything addressed to a service on `lane`, malformed surplus tokens included, so that they can be answered.
-    pub fn service_inbox(&self, lane: Lane, service: Service) -> String {
-        format!("{}{}.*.*.{service}.>", self.root, lane.as_str())
-    }
-
-    /// Everything said in `case` on `lane`: its transcript.
-    pub fn transcript(&self, lane: Lane, case: &CaseId) -> String {
-        format!("{}{}.{case}.>", self.root, lane.as_str())
-    }
-
-    /// Everything of type `kind` on `lane`, for listing who says what.
-    pub fn of_type(&self, lane: Lane, kind: &Token) -> String {
-        format!("{}{}.*.*.*.{kind}", self.root, lane.as_str())
-    }
-
-    /// All facts of one aggregate; also the subject that its optimistic lock is taken on.
-    pub fn aggregate(&self, aggregate: Aggregate, id: &Token) -> String {
-        self.under_root(&["event", aggregate.as_str(), id.as_str(), "*"])
-    }
-
-    /// All facts of every aggregate of a kind.
-    pub fn facts_of(&self, aggregate: Aggregate) -> String {
-        format!("{}event.{aggregate}.*.*", self.root)
-    }
-
-    /// One fact of every aggregate of a kind.
-    pub fn fact(&self, aggregate: Aggregate, fact: &str) -> String {
-        format!("{}event.{aggregate}.*.{fact}", self.root)
-    }
-
-    /// All armed deadlines of one aggregate.
-    pub fn armed_of(&self, aggregate: Aggregate, id: &Token) -> String {
-        format!("{}timer.armed.{aggregate}.{id}.*", self.root)
-    }
-
-    /// All armed deadlines.
-    pub fn armed(&self) -> String {
-        format!("{}timer.armed.>", self.root)
-    }
-
-    /// All delivered deadlines.
-    pub fn due(&self) -> String {
-        format!("{}timer.due.>", self.root)
-    }
-
-    /// What one agent, or any where none is named, said to another on `lane`, of one type, in any case.
-    pub fn between(&self, lane: Lane, from: Option<&AgentId>, to: &AgentId, kind: &Token) -> String {
-        let from = from.map_or("*", AgentId::as_str);
-        format!("{}{}.*.{from}.{to}.{kind}", self.root, lane.as_str())
-    }
-
-    /// All heartbeats.
-    pub fn beats(&self) -> String {
-        format!("{}beat.*", self.root)
-    }
-
-    /// Root of a service's micro endpoints, without trailing dot.
-    pub fn api_root(&self, service: Service) -> String {
-        format!("{}api.{service}", self.root)
     }
 }
 

@@ -62,9 +62,14 @@ pub(crate) fn headers_of(block: &[u8]) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// Whether two bodies on one subject say the same, each in a dialect of its own.
+/// Whether two bodies on one subject say the same, each in a dialect of its own and at a time of its own: what is said a
+/// second time, after a crash before the acknowledgement, is said later.
 pub(crate) fn is_same(one: &[u8], other: &[u8], subject: &Subject) -> bool {
-    let read = |bytes| dialect::read(bytes, None, subject).ok().and_then(|(read, _)| serde_json::to_vec(&read).ok());
+    let read = |bytes| {
+        let (mut read, _) = dialect::read(bytes, None, subject).ok()?;
+        read.timestamp = Timestamp::default();
+        serde_json::to_vec(&read).ok()
+    };
     one == other || read(one).is_some_and(|one| Some(one) == read(other))
 }
 
@@ -147,5 +152,22 @@ mod tests {
         let report: Value = error.payload().unwrap();
         assert_eq!((error.message_id.as_str(), &report["details"]["pointer"]), ("m-1", &json!("/payload/riskScore")));
         assert!(report["error_message"].as_str().unwrap().contains("cannot be said in the dialect panel"), "{report}");
+    }
+
+    #[test]
+    fn what_is_said_again_later_is_the_same_and_what_says_something_else_is_not() {
+        let error = |at: &str, message: &str| {
+            let error = json!({
+                "message_id": "msg-7-refused", "timestamp": at, "from_agent": "coordinator", "to_agent": "ann",
+                "message_type": "error", "payload": { "error_code": "INVALID_REQUEST", "error_message": message },
+            });
+            serde_json::to_vec(&error).unwrap()
+        };
+        let subjects = concord_protocol::subject::SubjectSpace::default();
+        let subject = subjects.parse("concord.v1.msg._.coordinator.ann.error").unwrap();
+        let said = error("2026-01-01T00:00:00Z", "No.");
+        assert!(is_same(&said, &error("2026-01-01T00:01:00Z", "No."), &subject));
+        assert!(!is_same(&said, &error("2026-01-01T00:00:00Z", "Yes."), &subject));
+        assert!(!is_same(&said, b"not JSON", &subject));
     }
 }

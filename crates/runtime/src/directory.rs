@@ -40,6 +40,7 @@ impl Directory {
         let directory = Arc::new(Self { agents: RwLock::default(), spoken: RwLock::default(), changed, loaded });
         let known = Arc::clone(&directory);
         shell.broker.speak(Box::new(move |agent| known.spoken_by(agent)));
+        shell.knows(Arc::clone(&directory));
         let (followed, broker, stop) = (Arc::clone(&directory), shell.broker.clone(), shell.stop.clone());
         shell.spawn(async move {
             loop {

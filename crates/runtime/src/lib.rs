@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod broker;
+mod bypass;
 pub mod bystander;
 pub mod clock;
 pub mod consume;
@@ -36,6 +37,7 @@ pub mod step;
 pub mod telemetry;
 pub mod trace;
 pub mod transcript;
+mod worker;
 
 /// The services allocate many small things for each message and free them on another thread, which the C library's
 /// allocator is slow at (`docs/adr/0012`).

@@ -5,6 +5,7 @@
 //! neither have hosted agents' inboxes, whose queues are bounded. Only first deliveries are counted: what was let in once
 //! is let in when it is delivered again. See `docs/adr/0028`.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -31,6 +32,8 @@ use crate::settings::WorkSettings;
 const ACCOUNTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
 /// How long refusals that are not answered each are gathered into one notice.
 const GATHERED: Duration = Duration::from_secs(1);
+/// So long after its last message over the limit an agent is taken to flood.
+const FLOODS: Duration = Duration::from_secs(10);
 
 /// What is said to services and has an answer, or decides something: each that is refused is answered, as long as these
 /// answers are not too many themselves.
@@ -213,6 +216,16 @@ struct Account {
     /// Refusals that are answered each.
     answers: Bucket,
     gathered: Option<Gathered>,
+    /// When a message was over the limit last.
+    over: Option<Instant>,
+}
+
+/// Who was heard by a kind of consumer.
+pub(crate) struct Known {
+    /// Who sends no more than it may, whoever was heard last first.
+    pub(crate) quiet: Vec<AgentId>,
+    /// Who has sent more than that in the last seconds.
+    pub(crate) flooding: BTreeSet<AgentId>,
 }
 
 /// A token bucket.
@@ -257,14 +270,34 @@ impl Limits {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || {
             let full = |tokens: u32| Bucket { tokens: f64::from(tokens), filled: Instant::now() };
-            Account { messages: full(self.burst), answers: full(self.rate), gathered: None }
+            Account { messages: full(self.burst), answers: full(self.rate), gathered: None, over: None }
         };
         change(accounts.get_or_insert_mut((kind, agent.clone()), fresh))
     }
 
     /// Whether a message is worked on.
     fn admits(&self, kind: ConsumerKind, agent: &AgentId, now: Instant) -> bool {
-        self.account(kind, agent, |account| account.messages.take(self.rate, self.burst, now))
+        self.account(kind, agent, |account| {
+            let admitted = account.messages.take(self.rate, self.burst, now);
+            if !admitted {
+                account.over = Some(now);
+            }
+            admitted
+        })
+    }
+
+    /// Who was heard where a limit is looked at, and who of them floods.
+    pub(crate) fn known(&self, limit: Limit) -> Known {
+        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now, mut known) = (Instant::now(), Known { quiet: Vec::new(), flooding: BTreeSet::new() });
+        for ((_, agent), account) in accounts.iter().filter(|((kind, _), _)| *kind == limit.kind) {
+            if account.over.is_some_and(|over| now.saturating_duration_since(over) < FLOODS) {
+                known.flooding.insert(agent.clone());
+            } else {
+                known.quiet.push(agent.clone());
+            }
+        }
+        known
     }
 
     /// Whether one that is not has an answer of its own. So many a second have as are worked on: beyond that an answer to

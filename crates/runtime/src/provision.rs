@@ -202,6 +202,11 @@ pub struct PullConsumer {
 }
 
 impl PullConsumer {
+    /// How many messages are asked for at once.
+    pub(crate) fn batch(&self) -> usize {
+        (self.in_flight_max * 2).clamp(1, 1_000)
+    }
+
     /// Creates the consumer, or brings an existing one of this name to this definition.
     pub async fn bind(&self, broker: &Broker) -> Result<jetstream::consumer::Consumer<pull::Config>, Error> {
         let config = pull::Config {

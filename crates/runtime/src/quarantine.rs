@@ -9,6 +9,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_nats::jetstream::context::ConsumerInfoErrorKind;
+use async_nats::jetstream::stream::Stream;
 use async_nats::{HeaderName, StatusCode};
 use bytes::Bytes;
 use concord_protocol::Fault;
@@ -62,14 +64,35 @@ fn connections(shell: &Shell) -> u64 {
 
 async fn look(shell: &Shell, consumer: &PullConsumer) -> Result<(), AnyError> {
     let stream = shell.broker.jetstream.get_stream_no_info(&consumer.stream).await?;
-    let info = stream.consumer_info(&consumer.name).await?;
+    let info = match stream.consumer_info(&consumer.name).await {
+        Ok(info) => info,
+        // One that reads past a flood is there only while there is one.
+        Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
     let (first, last) = (info.ack_floor.stream_sequence + 1, info.delivered.stream_sequence);
+    let several = info.config.filter_subjects;
+    let filters = if several.is_empty() { vec![consumer.filter.clone()] } else { several };
+    for filter in filters {
+        look_between(shell, consumer, &stream, &filter, (first, last)).await?;
+    }
+    Ok(())
+}
+
+/// Takes out what cannot be parsed from the first to the last of these sequences.
+async fn look_between(
+    shell: &Shell,
+    consumer: &PullConsumer,
+    stream: &Stream<()>,
+    filter: &str,
+    (first, last): (u64, u64),
+) -> Result<(), AnyError> {
     let mut next = first;
     for _ in 0..LOOKED_AT_MAX {
         if next > last {
             break;
         }
-        let Some(found) = described::next(&shell.broker, &consumer.stream, &consumer.filter, next).await? else {
+        let Some(found) = described::next(&shell.broker, &consumer.stream, filter, next).await? else {
             break;
         };
         next = found.sequence + 1;

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use concord_domain::{Context, Machine};
+use concord_protocol::AgentId;
 use concord_protocol::dead::DeadReason;
 use concord_protocol::event::Facts;
 use concord_protocol::stream::{ConsumerDefinition, ConsumerKind};
@@ -22,7 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::broker::Broker;
 use crate::bystander::Bystander;
-use crate::consume::{self, Chain, Handler};
+use crate::consume::{Chain, Handler};
 use crate::health::{self, Readiness};
 use crate::limit::Limits;
 use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
@@ -30,7 +31,7 @@ use crate::provision::{self, PullConsumer};
 use crate::rush::{Rush, Turn};
 use crate::settings::{self, Settings, Sources, WorkSettings};
 use crate::step::Outcome;
-use crate::{api, ledger, quarantine, shutdown, telemetry};
+use crate::{Directory, api, ledger, quarantine, shutdown, telemetry, worker};
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
 const EXIT_SETTINGS: u8 = 64;
@@ -55,6 +56,8 @@ pub struct Shell {
     /// Cancelled when the service is to stop.
     pub stop: CancellationToken,
     pub(crate) limits: Arc<Limits>,
+    /// Who is registered, where the service follows that.
+    directory: Arc<OnceLock<Arc<Directory>>>,
     tasks: TaskTracker,
     consumers: Arc<Mutex<Bindings>>,
     verbs: Arc<Mutex<Vec<(&'static str, api::Verb)>>>,
@@ -118,8 +121,24 @@ impl Shell {
                 self.tasks.spawn(quarantine::watch(self.clone(), consumer.clone()));
             }
             let (handler, permits) = (Arc::clone(&handler), Arc::clone(&permits));
-            self.tasks.spawn(consume::run(self.clone(), consumer, handler, permits, self.stop.clone()));
+            self.tasks.spawn(worker::run(self.clone(), consumer, handler, permits, self.stop.clone()));
         }
+    }
+
+    /// From now on the service knows who is registered.
+    pub(crate) fn knows(&self, directory: Arc<Directory>) {
+        if self.directory.set(directory).is_err() {
+            tracing::debug!("It is known already who is registered.");
+        }
+    }
+
+    /// Whoever is registered, as far as the service follows that.
+    pub(crate) fn registered(&self) -> Vec<AgentId> {
+        let mut registered = Vec::new();
+        if let Some(directory) = self.directory.get() {
+            directory.each(|agent, _| registered.push(agent.clone()));
+        }
+        registered
     }
 
     /// Runs something else until it ends; the service waits for it before it stops.
@@ -304,6 +323,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         broker,
         metrics: Metrics::default(),
         limits: Arc::new(Limits::new(&settings.work)),
+        directory: Arc::default(),
         work: Arc::new(settings.work.clone()),
         stop,
         tasks: TaskTracker::new(),

@@ -66,6 +66,20 @@ fn hostile_subjects_are_refused_and_their_sender_is_known_where_it_can_be() {
 }
 
 #[test]
+fn a_filter_can_be_narrowed_to_one_sender() {
+    let subjects = SubjectSpace::default();
+    let ann = AgentId::new("ann").unwrap();
+    for (filter, narrowed) in [
+        (subjects.service_inbox(Lane::Normal, Service::Coordinator), "concord.v1.msg.*.ann.coordinator.>"),
+        (subjects.of_type(Lane::Urgent, &Token::fixed("request")), "concord.v1.urgent.*.ann.*.request"),
+        (subjects.inbox(Lane::Normal, &Recipient::Any), "concord.v1.msg.*.ann._any.*"),
+        ("another.thing".to_owned(), "another.thing"),
+    ] {
+        assert_eq!(subjects.only_from(&filter, &ann), narrowed);
+    }
+}
+
+#[test]
 fn every_service_name_is_an_agent_id() {
     for service in Service::ALL {
         assert_eq!(AgentId::new(service.as_str()), Ok(service.agent_id()));

@@ -1,0 +1,249 @@
+//! A way past a flood: while more of one sender's messages wait than may be worked on, those of all others are read by
+//! their senders' subjects and handled at once. The consumer that they wait in comes to them later, and passes them by.
+//!
+//! A consumer is read in order, and cannot leave out a sender; but the broker can be asked for what certain others sent.
+//! All replicas share one such consumer, which lives as long as the flood. What is read past the flood by one replica and
+//! in its turn by another is a repetition, which changes nothing. See `docs/adr/0032`.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::stream::Stream;
+use concord_protocol::AgentId;
+use concord_protocol::stream;
+use concord_protocol::subject::Service;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::consume::{Chain, Handler};
+use crate::limit::Limit;
+use crate::provision::PullConsumer;
+use crate::pull::Pull;
+use crate::service::Shell;
+use crate::worker::Pulling;
+
+/// So many messages have to wait before anything is read past them: fewer are read in a moment.
+const WAITING_MIN: u64 = 2_000;
+/// How many senders are read past a flood: the services, then those that were heard last, then whoever is registered.
+/// The broker compares each message with each of them.
+const SENDERS_MAX: usize = 256;
+/// What was handled past a flood and not yet passed by; of what is forgotten the work is done again, as a repetition.
+const HANDLED_MAX: usize = 65_536;
+/// How often is looked who else is there, and whether the flood is over.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// After so long without a replica that reads, the broker forgets the consumer.
+const INACTIVE_MAX: Duration = Duration::from_secs(30);
+
+/// What became of a delivery that was handled past a flood, when its turn came, in the metrics.
+pub(crate) const PASSED: &str = "passed";
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How a process reads a consumer whose senders have a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In order.
+    Through,
+    /// Past a flood.
+    Past,
+}
+
+/// What the two ways to read one consumer know of each other.
+#[derive(Debug, Default)]
+pub(crate) struct Bypass {
+    /// The sequence that was delivered in order last, and how many wait behind it.
+    at: AtomicU64,
+    waiting: AtomicU64,
+    is_needed: AtomicBool,
+    needed: Notify,
+    handled: Mutex<BTreeSet<u64>>,
+}
+
+impl Bypass {
+    /// A message was delivered in order, with so many behind it.
+    pub(crate) fn came_to(&self, sequence: u64, waiting: u64) {
+        self.at.store(sequence, Ordering::Relaxed);
+        self.waiting.store(waiting, Ordering::Relaxed);
+    }
+
+    /// The message that came last is over its sender's limit.
+    pub(crate) fn flooded(&self) {
+        if self.waiting.load(Ordering::Relaxed) >= WAITING_MIN && !self.is_needed.swap(true, Ordering::Relaxed) {
+            self.needed.notify_one();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) < WAITING_MIN / 2
+    }
+
+    fn handled<T>(&self, change: impl FnOnce(&mut BTreeSet<u64>) -> T) -> T {
+        change(&mut self.handled.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Remembers what was handled past the flood.
+    pub(crate) fn remember(&self, sequence: u64) {
+        self.handled(|handled| {
+            handled.insert(sequence);
+            if handled.len() > HANDLED_MAX {
+                handled.pop_first();
+            }
+        });
+    }
+
+    /// Whether a message was handled past the flood; asked once, when its turn has come.
+    pub(crate) fn has_handled(&self, sequence: u64) -> bool {
+        self.handled(|handled| handled.remove(&sequence))
+    }
+}
+
+/// What reads past a flood in a consumer. Its filter is that of all senders.
+pub(crate) fn consumer(through: &PullConsumer) -> PullConsumer {
+    PullConsumer { name: stream::bypass(&through.name), ..through.clone() }
+}
+
+/// Reads past floods by `consumer` until `stop`.
+pub(crate) async fn run<H: Handler>(
+    past: Pulling<H>,
+    (bypass, limit): (Arc<Bypass>, Limit),
+    consumer: PullConsumer,
+    stop: CancellationToken,
+) {
+    let past = Past { shell: past.shell().clone(), pulling: past, bypass, limit, consumer };
+    while !stop.is_cancelled() {
+        tokio::select! {
+            () = past.bypass.needed.notified() => {}
+            () = stop.cancelled() => return,
+        }
+        let name = &past.consumer.name;
+        tracing::warn!(consumer = %name, "A flood: what others send is read past it.");
+        while !past.bypass.is_over() && !stop.is_cancelled() {
+            if let Err(error) = past.read(&stop).await {
+                tracing::warn!(consumer = %name, error = %Chain(&*error), "Reading past a flood failed; trying again.");
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK_INTERVAL) => {}
+                    () = stop.cancelled() => {}
+                }
+            }
+        }
+        past.bypass.is_needed.store(false, Ordering::Relaxed);
+    }
+}
+
+struct Past<H> {
+    shell: Shell,
+    pulling: Pulling<H>,
+    bypass: Arc<Bypass>,
+    limit: Limit,
+    /// The consumer that reads past the flood.
+    consumer: PullConsumer,
+}
+
+impl<H: Handler> Past<H> {
+    /// Reads what others than the flooding senders sent until the flood is over.
+    async fn read(&self, stop: &CancellationToken) -> Result<(), AnyError> {
+        let stream = self.shell.broker.jetstream.get_stream_no_info(&self.consumer.stream).await?;
+        let mut read = self.bind(&stream, &BTreeSet::new()).await?;
+        let mut messages = Pull::start(&self.shell.broker, &self.consumer, self.consumer.batch()).await?;
+        let mut look = tokio::time::interval(LOOK_INTERVAL);
+        loop {
+            tokio::select! {
+                message = messages.next() => self.pulling.start(message?).await?,
+                _ = look.tick() => {
+                    if self.bypass.is_over() {
+                        break;
+                    }
+                    read = self.bind(&stream, &read).await?;
+                }
+                () = stop.cancelled() => break,
+            }
+        }
+        messages.stop().await?;
+        if !stop.is_cancelled() {
+            // Another replica that still reads from it makes it anew.
+            stream.delete_consumer(&self.consumer.name).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates the consumer, from where the other one has come to, or has it read whoever is new; returns what it reads.
+    async fn bind(&self, stream: &Stream<()>, read: &BTreeSet<String>) -> Result<BTreeSet<String>, AnyError> {
+        let past = &self.consumer;
+        let filter = |sender: &AgentId| self.shell.broker.subjects().only_from(&past.filter, sender);
+        let known = self.shell.limits.known(self.limit);
+        let mut wanted: BTreeSet<String> = Service::ALL.iter().map(|service| filter(&service.agent_id())).collect();
+        let registered = self.shell.registered();
+        let quiet = known.quiet.iter().chain(registered.iter().filter(|agent| !known.flooding.contains(agent)));
+        for sender in quiet {
+            if wanted.len() >= SENDERS_MAX {
+                break;
+            }
+            wanted.insert(filter(sender));
+        }
+        if wanted == *read {
+            return Ok(wanted);
+        }
+        // Another replica may have made it, and may know others.
+        let found = stream.consumer_info(&past.name).await.ok().map(|info| info.config);
+        let since = match found.as_ref().map(|config| config.deliver_policy) {
+            Some(DeliverPolicy::ByStartSequence { start_sequence }) => start_sequence,
+            _ => self.bypass.at.load(Ordering::Relaxed).max(1),
+        };
+        let flooding: BTreeSet<String> = known.flooding.iter().map(filter).collect();
+        let others = found.into_iter().flat_map(|config| config.filter_subjects);
+        let others = others.filter(|other| !flooding.contains(other));
+        let mut filters = wanted.clone();
+        filters.extend(others.take(SENDERS_MAX.saturating_sub(wanted.len())));
+        let config = pull::Config {
+            durable_name: Some(past.name.clone()),
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: since },
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: past.ack_wait,
+            max_deliver: -1,
+            max_ack_pending: past.ack_pending_max,
+            filter_subjects: filters.into_iter().collect(),
+            inactive_threshold: INACTIVE_MAX,
+            memory_storage: true,
+            ..pull::Config::default()
+        };
+        stream.create_consumer(config).await?;
+        Ok(wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_one_when_much_waits_and_until_little_does() {
+        let bypass = Bypass::default();
+        bypass.came_to(1, WAITING_MIN - 1);
+        bypass.flooded();
+        assert!(!bypass.is_needed.load(Ordering::Relaxed), "what waits is read in a moment");
+        bypass.came_to(2, WAITING_MIN);
+        assert!(!bypass.is_needed.load(Ordering::Relaxed), "many senders are no flood");
+        bypass.flooded();
+        assert!(bypass.is_needed.load(Ordering::Relaxed));
+        for (waiting, over) in [(WAITING_MIN - 1, false), (WAITING_MIN / 2, false), (WAITING_MIN / 2 - 1, true)] {
+            bypass.came_to(3, waiting);
+            assert_eq!(bypass.is_over(), over, "{waiting}");
+        }
+    }
+
+    #[test]
+    fn what_was_handled_is_passed_by_once_and_the_memory_of_it_is_bounded() {
+        let bypass = Bypass::default();
+        bypass.remember(7);
+        assert!(!bypass.has_handled(6));
+        assert!(bypass.has_handled(7));
+        assert!(!bypass.has_handled(7), "it comes by once");
+        (1..=HANDLED_MAX as u64 + 1).for_each(|sequence| bypass.remember(sequence));
+        assert!(!bypass.has_handled(1));
+        assert!(bypass.has_handled(2));
+        assert_eq!(bypass.handled(|handled| handled.len()), HANDLED_MAX - 1);
+    }
+}

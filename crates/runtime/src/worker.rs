@@ -1,0 +1,312 @@
+//! Pulling messages: bounded in number, each handled on its own task, acknowledged when done, put back when it failed,
+//! and kept under `dead` when it fails again and again. Survives the loss of the broker.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::message::Acker;
+use async_nats::jetstream::{self, AckKind};
+use concord_protocol::dead::DeadReason;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::broker::{timestamp, trace_of};
+use crate::bypass::{self, Bypass, PASSED, Way};
+use crate::consume::{Chain, Delivery, Done, Handler, Patience, Problem};
+use crate::limit::{LIMITED, Limit, Over};
+use crate::metrics::DeliveryLabels;
+use crate::provision::PullConsumer;
+use crate::pull::Pull;
+use crate::rush::Turn;
+use crate::service::Shell;
+use crate::{dead, quarantine, refuse};
+
+/// Pulls from `consumer` until `stop`, then finishes what is under way. `permits` bounds how many deliveries are.
+pub(crate) async fn run<H: Handler>(
+    shell: Shell,
+    consumer: PullConsumer,
+    handler: Arc<H>,
+    permits: Arc<Semaphore>,
+    stop: CancellationToken,
+) {
+    let limited = Limit::of(&shell.broker.layout, &consumer.name).map(|limit| (Arc::<Bypass>::default(), limit));
+    let tasks = TaskTracker::new();
+    let pulling = |way, permits| {
+        let limit = limited.clone().map(|(bypass, limit)| Limited { limit, bypass, way });
+        // Of one name: what is read on both ways is one delivery, refused under one id and counted once.
+        let (name, handler) = (consumer.name.as_str().into(), Arc::clone(&handler));
+        let worker = Arc::new(Worker { shell: shell.clone(), consumer: name, limit, handler });
+        Pulling { worker, permits, tasks: tasks.clone() }
+    };
+    let work = pulling(Way::Through, permits);
+    if let Some(limited) = &limited {
+        // What the flood's messages are allowed to occupy is not taken away from the others.
+        let past = pulling(Way::Past, Arc::new(Semaphore::new(consumer.in_flight_max)));
+        let read_past = bypass::consumer(&consumer);
+        tasks.spawn(quarantine::watch(shell.clone(), read_past.clone()));
+        tasks.spawn(bypass::run(past, limited.clone(), read_past, stop.clone()));
+    }
+    let mut wait = Duration::from_millis(100);
+    while !stop.is_cancelled() {
+        let started = Instant::now();
+        if let Err(error) = work.pull(&consumer, &stop).await {
+            tracing::warn!(consumer = %consumer.name, error = %Chain(&*error), "Pulling failed; starting again.");
+            if started.elapsed() > Duration::from_secs(10) {
+                wait = Duration::from_millis(100);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(Duration::from_secs(2)),
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+    tasks.close();
+    tasks.wait().await;
+}
+
+/// What handles single deliveries; every task holds it.
+struct Worker<H> {
+    shell: Shell,
+    consumer: Arc<str>,
+    limit: Option<Limited>,
+    handler: Arc<H>,
+}
+
+/// What is due to agents having a limit.
+#[derive(Clone)]
+struct Limited {
+    limit: Limit,
+    bypass: Arc<Bypass>,
+    way: Way,
+}
+
+/// Deliveries of one consumer, as they come.
+pub(crate) struct Pulling<H> {
+    worker: Arc<Worker<H>>,
+    permits: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+impl<H: Handler> Pulling<H> {
+    pub(crate) fn shell(&self) -> &Shell {
+        &self.worker.shell
+    }
+
+    async fn pull(&self, consumer: &PullConsumer, stop: &CancellationToken) -> Result<(), AnyError> {
+        let shell = self.shell();
+        consumer.bind(&shell.broker).await?;
+        let mut messages = Pull::start(&shell.broker, consumer, consumer.batch()).await?;
+        shell.bound(&consumer.name);
+        // How many may still be taken in a rush of deadlines.
+        let mut turn = 0;
+        loop {
+            let message = tokio::select! {
+                next = messages.next() => next?,
+                () = stop.cancelled() => break,
+            };
+            match consumer.turn {
+                Turn::First => shell.rush.deadline(),
+                Turn::GivesWay if turn == 0 => turn = if shell.rush.give_way().await { consumer.batch() } else { 0 },
+                Turn::GivesWay => turn -= 1,
+                Turn::Apart => {}
+            }
+            self.start(message).await?;
+        }
+        messages.stop().await
+    }
+
+    /// Begins to handle a delivery, as soon as there is room for it.
+    pub(crate) async fn start(&self, message: jetstream::Message) -> Result<(), AnyError> {
+        let Worker { shell, consumer, limit, .. } = &*self.worker;
+        let Arrived { mut delivery, acker, waiting } = match split(consumer, message) {
+            Ok(arrived) => arrived,
+            Err(error) => {
+                tracing::error!(%error, "A delivery without its stream's description was left to be delivered again.");
+                return Ok(());
+            }
+        };
+        let over = match limit {
+            Some(limited) => match limited.look(shell, &mut delivery, waiting) {
+                // Here and at once, so that a flood is over as fast as it can be read, whatever is under way.
+                Looked::Passed(verdict) => {
+                    finish(shell, &delivery, &acker, (AckKind::Ack, verdict)).await;
+                    return Ok(());
+                }
+                Looked::Over(over) => Some((limited.limit, over)),
+                Looked::Admitted => None,
+            },
+            None => None,
+        };
+        let permit = Arc::clone(&self.permits).acquire_owned().await?;
+        let worker = Arc::clone(&self.worker);
+        self.tasks.spawn(async move {
+            // Boxed, because a task that holds all of it is moved several times on its way to the scheduler and back.
+            Box::pin(handle_one(&worker, (delivery, acker), over, permit)).await;
+        });
+        Ok(())
+    }
+}
+
+/// What is to be done with a delivery.
+enum Looked {
+    /// To be handled.
+    Admitted,
+    /// Its sender has to be told something in place of that.
+    Over(Over),
+    /// Nothing, for this reason.
+    Passed(&'static str),
+}
+
+impl Limited {
+    fn look(&self, shell: &Shell, delivery: &mut Delivery, waiting: u64) -> Looked {
+        if self.way == Way::Through {
+            self.bypass.came_to(delivery.sequence, waiting);
+            if self.bypass.has_handled(delivery.sequence) {
+                return Looked::Passed(PASSED);
+            }
+        }
+        let over = self.limit.look(shell, delivery);
+        if self.way == Way::Through && (over.is_some() || delivery.over_limit.is_some()) {
+            self.bypass.flooded();
+        }
+        match over {
+            Some(Over::Passed) => Looked::Passed(LIMITED),
+            Some(over) => Looked::Over(over),
+            None => Looked::Admitted,
+        }
+    }
+}
+
+async fn handle_one<H: Handler>(
+    worker: &Worker<H>,
+    (delivery, acker): (Delivery, Acker),
+    over: Option<(Limit, Over)>,
+    permit: OwnedSemaphorePermit,
+) {
+    let Worker { shell, handler, .. } = worker;
+    let started = Instant::now();
+    let handling = async {
+        match over {
+            Some((limit, over)) => limit.refuse(shell, over, &delivery, permit).await,
+            None => {
+                let _permit = permit;
+                handle(shell, &**handler, &delivery).await
+            }
+        }
+    };
+    let every = Duration::from_millis(shell.work.ack_wait_ms) / 2;
+    let done = keep_alive(std::pin::pin!(handling), &acker, every).await;
+    if let Some(Limited { bypass, way: Way::Past, .. }) = &worker.limit
+        && matches!(done.0, AckKind::Ack | AckKind::Term)
+    {
+        bypass.remember(delivery.sequence);
+    }
+    finish(shell, &delivery, &acker, done).await;
+    shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
+}
+
+/// Tells the broker what became of a delivery, and counts it.
+async fn finish(shell: &Shell, delivery: &Delivery, acker: &Acker, (answer, verdict): (AckKind, &'static str)) {
+    if let Err(error) = acker.ack_with(answer).await {
+        tracing::warn!(%error, "An acknowledgement could not be sent; the message will be delivered again.");
+    }
+    let consumer = Arc::clone(&delivery.consumer);
+    shell.metrics.deliveries.get_or_create(&DeliveryLabels { consumer, verdict }).inc();
+}
+
+/// Tells the broker that a delivery is still being worked on, so that a slow one is not given to another process.
+async fn keep_alive<T>(mut work: std::pin::Pin<&mut impl Future<Output = T>>, acker: &Acker, every: Duration) -> T {
+    loop {
+        match tokio::time::timeout(every, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => {
+                if let Err(error) = acker.ack_with(AckKind::Progress).await {
+                    tracing::warn!(%error, "The broker was not told that work goes on; it may deliver again.");
+                }
+            }
+        }
+    }
+}
+
+async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> (AckKind, &'static str) {
+    let patience = handler.patience(&shell.work);
+    // Counted here and not by the broker, so that what crashes a process again and again is recorded too.
+    if patience.is_over(delivery.deliveries.saturating_sub(1), delivery.age()) {
+        let why = "it was delivered again and again without an end";
+        return give_up(shell, delivery, why, DeadReason::Exhausted, patience).await;
+    }
+    match handler.handle(delivery).await {
+        Ok(Done::Acknowledge) => (AckKind::Ack, "acked"),
+        Ok(Done::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
+        Err(Problem::Refused(fault)) => match refuse::refuse(shell, delivery, &fault).await {
+            Ok(()) => (AckKind::Term, "refused"),
+            Err(error) => retry(delivery, &error.into(), patience),
+        },
+        Err(Problem::Undeliverable(why)) => give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await,
+        Err(Problem::Failed(error)) if patience.is_over(delivery.deliveries, delivery.age()) => {
+            let why = Chain(&*error).to_string();
+            give_up(shell, delivery, &why, DeadReason::Exhausted, patience).await
+        }
+        Err(Problem::Failed(error)) => retry(delivery, &error, patience),
+    }
+}
+
+fn retry(delivery: &Delivery, error: &AnyError, patience: Patience) -> (AckKind, &'static str) {
+    let wait = patience.wait(delivery.deliveries);
+    tracing::warn!(
+        subject = %delivery.subject, sequence = delivery.sequence, deliveries = delivery.deliveries,
+        error = %Chain(&**error), "Handling failed; it will be tried again."
+    );
+    (AckKind::Nak(Some(wait)), "failed")
+}
+
+async fn give_up(
+    shell: &Shell,
+    delivery: &Delivery,
+    why: &str,
+    reason: DeadReason,
+    patience: Patience,
+) -> (AckKind, &'static str) {
+    match dead::keep_failed(shell, delivery, why, reason).await {
+        Ok(()) => {
+            tracing::error!(subject = %delivery.subject, sequence = delivery.sequence, why, "Given up; kept under dead.");
+            shell.count_dead(reason);
+            (AckKind::Term, "dead")
+        }
+        Err(error) => retry(delivery, &error.into(), patience),
+    }
+}
+
+/// A delivery with what acknowledges it.
+struct Arrived {
+    delivery: Delivery,
+    acker: Acker,
+    /// How many messages wait in its consumer.
+    waiting: u64,
+}
+
+fn split(consumer: &Arc<str>, message: jetstream::Message) -> Result<Arrived, AnyError> {
+    let (stream, sequence, deliveries, published, waiting) = {
+        let info = message.info()?;
+        let deliveries = u64::try_from(info.delivered).unwrap_or(0);
+        let published = info.published.unix_timestamp_nanos();
+        (info.stream.to_owned(), info.stream_sequence, deliveries, published, info.pending)
+    };
+    let (message, acker) = message.split();
+    let delivery = Delivery {
+        subject: message.subject.to_string(),
+        payload: message.payload,
+        trace: trace_of(message.headers.as_ref()),
+        headers: message.headers,
+        stream,
+        sequence,
+        deliveries,
+        stored_at: timestamp(published),
+        consumer: Arc::clone(consumer),
+        over_limit: None,
+    };
+    Ok(Arrived { delivery, acker, waiting })
+}
