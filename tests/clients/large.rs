@@ -3,23 +3,12 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use async_nats::jetstream;
 use concord_agent::{Agent, AgentId, Error, Message, MessageType};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::python::python;
-use crate::stage::{PATIENCE, Stage};
-
-const BUCKET: &str = "CONCORD_PAYLOADS";
-
-/// A broker as a service leaves it.
-async fn stage() -> (Stage, jetstream::object_store::ObjectStore) {
-    let stage = Stage::start().await;
-    let config = jetstream::object_store::Config { bucket: BUCKET.into(), ..Default::default() };
-    let store = jetstream::new(stage.client.clone()).create_object_store(config).await.expect("the bucket is made");
-    (stage, store)
-}
+use crate::stage::{BUCKET, PATIENCE, Stage};
 
 /// An agent that answers a request with its parameters.
 async fn echo(url: &str) -> Agent {
@@ -44,7 +33,7 @@ async def echo(asked):
 agent.run("URL")
 "#;
 
-async fn exchanged(stage: &mut Stage, store: &jetstream::object_store::ObjectStore) {
+async fn exchanged(stage: &mut Stage) {
     let ann = Agent::builder("ann").connect(&stage.broker.url()).await.expect("it connects");
     let bob = AgentId::new("bob").expect("a name");
     let large = json!({ "text": "The liability is not capped. ".repeat(80_000) });
@@ -54,7 +43,7 @@ async fn exchanged(stage: &mut Stage, store: &jetstream::object_store::ObjectSto
     let reference = &said["payload"]["payload_reference"];
     let size = json!({ "action": "echo", "parameters": large }).to_string().len();
     assert_eq!((&reference["bucket"], &reference["size"]), (&json!(BUCKET), &json!(size)), "{said:#}");
-    let info = store.info(reference["object"].as_str().expect("a name")).await.expect("the object is there");
+    let info = stage.store.info(reference["object"].as_str().expect("a name")).await.expect("the object is there");
     assert_eq!(json!(info.digest), reference["digest"]);
 
     // Whatever is wrong with a reference is told.
@@ -86,15 +75,15 @@ async fn exchanged(stage: &mut Stage, store: &jetstream::object_store::ObjectSto
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rust_agent_is_sent_and_sends_what_is_over_a_megabyte() {
-    let (mut stage, store) = stage().await;
+    let mut stage = Stage::start().await;
     let bob = echo(&stage.broker.url()).await;
-    exchanged(&mut stage, &store).await;
+    exchanged(&mut stage).await;
     bob.close().await.expect("it is closed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_python_agent_is_sent_and_sends_what_is_over_a_megabyte() {
-    let (mut stage, store) = stage().await;
+    let mut stage = Stage::start().await;
     let program = ECHO.replace("URL", &stage.broker.url());
     let mut bob = python().arg("-c").arg(program).stderr(Stdio::piped()).spawn().expect("python3 runs");
     let mut log = BufReader::new(bob.stderr.take().expect("its log")).lines();
@@ -108,7 +97,7 @@ async fn a_python_agent_is_sent_and_sends_what_is_over_a_megabyte() {
     });
     listening.await.expect("the Python agent listens");
     let drained = tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
-    exchanged(&mut stage, &store).await;
+    exchanged(&mut stage).await;
     bob.kill().await.expect("it is ended");
     drained.abort();
 }

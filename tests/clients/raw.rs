@@ -30,7 +30,7 @@ async fn raw_nats_conforms() {
                 continue;
             };
             for said in &case.say {
-                publish(&client, &said.subject, &completed(&said.message), said.encoding.as_deref()).await;
+                publish(&client, &said.subject, completed(&said.message), said).await;
                 if case.answer.is_some() && said.message["message_type"] == "request" {
                     inbox.next().await.expect("an answer");
                 } else if case.call == "request" && said.message["message_type"] == "request" {

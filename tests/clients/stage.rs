@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::{HeaderMap, jetstream};
+use concord_encoding::PayloadReference;
 use concord_protocol::Timestamp;
 use concord_protocol::header::CONTENT_ENCODING;
 use concord_protocol::stream::{Layout, StreamKind};
@@ -10,6 +12,9 @@ use concord_testkit::{TestBroker, unique};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+
+use crate::conformance::Said;
 
 /// Longer than anything here takes, even on a machine that does much else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,8 +25,13 @@ pub(crate) struct Stage {
     pub(crate) client: async_nats::Client,
     /// How the last message of `ann` was compressed.
     pub(crate) encoding: Option<String>,
+    /// Where large payloads are.
+    pub(crate) store: ObjectStore,
     heard: BoxStream<'static, async_nats::Message>,
 }
+
+/// The bucket of large payloads.
+pub(crate) const BUCKET: &str = "CONCORD_PAYLOADS";
 
 impl Stage {
     pub(crate) async fn start() -> Self {
@@ -34,10 +44,12 @@ impl Stage {
             let config = jetstream::stream::Config { name, subjects, ..jetstream::stream::Config::default() };
             context.create_stream(config).await.expect("the stream is made");
         }
+        let config = jetstream::object_store::Config { bucket: BUCKET.into(), ..Default::default() };
+        let store = context.create_object_store(config).await.expect("the bucket is made");
         let said = client.subscribe("concord.v1.*.*.ann.>").await.expect("a subscription");
         let beats = client.subscribe("concord.v1.beat.ann").await.expect("a subscription");
         client.flush().await.expect("the broker has the subscriptions");
-        Self { broker, client, encoding: None, heard: select(said, beats).boxed() }
+        Self { broker, client, encoding: None, store, heard: select(said, beats).boxed() }
     }
 
     /// What `ann` says next.
@@ -50,12 +62,25 @@ impl Stage {
         (message.subject.to_string(), body)
     }
 
-    /// Says something to `ann`, with what a message must have, compressed if so.
-    pub(crate) async fn say(&self, subject: &str, message: &Value, metadata: Value, encoding: Option<&str>) {
-        let mut whole = completed(message);
+    /// Says something to `ann`, with what a message must have, as it is to travel.
+    pub(crate) async fn say(&self, said: &Said, metadata: Value) {
+        let mut whole = completed(&said.message);
         whole["metadata"].as_object_mut().expect("an object").extend(metadata.as_object().expect("an object").clone());
-        publish(&self.client, subject, &whole, encoding).await;
+        publish(&self.client, &said.subject, whole, said).await;
         self.client.flush().await.expect("the broker takes the message");
+    }
+
+    /// A message with the payload that it refers to; none where it refers to none.
+    pub(crate) async fn whole(&self, message: &Value) -> Option<Value> {
+        let payload = serde_json::value::to_raw_value(&message["payload"]).expect("a payload");
+        let reference = PayloadReference::of(&payload).expect("a reference that can be read")?;
+        let mut object = self.store.get(&reference.object).await.expect("the object is there");
+        let mut bytes = Vec::new();
+        object.read_to_end(&mut bytes).await.expect("the object can be read");
+        let payload = reference.verified(bytes).expect("the object is what the reference says");
+        let mut whole = message.clone();
+        whole["payload"] = serde_json::from_str(payload.get()).expect("JSON");
+        Some(whole)
     }
 
     /// Answers a request.
@@ -66,7 +91,8 @@ impl Stage {
             "from_agent": from, "to_agent": "ann", "message_type": kind, "payload": answer["payload"],
             "correlation_id": request["message_id"], "reply_to": request["message_id"],
         });
-        self.say(&format!("concord.v1.msg._.{from}.ann.{kind}"), &message, json!({}), None).await;
+        let subject = format!("concord.v1.msg._.{from}.ann.{kind}");
+        self.say(&Said { subject, message, ..Said::default() }, json!({})).await;
     }
 }
 
@@ -78,14 +104,22 @@ pub(crate) fn plain(message: &async_nats::Message) -> (Vec<u8>, Option<String>) 
     (body.into_owned(), encoding)
 }
 
-/// Publishes a message as an agent with nothing but NATS does.
-pub(crate) async fn publish(client: &async_nats::Client, subject: &str, message: &Value, encoding: Option<&str>) {
+/// Publishes a message as an agent with nothing but NATS does: as `said` says how it is to travel.
+pub(crate) async fn publish(client: &async_nats::Client, subject: &str, mut message: Value, said: &Said) {
+    if said.stored {
+        let payload = message["payload"].to_string();
+        let id = message["message_id"].as_str().expect("an id");
+        let reference = PayloadReference::new(BUCKET, id, payload.as_bytes());
+        let store = jetstream::new(client.clone()).get_object_store(BUCKET).await.expect("the bucket is there");
+        store.put(reference.object.as_str(), &mut payload.as_bytes()).await.expect("the payload is put");
+        message["payload"] = serde_json::to_value(reference.payload().expect("a payload")).expect("JSON");
+    }
     let body = message.to_string();
-    let sent = match encoding {
+    let sent = match &said.encoding {
         None => client.publish(subject.to_owned(), body.into()).await,
         Some(encoding) => {
             let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_ENCODING, encoding);
+            headers.insert(CONTENT_ENCODING, encoding.as_str());
             let body = concord_encoding::gzip(body.as_bytes()).expect("it can be compressed");
             client.publish_with_headers(subject.to_owned(), headers, body.into()).await
         }

@@ -39,7 +39,7 @@ async fn server() -> Server {
 }
 
 /// A plain POST; the status.
-async fn post(url: &str, body: &str) -> u16 {
+pub(crate) async fn post(url: &str, body: &str) -> u16 {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let (host, path) = url.strip_prefix("http://").expect("http").split_once('/').expect("a path");
     let mut stream = tokio::net::TcpStream::connect(host).await.expect("the adapter listens");

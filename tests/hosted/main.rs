@@ -1,6 +1,7 @@
 //! Hosted agents that are servers and models, on a real broker with real processes.
 
 mod budgets;
+mod dialects;
 mod embeddings;
 mod failing;
 mod journey;

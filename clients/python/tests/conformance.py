@@ -33,11 +33,24 @@ async def call(agent: Agent, message: Message, name: str, arguments: dict[str, A
             await getattr(agent, name)(**arguments)
 
 
+def repeated(value: Any) -> Any:
+    """With the texts written out that are too long to be in the file: `{"repeat": TEXT, "times": N}`."""
+    match value:
+        case {"repeat": str(text), "times": int(times)}:
+            return text * times
+        case dict():
+            return {name: repeated(field) for name, field in value.items()}
+        case list():
+            return [repeated(item) for item in value]
+        case _:
+            return value
+
+
 CARD: dict[str, Any] = {"skills": [{"name": "tax", "examples": ["What is VAT?"]}], "heartbeat_ms": 100}
 
 
 async def main(server: str, path: str, how: list[str]) -> None:
-    conformance = json.loads(Path(path).read_text("utf-8"))
+    conformance = repeated(json.loads(Path(path).read_text("utf-8")))
     cases = {case["name"]: case for case in conformance["cases"]}
     card = CARD if "card" in how else {}
     agent = Agent(conformance["agent"], durable="durable" in how, compress_over=1_024, **card)

@@ -5,6 +5,7 @@ import unittest
 
 from concord_agent import Agent, ConcordError, Message, RequestError
 from concord_agent.encoding import CONTENT_ENCODING, EXPANDED_BYTES_MAX, compressed, plain
+from concord_agent.encoding import _ZSTD as zstd
 from concord_agent.message import answer_id, envelope, subject
 
 GOOD = {
@@ -80,10 +81,36 @@ class Encodings(unittest.TestCase):
             (whole[:9], "gzip", "not all"),
             (whole + b"rest", "gzip", "it is not gzip"),
             (b"{}", "gzip", "it is not gzip"),
+            (compressed(b"") * 50_000, "gzip", "parts"),
             (b"{}", "br", "not read here"),
         ):
             with self.assertRaisesRegex(ValueError, why):
                 plain(body, {CONTENT_ENCODING: encoding})
+
+    @unittest.skipIf(zstd is None, "zstd is not installed, which Python has from 3.14 on")
+    def test_zstd_is_read_where_it_is_installed(self) -> None:
+        def written(body: bytes) -> bytes:
+            return zstd.compress(body)
+
+        most = b" " * EXPANDED_BYTES_MAX
+        for body, whole in ((written(b"{}"), b"{}"), (written(b"{") + written(b"}"), b"{}"), (written(most), most)):
+            self.assertEqual(plain(body, {CONTENT_ENCODING: "zstd"}), whole)
+        whole = written(b"a body that is long enough to be cut")
+        for body, why in (
+            (written(b" " * 100 * EXPANDED_BYTES_MAX), "more than"),
+            (written(most) + written(b" "), "more than"),
+            (whole[:-1], "not all"),
+            (whole + b"rest", "it is not zstd"),
+            (written(b"") * 100_000, "parts"),
+            (b"{}", "it is not zstd|not all"),
+        ):
+            with self.assertRaisesRegex(ValueError, why):
+                plain(body, {CONTENT_ENCODING: "zstd"})
+
+    @unittest.skipIf(zstd is not None, "zstd is installed")
+    def test_zstd_is_refused_with_what_to_do_where_it_is_not_installed(self) -> None:
+        with self.assertRaisesRegex(ValueError, r"not read here; install concord-agent\[zstd\]"):
+            plain(b"{}", {CONTENT_ENCODING: "zstd"})
 
 
 if __name__ == "__main__":

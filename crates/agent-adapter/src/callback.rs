@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_protocol::subject::Lane;
-use concord_protocol::{AgentId, Timestamp};
+use concord_protocol::{AgentId, Dialect, Timestamp, dialect};
+use concord_runtime::broker::Heard;
 use concord_runtime::consume::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::settings::Secret;
 use futures::StreamExt;
-use serde::Deserialize;
 use tokio::sync::watch;
 use url::Url;
 
@@ -109,12 +109,6 @@ pub(crate) struct Wait {
     said: watch::Receiver<bool>,
 }
 
-#[derive(Deserialize)]
-struct Heard {
-    #[serde(default)]
-    reply_to: Option<String>,
-}
-
 impl Awaited {
     fn all(&self) -> MutexGuard<'_, HashMap<(AgentId, String), watch::Sender<bool>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -127,8 +121,9 @@ impl Awaited {
         Wait { awaited: self.clone(), key, said }
     }
 
-    fn heard(&self, agent: &AgentId, payload: &[u8]) {
-        let Ok(Heard { reply_to: Some(asked) }) = serde_json::from_slice(payload) else { return };
+    /// What was published is in the dialect of whoever had asked.
+    fn heard(&self, shell: &Shell, agent: &AgentId, heard: &Heard) {
+        let Some(asked) = reply_to(shell, heard) else { return };
         if let Some(waiting) = self.all().get(&(agent.clone(), asked)) {
             waiting.send_replace(true);
         }
@@ -139,7 +134,7 @@ impl Awaited {
         let filters = Lane::ALL.map(|lane| shell.broker.subjects().said_by(lane, &agent));
         let mut heard = Vec::new();
         for filter in filters {
-            match shell.broker.hear(filter).await {
+            match shell.broker.listen(filter, None).await {
                 Ok(stream) => heard.push(stream),
                 Err(error) => {
                     tracing::error!(%agent, error = %Chain(&error), "What an agent says later cannot be heard.");
@@ -151,13 +146,20 @@ impl Awaited {
         loop {
             tokio::select! {
                 next = heard.next() => match next {
-                    Some((_, payload)) => self.heard(&agent, &payload),
+                    Some(said) => self.heard(&shell, &agent, &said),
                     None => return,
                 },
                 () = shell.stop.cancelled() => return,
             }
         }
     }
+}
+
+/// What a message is an answer to.
+fn reply_to(shell: &Shell, Heard { subject, dialect, payload }: &Heard) -> Option<String> {
+    let subject = shell.broker.subjects().parse(subject).ok()?;
+    let declared = Dialect::declared(dialect.as_deref()).ok()?;
+    dialect::read(payload, declared, &subject).ok()?.0.reply_to
 }
 
 impl Wait {

@@ -40,6 +40,10 @@ impl Failure {
                 "Ask again later, or less often.",
                 "Raise the agent's queue_max or instances, or the budget of its provider.",
             ],
+            ErrorCode::InvalidRequest => &[
+                "Leave the field out, or give it another name.",
+                "Let the agent speak the canonical envelope: dialect = \"concord\" in its settings.",
+            ],
             _ => &["Look at the adapter's log; `concord agents` shows how the agent is run."],
         };
         suggestions.iter().map(|text| (*text).to_owned()).collect()

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use concord_domain::hosted::{self, Tell, Trouble};
 use concord_protocol::payload::{Card, Task};
 use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, ErrorCode, Fault, MessageId, MessageType, Timestamp};
+use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType, Timestamp};
 use concord_runtime::consume::{Chain, Delivery, Problem};
 use concord_runtime::metrics::Reason;
 use concord_runtime::service::Shell;
 use concord_runtime::{Trace, clock};
 use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -25,13 +25,14 @@ use crate::context::Cases;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::gate::{Gate, Refusal};
+use crate::given;
 use crate::guard::{Call, Guard};
-use crate::http::{Answered, Post};
+use crate::http::{Answered, Beside, Post};
 use crate::loops::Loops;
 use crate::openai::Model;
 use crate::pool::Pool;
 use crate::program;
-use crate::reply;
+use crate::reply::{self, Said};
 use crate::settings::HostedAgent;
 use crate::settings::check::Error;
 
@@ -201,7 +202,18 @@ impl Host {
     /// is not answered, so that it is the end.
     pub(crate) async fn refuse(&self, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
         let why = format!("it and {} answer each other without end in this thread, which is broken", asked.from_agent);
-        let failure = Failure::here(ErrorCode::CapacityExceeded, why);
+        self.decline(ErrorCode::CapacityExceeded, why, asked, delivery).await
+    }
+
+    /// Tells who asked that the agent is not given what was said to it, and why.
+    pub(crate) async fn decline(
+        &self,
+        code: ErrorCode,
+        why: String,
+        asked: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<(), Problem> {
+        let failure = Failure::here(code, why);
         self.publish(&reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?, asked, delivery).await
     }
 
@@ -228,19 +240,21 @@ impl Host {
         let took_ms = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let agent = &self.agent.agent_id;
         let id = MessageId::of_answer(&asked.message_id, agent);
-        let line = match &self.runner {
+        let answering = Asked::of(asked, agent, clock::now());
+        let (body, named): (Bytes, Option<String>) = match &self.runner {
             Runner::Program(pool) => {
-                let line = self.line(asked).await?;
-                self.ask_program(pool, &line, until).await?
+                let line = self.given(asked).await?;
+                (self.ask_program(pool, &line, until).await?.into(), None)
             }
             Runner::Http(endpoint) => {
-                let line = self.line(asked).await?;
+                let message = self.given(asked).await?;
                 let callback = self.callback(asked);
                 // Listened for before it is asked: it may answer before it has said that it will.
                 let later = self.shared.awaited.answer(agent, asked.message_id.as_str());
-                let post = Post::new(endpoint, line, id, callback.as_deref(), delivery.trace.as_ref());
-                match self.guard.run(0, until, &post).await? {
-                    Answered::Now(line) => line.into(),
+                let (dialect, trace) = (self.agent.dialect, delivery.trace.as_ref());
+                let beside = Beside { dialect, callback: callback.as_deref(), trace };
+                match self.guard.run(0, until, &Post::new(endpoint, message, id, beside)).await? {
+                    Answered::Now(body, named) => (body, named),
                     Answered::Later => return Ok(Came::Later(later)),
                 }
             }
@@ -251,7 +265,8 @@ impl Host {
                 return Ok(Came::Answer(Box::new(message)));
             }
         };
-        let message = reply::message(&line, agent, asked, clock::now(), took_ms());
+        let said = Said { body: &body, dialect: named.as_deref(), speaks: self.agent.dialect };
+        let message = reply::message(&said, &answering, clock::now(), Some(took_ms()));
         let message = message.map_err(|fault| Failure::here(ErrorCode::InternalError, self.unusable(&fault)))?;
         Ok(message.map_or(Came::Nothing, |message| Came::Answer(Box::new(message))))
     }
@@ -272,7 +287,11 @@ impl Host {
             Runner::Program(_) => fault.to_string(),
             Runner::Http(_) | Runner::OpenAi(_) => {
                 let at = if fault.pointer.is_empty() { "its beginning" } else { &fault.pointer };
-                format!("its answer cannot be used, at {at}; it is message_type and payload, or {{}}")
+                let dialect = match self.agent.dialect {
+                    Dialect::Concord => String::new(),
+                    dialect => format!("a message in the dialect {dialect}, "),
+                };
+                format!("its answer cannot be used, at {at}; it is {dialect}message_type and payload, or {{}}")
             }
         }
     }
@@ -308,15 +327,26 @@ impl Host {
         Ok(self.shared.cases.of(case).await?.map(|opened| opened.task.clone()))
     }
 
-    /// The message as one line, a question with the task of its case.
-    async fn line(&self, asked: &Envelope) -> Result<Vec<u8>, Problem> {
-        let mut message = serde_json::to_value(asked)?;
-        if asked.message_type == MessageType::Question && asked.case_id.is_some() {
+    /// The message in the agent's dialect, a question with the task of its case. What the dialect cannot say is refused.
+    async fn given(&self, asked: &Envelope) -> Result<Vec<u8>, Stop> {
+        let dialect = self.agent.dialect;
+        let with_task;
+        let asked = if asked.message_type == MessageType::Question && asked.case_id.is_some() {
             let task = self.task(asked).await?;
-            add_task(&mut message, task.as_ref())?;
-        }
-        // `to_vec` writes no line breaks: those inside texts are escaped.
-        Ok(serde_json::to_vec(&message)?)
+            with_task = given::with_task(asked, task.as_ref()).map_err(Problem::from)?;
+            &with_task
+        } else {
+            asked
+        };
+        given::written(asked, dialect).map_err(|fault| {
+            let at = if fault.pointer.is_empty() { "" } else { ", at " };
+            let said = fault.message.trim_end_matches('.');
+            let why = format!(
+                "a {} cannot be said in its dialect {dialect}{at}{}: {said}",
+                asked.message_type, fault.pointer
+            );
+            Failure::here(ErrorCode::InvalidRequest, why).into()
+        })
     }
 }
 
@@ -363,11 +393,4 @@ impl From<Problem> for Stop {
     fn from(problem: Problem) -> Self {
         Self::Problem(problem)
     }
-}
-
-fn add_task(message: &mut Value, task: Option<&Task>) -> Result<(), serde_json::Error> {
-    if let Some(payload) = message.get_mut("payload").and_then(Value::as_object_mut) {
-        payload.entry("task").or_insert(serde_json::to_value(task)?);
-    }
-    Ok(())
 }

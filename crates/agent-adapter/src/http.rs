@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use concord_outbound::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use concord_protocol::MessageId;
+use concord_protocol::{Dialect, MessageId};
 use concord_runtime::Trace;
 
 use crate::endpoint::Endpoint;
@@ -13,15 +13,28 @@ use crate::guard::Call;
 
 /// Where an answer that comes later is to be posted.
 const CALLBACK_URL: HeaderName = HeaderName::from_static("concord-callback-url");
+/// The dialect of a message or an answer, as on NATS.
+const DIALECT: HeaderName = HeaderName::from_static("concord-dialect");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// What a server answered.
 #[derive(Debug)]
 pub(crate) enum Answered {
-    /// What it says.
-    Now(Bytes),
+    /// What it says, and the dialect that the header of the answer names.
+    Now(Bytes, Option<String>),
     /// That it will say it later.
     Later,
+}
+
+/// What is said of a message beside it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Beside<'a> {
+    /// In which dialect it is.
+    pub(crate) dialect: Dialect,
+    /// Where an answer that comes later is to be posted.
+    pub(crate) callback: Option<&'a str>,
+    /// Its trace.
+    pub(crate) trace: Option<&'a Trace>,
 }
 
 /// A message on its way to a server.
@@ -34,15 +47,14 @@ pub(crate) struct Post<'a> {
 
 impl<'a> Post<'a> {
     /// `id` is that of the answer, which is the same whenever the message is sent.
-    pub(crate) fn new(
-        endpoint: &'a Endpoint,
-        message: Vec<u8>,
-        id: MessageId,
-        callback: Option<&str>,
-        trace: Option<&Trace>,
-    ) -> Self {
+    pub(crate) fn new(endpoint: &'a Endpoint, message: Vec<u8>, id: MessageId, beside: Beside<'_>) -> Self {
+        let Beside { dialect, callback, trace } = beside;
         let mut headers = HeaderMap::new();
-        let further = [(CALLBACK_URL, callback), (TRACEPARENT, trace.map(|trace| trace.parent.as_str()))];
+        let further = [
+            (DIALECT, (dialect != Dialect::Concord).then_some(dialect.as_str())),
+            (CALLBACK_URL, callback),
+            (TRACEPARENT, trace.map(|trace| trace.parent.as_str())),
+        ];
         for (name, value) in further {
             // What cannot stand in a header is left out: a context that somebody else wrote, never our own address.
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
@@ -61,8 +73,11 @@ impl Call for Post<'_> {
         let answered = match response.status {
             StatusCode::ACCEPTED => Answered::Later,
             // As `{}`: it has nothing to say.
-            StatusCode::NO_CONTENT => Answered::Now(Bytes::from_static(b"{}")),
-            _ => Answered::Now(response.body),
+            StatusCode::NO_CONTENT => Answered::Now(Bytes::from_static(b"{}"), None),
+            _ => {
+                let named = response.headers.get(&DIALECT).map(|name| name.to_str().unwrap_or("?").to_owned());
+                Answered::Now(response.body, named)
+            }
         };
         Ok((answered, None))
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use concord_domain::effect::WOKEN;
-use concord_protocol::payload::Notification;
+use concord_protocol::payload::{ErrorReport, Notification};
 use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, MessageType};
+use concord_protocol::{Envelope, ErrorCode, MessageType};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::dialect;
 use concord_runtime::service::Shell;
@@ -26,6 +26,10 @@ impl Handler for Inbox {
             Err(failed @ Problem::Failed(_)) => return Err(failed),
             Err(_) => None,
         };
+        if let Some((heard, why)) = heard.as_ref().and_then(|heard| Some((heard, unsaid(heard)?))) {
+            self.host.decline(ErrorCode::InvalidRequest, why, heard, delivery).await?;
+            return Ok(Done::Acknowledge);
+        }
         let Some(asked) = heard.and_then(asked) else {
             self.shell.count_ignored("no_response_required");
             return Ok(Done::Acknowledge);
@@ -37,6 +41,18 @@ impl Handler for Inbox {
         self.host.handle(&asked, delivery).await?;
         Ok(Done::Acknowledge)
     }
+}
+
+/// Why a service could not say something in the agent's dialect, where it said so in its place: the agent, who knows nothing
+/// of it, will not answer, and the service is not to wait for that.
+fn unsaid(heard: &Envelope) -> Option<String> {
+    let of_service = Service::parse(heard.from_agent.as_str()).is_ok();
+    if !of_service || heard.message_type != MessageType::Error {
+        return None;
+    }
+    let report: ErrorReport = heard.payload().ok()?;
+    let itself = report.details.get("message_id")?.as_str()? == heard.message_id.as_str();
+    itself.then(|| report.error_message.trim_end_matches('.').to_owned())
 }
 
 /// What an agent is to act on: a message that waits for an answer, or one that was said to somebody else and wakes it.

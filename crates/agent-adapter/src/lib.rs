@@ -28,8 +28,10 @@ mod callback;
 mod context;
 mod coordination;
 mod endpoint;
+mod expected;
 mod failure;
 mod gate;
+mod given;
 mod guard;
 mod host;
 mod http;
@@ -102,7 +104,8 @@ async fn host_all(
     });
     if let Some(address) = &shared.address {
         let listener = TcpListener::bind(address.listen).await?;
-        let hosted = own.agents.iter().filter(|agent| agent.http.is_some()).map(|agent| agent.agent_id.clone());
+        let hosted = own.agents.iter().filter(|agent| agent.http.is_some());
+        let hosted = hosted.map(|agent| (agent.agent_id.clone(), agent.dialect));
         shell.spawn(callback::serve(shell.clone(), listener, Arc::clone(address), hosted.collect()));
     }
     let mut hosts = Vec::new();

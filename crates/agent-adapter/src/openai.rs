@@ -22,7 +22,7 @@ pub(crate) mod prompt;
 mod said;
 
 use prompt::Prompts;
-pub(crate) use said::Said;
+pub(crate) use said::{Form, Said};
 
 /// Bytes of a reply that are shown to the model again when it must mend it.
 const SHOWN_MAX: usize = 8_192;

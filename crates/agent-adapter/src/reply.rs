@@ -1,61 +1,50 @@
-//! From an agent's line to a message.
+//! From what an agent answers, in whatever dialect, to a message.
 
-use concord_protocol::envelope::{Metadata, from_json};
+use concord_protocol::dialect::{self, Answering};
+use concord_protocol::envelope::Metadata;
 use concord_protocol::payload::ErrorReport;
-use concord_protocol::{AgentId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp};
-use serde::Deserialize;
+use concord_protocol::{
+    AgentId, Dialect, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
+};
 use serde_json::value::RawValue;
 
 use crate::callback::token::Asked;
 use crate::failure::Failure;
-use crate::openai::Said;
+use crate::openai;
 
-/// What an agent answers: the parts of an envelope that only it can know.
-#[derive(Deserialize)]
-struct Line {
-    message_type: Option<MessageType>,
-    payload: Option<Box<RawValue>>,
-    #[serde(default)]
-    metadata: Metadata,
+/// What an agent answered, as it came.
+pub(crate) struct Said<'a> {
+    pub(crate) body: &'a [u8],
+    /// What the header `Concord-Dialect` names, where there is one.
+    pub(crate) dialect: Option<&'a str>,
+    /// The dialect of the agent's card.
+    pub(crate) speaks: Dialect,
 }
 
-/// The message that an agent's line stands for; none for `{}`, which says nothing.
+/// The message that an answer stands for; none for `{}`, which says nothing.
 pub(crate) fn message(
-    line: &[u8],
+    said: &Said<'_>,
+    asked: &Asked,
+    now: Timestamp,
+    took_ms: Option<u64>,
+) -> Result<Option<Envelope>, Fault> {
+    let declared = Dialect::declared(said.dialect)?;
+    let Asked { agent, from, case_id, expected, .. } = asked;
+    let answering = Answering { from: agent, to: from, case: case_id.as_ref(), speaks: said.speaks };
+    let read = dialect::read_answer(said.body, declared, &answering, |payload| expected.kind(payload))?;
+    let Some(Envelope { message_type, payload, metadata, extensions, .. }) = read else { return Ok(None) };
+    let metadata = Metadata { processing_time_ms: metadata.processing_time_ms.or(took_ms), ..metadata };
+    Ok(Some(Envelope { extensions, ..answer(asked, now, message_type, payload, metadata) }))
+}
+
+/// The message of a model.
+pub(crate) fn of_model(
+    said: openai::Said,
     agent: &AgentId,
     asked: &Envelope,
     now: Timestamp,
     took_ms: u64,
-) -> Result<Option<Envelope>, Fault> {
-    let Some((message_type, payload, metadata)) = parts(line)? else { return Ok(None) };
-    let metadata = Metadata { processing_time_ms: metadata.processing_time_ms.or(Some(took_ms)), ..metadata };
-    Ok(Some(answer(&Asked::of(asked, agent, now), now, message_type, payload, metadata)))
-}
-
-/// The message that an answer stands for which comes later.
-pub(crate) fn later(line: &[u8], asked: &Asked, now: Timestamp) -> Result<Option<Envelope>, Fault> {
-    let Some((message_type, payload, metadata)) = parts(line)? else { return Ok(None) };
-    Ok(Some(answer(asked, now, message_type, payload, metadata)))
-}
-
-type Parts = (MessageType, Box<RawValue>, Metadata);
-
-fn parts(line: &[u8]) -> Result<Option<Parts>, Fault> {
-    let Line { message_type, payload, metadata } = from_json(line, "")?;
-    match (message_type, payload) {
-        (None, None) => Ok(None),
-        (Some(message_type), Some(payload)) => Ok(Some((message_type, payload, metadata))),
-        (None, Some(_)) => Err(incomplete("/message_type")),
-        (Some(_), None) => Err(incomplete("/payload")),
-    }
-}
-
-fn incomplete(pointer: &str) -> Fault {
-    Fault::invalid(pointer, "The agent's answer lacks a field.", "Answer with message_type and payload, or with {}.")
-}
-
-/// The message of a model.
-pub(crate) fn of_model(said: Said, agent: &AgentId, asked: &Envelope, now: Timestamp, took_ms: u64) -> Envelope {
+) -> Envelope {
     let metadata = Metadata { confidence: said.confidence, processing_time_ms: Some(took_ms), ..Metadata::default() };
     answer(&Asked::of(asked, agent, now), now, said.message_type, said.payload, metadata)
 }
@@ -102,38 +91,4 @@ fn answer(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn asked() -> Envelope {
-        let question = json!({
-            "message_id": "d-1-7-0", "timestamp": "2026-11-21T20:15:00.000Z", "from_agent": "debate-facilitator",
-            "to_agent": "alice", "message_type": "question", "case_id": "c-1", "correlation_id": "d-1", "round": 1,
-            "payload": {}
-        });
-        serde_json::from_value(question).unwrap()
-    }
-
-    fn read(line: &str) -> Result<Option<Envelope>, Fault> {
-        message(line.as_bytes(), &AgentId::new("alice").unwrap(), &asked(), Timestamp::default(), 5)
-    }
-
-    #[test]
-    fn a_line_becomes_an_answer_to_what_was_asked() {
-        let answer = read(r#"{"message_type":"agreement","payload":{"reasoning":"ok"}}"#).unwrap().unwrap();
-        assert_eq!(answer.message_id.as_str(), "d-1-7-0-alice");
-        assert_eq!(answer.reply_to.as_deref(), Some("d-1-7-0"));
-        assert_eq!(answer.correlation_id.as_deref(), Some("d-1"));
-        assert_eq!(answer.to_agent.as_str(), "debate-facilitator");
-        assert_eq!(answer.round, Some(1));
-    }
-
-    #[test]
-    fn nothing_to_say_is_no_message_and_nonsense_is_a_fault() {
-        assert!(read("{}").unwrap().is_none());
-        for line in ["", "hello", "[1]", r#"{"payload":{}}"#, r#"{"message_type":"finding"}"#] {
-            assert!(read(line).is_err(), "{line}");
-        }
-    }
-}
+mod tests;

@@ -92,7 +92,8 @@ pub struct HostedAgent {
     /// Words or phrases that wake it where meaning cannot be matched.
     #[serde(default)]
     pub triggers: Vec<String>,
-    /// How it writes, as its card says it. The adapter itself gives a hosted agent the canonical envelope.
+    /// How it reads and writes, as its card says it: a program or server is given messages in this dialect, and its answers are
+    /// read in it where their shape is of no other.
     #[serde(default)]
     pub dialect: Dialect,
     /// Requests that it works on at a time; no limit is kept when absent.

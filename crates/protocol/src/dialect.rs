@@ -5,6 +5,7 @@
 //! `docs/adr/0025` has the rules.
 
 mod analyst;
+mod answer;
 mod carried;
 mod collaboration;
 mod content;
@@ -24,6 +25,7 @@ use crate::fault::Fault;
 use crate::subject::Subject;
 use crate::{Envelope, MessageId};
 
+pub use answer::{Answering, read_answer};
 pub use carried::ROOM;
 
 /// How an agent writes its messages.

@@ -56,17 +56,7 @@ async fn payload_bucket(broker: &Broker) -> Result<(), Error> {
         Err(error) if is_missing(&error) => {}
         Err(error) => return Err(unavailable("describe the object store of payloads", error)),
     }
-    let messages = broker.layout.stream(StreamKind::Messages);
-    let config = jetstream::object_store::Config {
-        bucket: bucket.clone(),
-        description: Some("Payloads over 1 MB, to which messages refer. Kept as long as messages.".to_owned()),
-        max_age: messages.max_age.unwrap_or_default(),
-        max_bytes: i64::try_from(broker.payloads.store_bytes).unwrap_or(i64::MAX),
-        storage: StorageType::File,
-        num_replicas: messages.replicas,
-        ..jetstream::object_store::Config::default()
-    };
-    match broker.jetstream.create_object_store(config).await {
+    match broker.jetstream.create_object_store(payload_config(broker)).await {
         Ok(_) => tracing::info!(%bucket, "Created an object store."),
         Err(error) => {
             let error = crate::consume::Chain(&error);
@@ -74,6 +64,19 @@ async fn payload_bucket(broker: &Broker) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+fn payload_config(broker: &Broker) -> jetstream::object_store::Config {
+    let messages = broker.layout.stream(StreamKind::Messages);
+    jetstream::object_store::Config {
+        bucket: broker.layout.payload_bucket(),
+        description: Some("Payloads over 1 MB, to which messages refer. Kept as long as messages.".to_owned()),
+        max_age: messages.max_age.unwrap_or_default(),
+        max_bytes: i64::try_from(broker.payloads.store_bytes).unwrap_or(i64::MAX),
+        storage: StorageType::File,
+        num_replicas: messages.replicas,
+        ..jetstream::object_store::Config::default()
+    }
 }
 
 /// Compares the streams with their definitions; a missing one is a deviation too.
@@ -93,6 +96,38 @@ pub async fn inspect(broker: &Broker) -> Result<Vec<Deviation>, Error> {
         }
     }
     Ok(deviations)
+}
+
+/// How full the object store of large payloads is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill {
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Bytes that it may take; no limit when absent.
+    pub bytes_max: Option<u64>,
+}
+
+/// The object store of large payloads compared with the settings, and how full it is; none where there is no store.
+pub async fn inspect_payloads(broker: &Broker) -> Result<Option<(Vec<Deviation>, Fill)>, Error> {
+    let bucket = broker.layout.payload_bucket();
+    let info = match broker.jetstream.get_stream(format!("OBJ_{bucket}")).await {
+        Ok(stream) => stream.cached_info().clone(),
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(unavailable("describe the object store of payloads", error)),
+    };
+    let expected = payload_config(broker);
+    let limit = |bytes: i64| if bytes > 0 { bytes.to_string() } else { "unlimited".to_owned() };
+    let rows = [
+        ("max_bytes", limit(info.config.max_bytes), limit(expected.max_bytes)),
+        ("max_age", format!("{:?}", info.config.max_age), format!("{:?}", expected.max_age)),
+        ("replicas", info.config.num_replicas.to_string(), expected.num_replicas.to_string()),
+    ];
+    let differing = rows.into_iter().filter(|(_, found, expected)| found != expected);
+    let deviations = differing
+        .map(|(property, found, expected)| Deviation { stream: format!("OBJ_{bucket}"), property, found, expected })
+        .collect();
+    let bytes_max = u64::try_from(info.config.max_bytes).ok().filter(|bytes| *bytes > 0);
+    Ok(Some((deviations, Fill { bytes: info.state.bytes, bytes_max })))
 }
 
 fn is_missing(error: &jetstream::context::GetStreamError) -> bool {

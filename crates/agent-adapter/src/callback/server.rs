@@ -1,16 +1,16 @@
 //! Where agents post the answers that come later.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use concord_protocol::{AgentId, Envelope};
+use concord_protocol::{AgentId, Dialect, Envelope, header};
 use concord_runtime::consume::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::{Trace, clock};
@@ -29,14 +29,17 @@ const ANSWER_BYTES_MAX: usize = 1_048_576;
 /// How long an answer may take to arrive.
 const ARRIVES_MAX: Duration = Duration::from_secs(10);
 
+/// Who may answer here, and in which dialect unless the answer says another.
+pub(crate) type Hosted = BTreeMap<AgentId, Dialect>;
+
 struct Callbacks {
     shell: Shell,
     address: Arc<Address>,
-    hosted: BTreeSet<AgentId>,
+    hosted: Hosted,
 }
 
 /// Takes answers until the service stops.
-pub(crate) async fn serve(shell: Shell, listener: TcpListener, address: Arc<Address>, hosted: BTreeSet<AgentId>) {
+pub(crate) async fn serve(shell: Shell, listener: TcpListener, address: Arc<Address>, hosted: Hosted) {
     let stop = shell.stop.clone();
     let state = Arc::new(Callbacks { shell, address, hosted });
     let router = Router::new().route(&format!("{PATH}{{token}}"), post(take)).with_state(state);
@@ -50,21 +53,30 @@ fn said(status: StatusCode, message: &str) -> Response {
     (status, [("content-type", "application/json")], json!({ "message": message }).to_string()).into_response()
 }
 
-async fn take(State(callbacks): State<Arc<Callbacks>>, Path(token): Path<String>, body: Body) -> Response {
+async fn take(
+    State(callbacks): State<Arc<Callbacks>>,
+    Path(token): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let now = clock::now();
     let asked = match callbacks.address.key.open(&token, now) {
-        Ok(asked) if callbacks.hosted.contains(&asked.agent) => asked,
-        Ok(_) | Err(Refusal::Unknown) => return said(StatusCode::NOT_FOUND, "Nothing was asked here."),
+        Ok(asked) => asked,
+        Err(Refusal::Unknown) => return said(StatusCode::NOT_FOUND, "Nothing was asked here."),
         Err(Refusal::Over) => return said(StatusCode::GONE, "The time for this answer is over."),
+    };
+    let Some(speaks) = callbacks.hosted.get(&asked.agent).copied() else {
+        return said(StatusCode::NOT_FOUND, "Nothing was asked here.");
     };
     let body = match tokio::time::timeout(ARRIVES_MAX, to_bytes(body, ANSWER_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return said(StatusCode::PAYLOAD_TOO_LARGE, "The answer was cut off, or is larger than 1 MiB."),
         Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "The answer did not arrive in time."),
     };
-    let answer = match reply::later(&body, &asked, now) {
+    let dialect = headers.get(header::DIALECT).map(|name| name.to_str().unwrap_or("?"));
+    let answer = match reply::message(&reply::Said { body: &body, dialect, speaks }, &asked, now, None) {
         Ok(Some(answer)) => answer,
-        Ok(None) => return said(StatusCode::BAD_REQUEST, "Answer with message_type and payload."),
+        Ok(None) => return said(StatusCode::BAD_REQUEST, "Answer in your dialect, or with message_type and payload."),
         Err(fault) => return said(StatusCode::BAD_REQUEST, &fault.to_string()),
     };
     callbacks.publish(&asked, &answer).await

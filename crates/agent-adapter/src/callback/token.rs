@@ -7,6 +7,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
+use crate::expected::Expected;
+
 /// Nothing else signed with the same key can be taken for an address.
 const PURPOSE: &[u8] = b"concord callback v1.";
 /// No address of ours is as long.
@@ -33,6 +35,9 @@ pub(crate) struct Asked {
     /// In which round.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub(crate) round: Option<u32>,
+    /// What an answer to it is, when it does not say.
+    #[serde(rename = "e", default)]
+    pub(crate) expected: Expected,
     /// Until when.
     #[serde(rename = "u")]
     pub(crate) until: Timestamp,
@@ -47,6 +52,7 @@ impl Asked {
             case_id: asked.case_id.clone(),
             correlation_id: asked.correlation_id.clone(),
             round: asked.round,
+            expected: Expected::of(asked),
             until,
         }
     }
@@ -106,6 +112,7 @@ mod tests {
             case_id: Some(CaseId::new("c-1").unwrap()),
             correlation_id: Some("d-1".into()),
             round: Some(2),
+            expected: Expected::Finding,
             until: Timestamp::default().plus_millis(until),
         }
     }

@@ -8,7 +8,7 @@ use axum::http::HeaderMap as Heads;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use concord_domain::breaker::Standing;
-use concord_protocol::{ErrorCode, MessageId};
+use concord_protocol::{Dialect, ErrorCode, MessageId};
 use concord_runtime::metrics::Metrics;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::guard::Guard;
-use crate::http::{Answered, Post};
+use crate::http::{Answered, Beside, Post};
 use crate::settings::HostedAgent;
 
 /// A status, headers and a body.
@@ -55,7 +55,8 @@ fn plain(status: u16) -> Answer {
 async fn ask(agent: &HostedAgent, guard: &Guard, within_ms: u64) -> Result<Answered, Failure> {
     let endpoint = Endpoint::of_server("agents[0].http", agent.http.as_ref().unwrap()).unwrap();
     let id = MessageId::new("m-1-ann").unwrap();
-    let message = Post::new(&endpoint, b"{}".to_vec(), id, Some("http://call.me/back"), None);
+    let beside = Beside { dialect: Dialect::Panel, callback: Some("http://call.me/back"), trace: None };
+    let message = Post::new(&endpoint, b"{}".to_vec(), id, beside);
     guard.run(0, Instant::now() + Duration::from_millis(within_ms), &message).await
 }
 
@@ -147,7 +148,7 @@ async fn an_answer_may_be_now_later_or_nothing() {
         let agent = agent(&url, false);
         let answered = ask(&agent, &Guard::new(&agent, None, Metrics::default()), 5_000).await.unwrap();
         let said = match &answered {
-            Answered::Now(line) => Some(&line[..]),
+            Answered::Now(line, _) => Some(&line[..]),
             Answered::Later => None,
         };
         assert_eq!(said, expected);

@@ -7,6 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::prompt::question;
+use crate::expected;
 
 /// What the model says.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub(super) fn read(words: &str, asked: &Envelope) -> Result<Said, String> {
 }
 
 /// What kind of message answers a message.
-pub(super) enum Form {
+pub(crate) enum Form {
     /// An agreement, a disagreement or a revision.
     InDebate(Box<Question>),
     Clarification,
@@ -64,7 +65,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    pub(super) fn of(asked: &Envelope) -> Self {
+    pub(crate) fn of(asked: &Envelope) -> Self {
         match asked.message_type {
             MessageType::Question => {
                 question(asked).map_or(Self::Clarification, |question| Self::InDebate(Box::new(question)))
@@ -93,12 +94,7 @@ fn in_debate(fields: &Map<String, Value>, question: &Question) -> Result<Typed, 
     }
     let own = question.your_position.position.trim();
     let changed = answer.revised_position.as_deref().is_some_and(|text| text.trim() != own);
-    let message_type = match answer.agrees_with_peer {
-        Some(true) => MessageType::Agreement,
-        _ if changed => MessageType::Revision,
-        _ => MessageType::Disagreement,
-    };
-    Ok((message_type, to_raw_value(&answer)))
+    Ok((expected::in_debate(answer.agrees_with_peer, changed), to_raw_value(&answer)))
 }
 
 fn told(fault: &Fault) -> String {

@@ -9,6 +9,7 @@ use crate::failure::{FOUND, Failure};
 use crate::output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, styled};
 
 mod broker;
+mod payloads;
 mod services;
 mod streams;
 
@@ -70,6 +71,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &DoctorArgs) -> Resul
     let broker = connection.connect().await?;
     let mut checks = broker::look(&broker, args.skew_max).await;
     checks.extend(streams::streams(&broker).await);
+    checks.extend(payloads::look(&broker).await);
     checks.extend(streams::consumers(&broker, args.lag_max).await);
     checks.extend(services::look(&broker).await);
     checks.extend(services::deadlines(&broker).await);

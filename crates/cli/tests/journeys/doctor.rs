@@ -41,3 +41,41 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
     let said = run(&["doctor", "--server", url]).await;
     assert!(said.code == 1 && said.out.contains("CONCORD_DEAD: max_age is 3600s"), "{}", said.out);
 }
+
+#[tokio::test]
+async fn the_object_store_of_large_payloads_is_looked_at() {
+    use async_nats::jetstream::object_store::Config;
+    let installation = TestInstallation::start().await;
+    let url = installation.server_url();
+    let text = run(&["doctor", "--server", url]).await.good();
+    assert!(text.contains("CONCORD_PAYLOADS holds 0.0 MB of 1024.0 MB (0 %)"), "{text}");
+
+    let jetstream = async_nats::jetstream::new(installation.client().clone());
+    let faulty = async || {
+        let said = run(&["doctor", "--json", "--server", url]).await;
+        assert_eq!(said.code, 1, "{}", said.out);
+        faults(&serde_json::from_str(&said.out).unwrap())
+    };
+    jetstream.delete_object_store("CONCORD_PAYLOADS").await.unwrap();
+    let found = faulty().await;
+    assert!(found.len() == 1 && found[0].contains("CONCORD_PAYLOADS is missing"), "{found:?}");
+    assert!(found[0].contains("start any service") && found[0].contains("storage.payload_store_bytes"), "{found:?}");
+
+    // Another limit than the settings say, and nearly full.
+    let config = Config { bucket: "CONCORD_PAYLOADS".into(), max_bytes: 1 << 20, ..Config::default() };
+    let store = jetstream.create_object_store(config).await.unwrap();
+    store.put("large", &mut &vec![7_u8; (1 << 20) - 40_000][..]).await.unwrap();
+    let found = faulty().await;
+    let has = |part: &str| assert!(found.iter().any(|fault| fault.contains(part)), "{part}: {found:?}");
+    has("OBJ_CONCORD_PAYLOADS: max_bytes is 1048576 and should be 1073741824");
+    has("OBJ_CONCORD_PAYLOADS: max_age is 0ns and should be");
+    has("CONCORD_PAYLOADS holds 1.0 MB of 1.0 MB (9");
+    has("nats stream edit OBJ_CONCORD_PAYLOADS --max-bytes");
+    assert_eq!(found.len(), 3, "{found:?}");
+
+    // What the settings say is right for who gives them.
+    let settings = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(settings.path(), "[storage]\npayload_store_bytes = 1048576\n").unwrap();
+    let said = run(&["doctor", "--server", url, "--config", settings.path().to_str().unwrap()]).await;
+    assert!(!said.out.contains("max_bytes is"), "{}", said.out);
+}

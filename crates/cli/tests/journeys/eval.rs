@@ -1,8 +1,15 @@
 //! `concord eval`: needs no broker.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use crate::command::run;
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::command::{concord, finish, run};
 
 const DOMAINS: &str = r#"{"bank": ["pin", "bill"], "travel": ["hotel"]}"#;
 const TRAIN: &str = "text\tintent\tdomain\n\
@@ -19,6 +26,17 @@ const TEST: &str = "text\tintent\tdomain\n\
 
 /// Runs `concord eval wake` on files with these contents.
 async fn eval(folder: &Path, train: &str, test: &str, more: &[&str]) -> crate::command::Said {
+    eval_with(folder, train, test, more, &[]).await
+}
+
+/// The same with these variables in the environment.
+async fn eval_with(
+    folder: &Path,
+    train: &str,
+    test: &str,
+    more: &[&str],
+    variables: &[(&str, &str)],
+) -> crate::command::Said {
     let file = |name: &str, text: &str| {
         let path = folder.join(name);
         std::fs::write(&path, text).unwrap();
@@ -27,7 +45,7 @@ async fn eval(folder: &Path, train: &str, test: &str, more: &[&str]) -> crate::c
     let (train, test, domains) = (file("train.tsv", train), file("test.tsv", test), file("domains.json", DOMAINS));
     let mut arguments = vec!["eval", "wake", "--train", &train, "--test", &test, "--domains", &domains];
     arguments.extend(more);
-    run(&arguments).await
+    finish(concord().args(&arguments).envs(variables.iter().copied())).await
 }
 
 #[tokio::test]
@@ -66,5 +84,78 @@ async fn what_is_wrong_is_said_with_its_line() {
         &["eval", "wake", "--train", "a", "--test", "b", "--domains", "c", "--threshold", "2"],
     ] {
         run(arguments).await.refused(2);
+    }
+}
+
+/// What an embedding server was sent.
+type Seen = Arc<Mutex<Vec<(HeaderMap, Value)>>>;
+
+/// A server that knows what is meant by words that have no letters in common: where it is, and what it was sent.
+async fn embeddings(status: u16) -> (String, Seen) {
+    let seen = Seen::default();
+    let noted = Arc::clone(&seen);
+    let vectors = move |headers: HeaderMap, body: String| {
+        let asked: Value = serde_json::from_str(&body).unwrap();
+        let means = |text: &str, words: &[&str]| f32::from(u8::from(words.iter().any(|word| text.contains(word))));
+        let vector = |text: &Value| {
+            let text = text.as_str().unwrap();
+            [means(text, &["pin", "PIN"]), means(text, &["bill", "Rechnung"]), means(text, &["hotel", "Zimmer"]), 0.01]
+        };
+        let data = asked["input"].as_array().unwrap().iter().enumerate();
+        let data: Vec<Value> = data.map(|(index, text)| json!({ "index": index, "embedding": vector(text) })).collect();
+        noted.lock().unwrap().push((headers, asked));
+        async move { (StatusCode::from_u16(status).unwrap(), json!({ "data": data }).to_string()) }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let router = Router::new().route("/v1/embeddings", post(vectors));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, seen)
+}
+
+/// Messages that have nothing in common with the examples but what they mean.
+const MEANT: &str = "text\tintent\tdomain\n\
+    wo ist meine Rechnung\tbill\tbank\n\
+    ein Zimmer bitte\thotel\ttravel\n\
+    zzzz\toos\toos\n";
+
+#[tokio::test]
+async fn the_vectors_of_a_server_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, seen) = embeddings(200).await;
+    let server = ["--phrases", "1", "--embeddings", &url, "--model", "small", "--key-env", "EMBEDDING_KEY"];
+    let with = async |more: &[&str], key: &str| {
+        let arguments: Vec<&str> = server.iter().chain(more).copied().collect();
+        eval_with(folder.path(), TRAIN, MEANT, &arguments, &[("EMBEDDING_KEY", key)]).await
+    };
+    let report = with(&["--json"], "sk-secret").await.json();
+    assert_eq!((report["top1"].as_f64(), report["model"].as_bool()), (Some(1.0), Some(true)), "{report}");
+    assert!(report["latency"]["embedding"]["p50_ms"].is_number(), "{report}");
+    for (headers, asked) in seen.lock().unwrap().iter() {
+        assert_eq!(
+            (&headers["authorization"], &asked["model"]),
+            (&"Bearer sk-secret".parse().unwrap(), &json!("small"))
+        );
+    }
+    assert!(with(&[], "sk-secret").await.good().contains("with the vectors of a server"));
+    let speed =
+        run(&["eval", "wake", "--agents", "5", "--embeddings", &url, "--model", "small", "--json"]).await.json();
+    assert_eq!(speed["agents"], 5, "{speed}");
+
+    // Without a key in the variable, without a server, and with one that fails: said, and the key in no word of it.
+    assert!(with(&[], " ").await.refused(2).contains("EMBEDDING_KEY"));
+    let (broken, seen) = embeddings(500).await;
+    let arguments = ["--embeddings", &broken, "--model", "small", "--key-env", "EMBEDDING_KEY"];
+    let said = eval_with(folder.path(), TRAIN, TEST, &arguments, &[("EMBEDDING_KEY", "sk-secret")]).await.refused(1);
+    assert!(said.contains("the embedding server answered 500") && !said.contains("sk-secret"), "{said}");
+    assert_eq!(seen.lock().unwrap().len(), 1, "it is not asked again");
+    for (wrong, part) in [
+        (&["--embeddings", "ftp://x", "--model", "m"][..], "base_url is no address"),
+        (&["--embeddings", "http://127.0.0.1:9/v1"], "--model"),
+        (&["--model", "m"], "--embeddings"),
+        (&["--embeddings", "http://127.0.0.1:9/v1", "--model", "m", "--no-model"], "--no-model"),
+    ] {
+        let said = eval(folder.path(), TRAIN, TEST, wrong).await.refused(2);
+        assert!(said.contains(part), "{said}");
     }
 }

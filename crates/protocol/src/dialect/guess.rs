@@ -10,19 +10,13 @@ pub(super) fn dialect(bytes: &[u8], subject: &Subject) -> Dialect {
     let (Some(fields), Subject::Message { kind, .. }) = (Fields::glance(bytes), subject) else {
         return Dialect::Concord;
     };
+    if let Some(dialect) = by_own_word(&fields) {
+        return dialect;
+    }
     let has = |name: &str| fields.has(name);
     let said = fields.get("message_type").map_or("", |said| said.get().trim_matches('"'));
     let addressed = ["message_id", "from_agent", "to_agent", "timestamp"].into_iter().any(has);
-    // Each dialect has a word of its own; what has none is told by what it lacks.
-    if has("interaction_type") {
-        Dialect::Session
-    } else if has("sender_id") {
-        Dialect::Collaboration
-    } else if has("sender") && ["recipients", "messageType", "content"].into_iter().any(has) {
-        Dialect::Panel
-    } else if has("from_agent") && has("content") && !has("payload") {
-        Dialect::Analyst
-    } else if addressed {
+    if addressed {
         // One of four types, and not that of the subject: it says what kind of thing is said, not what.
         let general = has("payload") && said != kind.as_str() && exchange::TYPES.contains(&said);
         if general { Dialect::Exchange } else { Dialect::Concord }
@@ -30,6 +24,21 @@ pub(super) fn dialect(bytes: &[u8], subject: &Subject) -> Dialect {
         Dialect::Exchange
     } else {
         contents(kind.as_str(), has)
+    }
+}
+
+/// The dialect that has a word of its own for something said here; none where another could be meant.
+pub(super) fn by_own_word(fields: &Fields) -> Option<Dialect> {
+    let has = |name: &str| fields.has(name);
+    // What has no word of its own is told by what it lacks.
+    if has("interaction_type") {
+        Some(Dialect::Session)
+    } else if has("sender_id") {
+        Some(Dialect::Collaboration)
+    } else if has("sender") && ["recipients", "messageType", "content"].into_iter().any(has) {
+        Some(Dialect::Panel)
+    } else {
+        (has("from_agent") && has("content") && !has("payload")).then_some(Dialect::Analyst)
     }
 }
 

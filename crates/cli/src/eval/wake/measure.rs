@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use concord_domain::wake::{Calibration, Candidate, Matcher, Query, Sample};
-use concord_embedding::Embedder;
 use serde::Serialize;
 
 use super::data::Labelled;
+use super::vectors::Vectors;
 use crate::failure::Failure;
 
 /// Half of the measurements are at most `p50_ms`, and 95 of 100 at most `p95_ms`.
@@ -64,7 +64,7 @@ pub(super) struct Quality {
 /// One message after another, as they would arrive: nothing is known of it beforehand but the cards.
 pub(super) struct Run<'a> {
     pub(super) matcher: &'a Matcher,
-    pub(super) embedder: Option<&'a Embedder>,
+    pub(super) vectors: Option<&'a Vectors>,
 }
 
 impl Run<'_> {
@@ -78,7 +78,7 @@ impl Run<'_> {
         let participations = BTreeMap::new();
         for (place, text) in messages.into_iter().enumerate() {
             let begun = Instant::now();
-            let vector = self.embedder.map(|embedder| embedder.embed(text)).transpose().map_err(embedding_failed)?;
+            let vector = self.vectors.map(|vectors| vectors.embed(text)).transpose()?;
             let embedded = Instant::now();
             let query = Query {
                 text,
@@ -96,7 +96,7 @@ impl Run<'_> {
             look(place, &candidates);
         }
         Ok(Latencies {
-            embedding: self.embedder.map(|_| Latency::of(embedding)),
+            embedding: self.vectors.map(|_| Latency::of(embedding)),
             matching: Latency::of(matching),
             whole: Latency::of(whole),
         })
@@ -191,7 +191,7 @@ mod tests {
             let card = Card { skills: vec![skill], ..Card::new(AgentId::new(name).unwrap()) };
             matcher.insert(&card, |_| None);
         }
-        let run = Run { matcher: &matcher, embedder: None };
+        let run = Run { matcher: &matcher, vectors: None };
         let messages = [
             labelled("file the tax return", Some("tax")),
             labelled("ocean waves and tides", Some("tax")),

@@ -15,8 +15,10 @@ use crate::output;
 mod data;
 mod measure;
 mod synthetic;
+mod vectors;
 
 use measure::{Latencies, Latency, Quality, Run, embedding_failed};
+use vectors::Vectors;
 
 /// Where `scripts/model` puts the model.
 const MODEL_DIR: &str = ".tools/model";
@@ -32,6 +34,8 @@ and its first phrases in the training file are its examples. False wakes are wro
 
 Examples:
   concord eval wake --train train.tsv --test test.tsv --domains domains.json
+  concord eval wake --train train.tsv --test test.tsv --domains domains.json \\
+    --embeddings http://127.0.0.1:11434/v1 --model nomic-embed-text
   concord eval wake --agents 1000 --no-model")]
 pub(crate) struct WakeArgs {
     /// Messages that the cards are made of.
@@ -65,6 +69,16 @@ pub(crate) struct WakeArgs {
     /// The folder of the model; .tools/model when absent, which scripts/model fills.
     #[arg(long, env = "CONCORD_MODEL", value_name = "D")]
     model_dir: Option<PathBuf>,
+    /// A server with the API of OpenAI that makes the vectors, in place of a model here: where the API begins, for example
+    /// http://127.0.0.1:11434/v1. All messages are sent to it, and to nobody else.
+    #[arg(long, value_name = "URL", requires = "model", conflicts_with = "no_model")]
+    embeddings: Option<String>,
+    /// The model of that server.
+    #[arg(long, value_name = "NAME", requires = "embeddings")]
+    model: Option<String>,
+    /// The environment variable with the key of that server.
+    #[arg(long, value_name = "VARIABLE", requires = "embeddings")]
+    key_env: Option<String>,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -81,6 +95,8 @@ struct Report {
     skills: usize,
     phrases: u16,
     model: bool,
+    #[serde(skip)]
+    with: &'static str,
     threshold: f64,
     calibration: Calibration,
     #[serde(flatten)]
@@ -95,6 +111,8 @@ struct Speed {
     skills: usize,
     seed: u64,
     model: bool,
+    #[serde(skip)]
+    with: &'static str,
     messages: usize,
     latency: Latencies,
 }
@@ -108,29 +126,35 @@ pub(crate) fn run(args: &WakeArgs) -> Result<u8, Failure> {
     }
 }
 
-fn embedder(args: &WakeArgs) -> Result<Option<Embedder>, Failure> {
+fn vectors(args: &WakeArgs) -> Result<Option<Vectors>, Failure> {
     if args.no_model {
         return Ok(None);
+    }
+    if let Some(server) = Vectors::of_server(args)? {
+        return Ok(Some(server));
     }
     let usual = || Some(PathBuf::from(MODEL_DIR)).filter(|dir| dir.is_dir());
     let Some(model_dir) = args.model_dir.clone().or_else(usual) else {
         return Err(Failure::usage(
             "there is no model; scripts/model fetches one, --model-dir or CONCORD_MODEL names its folder, and --no-model \
-             does without",
+             does without; --embeddings names a server",
         ));
     };
     let settings = Settings { model_dir: Some(model_dir), ..Settings::default() };
-    Embedder::open(&settings).map_err(embedding_failed)
+    let embedder = Embedder::open(&settings).map_err(embedding_failed)?;
+    Ok(embedder.map(|embedder| Vectors::Model(Box::new(embedder))))
 }
 
 /// Enters cards, with the vectors of their skills where there is a model.
-fn matcher_of(cards: &[Card], parameters: Parameters, embedder: Option<&Embedder>) -> Result<Matcher, Failure> {
+fn matcher_of(cards: &[Card], parameters: Parameters, vectors: Option<&Vectors>) -> Result<Matcher, Failure> {
     let mut matcher = Matcher::new(parameters);
     for card in cards {
         let mut failure = None;
         matcher.insert(card, |skill| {
             let texts = texts_of(skill);
-            match embedder?.embed_all(texts.iter().map(String::as_str)) {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            // One failure is enough: a server is not asked again and again.
+            match vectors.filter(|_| failure.is_none())?.embed_all(&texts) {
                 Ok(vectors) => centroid(vectors.iter().map(AsRef::as_ref)),
                 Err(error) => {
                     failure.get_or_insert(error);
@@ -139,7 +163,7 @@ fn matcher_of(cards: &[Card], parameters: Parameters, embedder: Option<&Embedder
             }
         });
         if let Some(error) = failure {
-            return Err(embedding_failed(error));
+            return Err(error);
         }
     }
     Ok(matcher)
@@ -151,27 +175,28 @@ fn quality(args: &WakeArgs, files: [&Path; 3]) -> Result<u8, Failure> {
     let test = data::messages(test, &domains)?;
     let split = data::split(data::messages(train, &domains)?, &domains, usize::from(args.phrases), HELD_OUT);
     // After the files: reading a model takes a while, and a fault in a file should show at once.
-    let embedder = embedder(args)?;
-    let embedder = embedder.as_ref();
+    let vectors = vectors(args)?;
+    let vectors = vectors.as_ref();
     let mut parameters = Parameters::default();
-    let mut matcher = matcher_of(&split.cards, parameters, embedder)?;
+    let mut matcher = matcher_of(&split.cards, parameters, vectors)?;
     if args.fit {
-        let run = Run { matcher: &matcher, embedder };
-        let fitted = run.fitted(&split.held_out, *matcher.calibration(embedder.is_some()))?;
-        *(if embedder.is_some() { &mut parameters.with_model } else { &mut parameters.without_model }) = fitted;
-        matcher = matcher_of(&split.cards, parameters, embedder)?;
+        let run = Run { matcher: &matcher, vectors };
+        let fitted = run.fitted(&split.held_out, *matcher.calibration(vectors.is_some()))?;
+        *(if vectors.is_some() { &mut parameters.with_model } else { &mut parameters.without_model }) = fitted;
+        matcher = matcher_of(&split.cards, parameters, vectors)?;
     }
-    let calibration = *matcher.calibration(embedder.is_some());
+    let calibration = *matcher.calibration(vectors.is_some());
     let threshold = args.threshold.unwrap_or(calibration.threshold);
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: the times are several times worse than those of a release build");
     }
-    let (quality, latency) = Run { matcher: &matcher, embedder }.quality(&test, threshold)?;
+    let (quality, latency) = Run { matcher: &matcher, vectors }.quality(&test, threshold)?;
     let report = Report {
         agents: split.cards.len(),
         skills: split.cards.iter().map(|card| card.skills.len()).sum(),
         phrases: args.phrases,
-        model: embedder.is_some(),
+        model: vectors.is_some(),
+        with: Vectors::name(vectors),
         threshold,
         calibration,
         quality,
@@ -187,29 +212,29 @@ fn quality(args: &WakeArgs, files: [&Path; 3]) -> Result<u8, Failure> {
 
 fn speed(args: &WakeArgs, agents: usize) -> Result<u8, Failure> {
     const MESSAGES: usize = 500;
-    let embedder = embedder(args)?;
-    let embedder = embedder.as_ref();
+    let vectors = vectors(args)?;
+    let vectors = vectors.as_ref();
+    let dimensions = vectors.map(Vectors::dimensions).transpose()?;
     let mut source = synthetic::Source::new(args.seed);
     let cards: Vec<Card> = (0..agents).filter_map(|number| source.card(number)).collect();
     let mut matcher = Matcher::default();
     for card in &cards {
         // In any direction: how long matching takes does not depend on it, and the model would take minutes.
-        let vectors: Vec<_> =
-            card.skills.iter().map(|s| (&s.name, embedder.map(|e| source.vector(e.dimensions())))).collect();
-        matcher
-            .insert(card, |skill| vectors.iter().find(|(name, _)| **name == skill.name).and_then(|(_, v)| v.clone()));
+        let made: Vec<_> = card.skills.iter().map(|s| (&s.name, dimensions.map(|n| source.vector(n)))).collect();
+        matcher.insert(card, |skill| made.iter().find(|(name, _)| **name == skill.name).and_then(|(_, v)| v.clone()));
     }
     let messages: Vec<String> = (0..MESSAGES).map(|_| source.message()).collect();
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build: the times are several times worse than those of a release build");
     }
-    let run = Run { matcher: &matcher, embedder };
+    let run = Run { matcher: &matcher, vectors };
     let latency = run.over(messages.iter().map(String::as_str), |_, _| ())?;
     let report = Speed {
         agents,
         skills: agents * synthetic::SKILLS,
         seed: args.seed,
-        model: embedder.is_some(),
+        model: vectors.is_some(),
+        with: Vectors::name(vectors),
         messages: MESSAGES,
         latency,
     };
@@ -220,15 +245,11 @@ fn speed(args: &WakeArgs, agents: usize) -> Result<u8, Failure> {
             "{agents} made-up agents of {} skills (seed {}), {MESSAGES} short messages, {}\n",
             synthetic::SKILLS,
             args.seed,
-            with_or_without(report.model)
+            report.with
         );
         output::print(&(heading + &shown_latencies(&report.latency)))?;
     }
     Ok(0)
-}
-
-fn with_or_without(model: bool) -> &'static str {
-    if model { "with the model" } else { "without a model" }
 }
 
 fn shown(report: &Report) -> String {
@@ -243,7 +264,7 @@ fn shown(report: &Report) -> String {
          for nobody, yet woke  {}\n{}",
         quality.messages,
         quality.for_nobody,
-        with_or_without(report.model),
+        report.with,
         calibration.score,
         calibration.lead,
         calibration.bias,

@@ -1,0 +1,195 @@
+//! Answers that come by another way than the broker: no subject says who speaks to whom, nor of what type the answer is.
+
+use serde_json::value::RawValue;
+
+use super::carried::ROOM;
+use super::fields::Fields;
+use super::{Dialect, guess};
+use crate::envelope::{Metadata, from_json};
+use crate::fault::Fault;
+use crate::id::{AgentId, CaseId, Recipient};
+use crate::subject::{Lane, Subject};
+use crate::{Envelope, MessageType, Timestamp, Token};
+
+/// Who answers, and whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Answering<'a> {
+    /// Who answers.
+    pub from: &'a AgentId,
+    /// Who asked.
+    pub to: &'a AgentId,
+    /// In which case, if in one.
+    pub case: Option<&'a CaseId>,
+    /// The dialect of the answering agent's card.
+    pub speaks: Dialect,
+}
+
+impl Answering<'_> {
+    /// The subject that the answer would have come on.
+    fn subject(&self, kind: &MessageType) -> Subject {
+        Subject::Message {
+            lane: Lane::Normal,
+            case: self.case.cloned(),
+            from: self.from.clone(),
+            to: Recipient::Agent(self.to.clone()),
+            kind: kind.token(),
+        }
+    }
+}
+
+/// Reads an answer in the dialect that it declares, or else in the one that only its shape is of, or else in that of the
+/// agent's card. In the canonical form `message_type` and `payload` suffice. `{}` says nothing, and is none.
+///
+/// `meant` names the type of an answer that says of itself only that it is one (`RESPONSE`), from its payload. Of the
+/// envelope, type, payload, metadata and extensions are what was said; id, time and thread may be missing.
+pub fn read_answer(
+    bytes: &[u8],
+    declared: Option<Dialect>,
+    answering: &Answering<'_>,
+    meant: impl FnOnce(&RawValue) -> MessageType,
+) -> Result<Option<Envelope>, Fault> {
+    let fields = Fields::parse(bytes, "")?;
+    if fields.names().next().is_none() {
+        return Ok(None);
+    }
+    let dialect = declared.or_else(|| shape(&fields, answering.speaks)).unwrap_or(answering.speaks);
+    if !is_of(&fields, dialect) {
+        return Err(Fault::invalid(
+            "",
+            "The agent's answer is a message in none of the dialects.",
+            format!("Answer as the dialect {dialect} has it, with message_type and payload, or with {{}}."),
+        ));
+    }
+    if dialect == Dialect::Concord {
+        return canonical(fields, answering).map(Some);
+    }
+    let kind = kind(&fields, dialect)?;
+    let bytes = addressed(fields, dialect, answering)?.into_bytes()?;
+    let read = |kind: &MessageType| super::read(&bytes, Some(dialect), &answering.subject(kind));
+    let kind = match kind {
+        Some(kind) => kind,
+        None => meant(&read(&MessageType::Response)?.0.payload),
+    };
+    Ok(Some(read(&kind)?.0))
+}
+
+/// The dialect that only an answer of this shape is in.
+fn shape(fields: &Fields, speaks: Dialect) -> Option<Dialect> {
+    let has = |name: &str| fields.has(name);
+    if let Some(dialect) = guess::by_own_word(fields) {
+        Some(dialect)
+    } else if has("message_type") && has("payload") {
+        // Both have these names, and most of their types; what is carried tells, or else the card.
+        let exchange = speaks == Dialect::Exchange || carried_type(fields).is_some();
+        Some(if exchange { Dialect::Exchange } else { Dialect::Concord })
+    } else if is_review(fields) {
+        Some(Dialect::Panel)
+    } else {
+        is_challenge(fields).then_some(Dialect::Analyst)
+    }
+}
+
+/// Whether there is anything that a message in the dialect must have.
+fn is_of(fields: &Fields, dialect: Dialect) -> bool {
+    let any = |names: &[&str]| names.iter().any(|name| fields.has(name));
+    match dialect {
+        Dialect::Concord | Dialect::Exchange => any(&["message_type", "payload"]),
+        Dialect::Panel => any(&["messageType", "content"]) || is_review(fields),
+        Dialect::Collaboration => any(&["message_type", "content"]),
+        Dialect::Analyst => any(&["message_type", "content"]) || is_challenge(fields),
+        Dialect::Session => any(&["interaction_type", "content"]),
+    }
+}
+
+/// What the prompt of the peer review asks a model for, without an envelope.
+fn is_review(fields: &Fields) -> bool {
+    let envelope = ["id", "sender", "messageType", "content", "payload"].into_iter().any(|name| fields.has(name));
+    !envelope && (fields.has("agrees_with_peer") || fields.has("revised_position"))
+}
+
+/// A challenge as it is printed, without an envelope.
+fn is_challenge(fields: &Fields) -> bool {
+    fields.has("challenger") && fields.has("challenged") && !fields.has("content") && !fields.has("payload")
+}
+
+fn canonical(mut fields: Fields, answering: &Answering<'_>) -> Result<Envelope, Fault> {
+    let incomplete = |pointer| {
+        Fault::invalid(
+            pointer,
+            "The agent's answer lacks a field.",
+            "Answer with message_type and payload, or with {}.",
+        )
+    };
+    let kind = fields.take("message_type")?.ok_or_else(|| incomplete("/message_type"))?;
+    let payload = fields.take_raw("payload").ok_or_else(|| incomplete("/payload"))?;
+    let metadata: Option<Metadata> = fields.take("metadata")?;
+    let (from, to) = (answering.from.clone(), Recipient::Agent(answering.to.clone()));
+    // No id: whoever publishes it gives it one.
+    let id = crate::MessageId::of_bytes("", payload.get().as_bytes());
+    let envelope = Envelope::new(id, Timestamp::default(), from, to, kind, payload);
+    Ok(Envelope { metadata: metadata.unwrap_or_default(), ..envelope })
+}
+
+/// With the recipient that an answer need not name: where a dialect means everyone by naming none, it means its asker.
+fn addressed(mut fields: Fields, dialect: Dialect, answering: &Answering<'_>) -> Result<Fields, Fault> {
+    if dialect == Dialect::Collaboration && !fields.has("receiver_id") {
+        fields.put("receiver_id", answering.to)?;
+    }
+    Ok(fields)
+}
+
+/// The type that an answer says it is of; none where it says no more than that it is an answer.
+fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault> {
+    let said = |name: &str| -> Result<Option<String>, Fault> {
+        fields.get(name).map_or(Ok(None), |said| from_json(said.get().as_bytes(), &fields.pointer(name)))
+    };
+    let typed = |name: &str, word: &str| {
+        let token = Token::new(word);
+        token.map(|token| Some(MessageType::from(token))).map_err(|error| {
+            Fault::invalid(
+                fields.pointer(name),
+                format!("No type has that name: {error}."),
+                "Name a type of the dialect.",
+            )
+        })
+    };
+    let of = |name: &str, kind: fn(&str) -> Option<String>| match said(name)? {
+        None => Ok(None),
+        Some(word) => kind(&word).map_or(Ok(None), |word| typed(name, &word)),
+    };
+    match dialect {
+        Dialect::Panel => of("messageType", |word| Some(snake(word))),
+        Dialect::Analyst if is_challenge(fields) => Ok(Some(MessageType::Challenge)),
+        Dialect::Concord | Dialect::Analyst => of("message_type", |word| Some(word.to_owned())),
+        Dialect::Session => of("interaction_type", |word| {
+            Some(if word == "BROADCAST_QUERY" { "group_query".into() } else { word.to_ascii_lowercase() })
+        }),
+        Dialect::Collaboration | Dialect::Exchange => match carried_type(fields) {
+            Some(kind) => Ok(Some(kind)),
+            None => of("message_type", |word| match word {
+                "RESPONSE" | "response" => None,
+                "BROADCAST" => Some("notification".into()),
+                word => Some(word.to_ascii_lowercase()),
+            }),
+        },
+    }
+}
+
+/// The type that is carried for want of a word.
+fn carried_type(fields: &Fields) -> Option<MessageType> {
+    let metadata = Fields::glance(fields.get("metadata")?.get().as_bytes())?;
+    let carried = Fields::glance(metadata.get(ROOM)?.get().as_bytes())?;
+    serde_json::from_str(carried.get("message_type")?.get()).ok()
+}
+
+/// A camel-case name in snake case.
+fn snake(camel: &str) -> String {
+    let mut snake = String::with_capacity(camel.len() + 4);
+    for c in camel.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
