@@ -18,6 +18,9 @@ use futures::StreamExt;
 
 use crate::fire::{Firing, Standing};
 
+/// How often a round waits for a rush of deadlines, a second at most each time.
+const WAITS_MAX: usize = 5;
+
 type Key = (Aggregate, Token);
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -66,6 +69,14 @@ impl Watchdog {
             tokio::select! {
                 () = tokio::time::sleep(self.interval) => {}
                 () = stop.cancelled() => return,
+            }
+            // It reads every fact that was stored since the last round, and in a rush these are thousands. Whatever nobody
+            // fires is late by then; the rounds do not stop for a rush that does not end.
+            for _ in 0..WAITS_MAX {
+                tokio::select! {
+                    () = self.firing.shell.give_way() => {}
+                    () = stop.cancelled() => return,
+                }
             }
             if let Err(error) = self.round().await {
                 tracing::warn!(error = %Chain(&*error), "The watchdog's round failed; the next follows.");

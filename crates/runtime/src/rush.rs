@@ -17,6 +17,10 @@ const RUSH_MIN: u32 = 250;
 /// The longest that anything else waits. Then it gets a turn, and waits again if the rush goes on.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// So many deliveries are a turn. Not what a consumer asks for at once: that is a thousand where most of them wait, and
+/// arming a thousand deadlines a second takes a fifth of the processors.
+pub(crate) const TURN: usize = 64;
+
 /// Whether a consumer's deliveries are deadlines, or give way to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {

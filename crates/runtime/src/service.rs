@@ -143,6 +143,11 @@ impl Shell {
         registered
     }
 
+    /// Waits while thousands of deadlines are due, for work that can wait for them, but no longer than a second.
+    pub async fn give_way(&self) {
+        self.rush.give_way().await;
+    }
+
     /// Runs something else until it ends; the service waits for it before it stops.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);

@@ -18,7 +18,7 @@ use crate::limit::{LIMITED, Limit, Over};
 use crate::metrics::DeliveryLabels;
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
-use crate::rush::Turn;
+use crate::rush::{self, Turn};
 use crate::service::Shell;
 use crate::{dead, quarantine, refuse};
 
@@ -109,7 +109,7 @@ impl<H: Handler> Pulling<H> {
             };
             match consumer.turn {
                 Turn::First => shell.rush.deadline(),
-                Turn::GivesWay if turn == 0 => turn = if shell.rush.give_way().await { consumer.batch() } else { 0 },
+                Turn::GivesWay if turn == 0 => turn = if shell.rush.give_way().await { rush::TURN - 1 } else { 0 },
                 Turn::GivesWay => turn -= 1,
                 Turn::Apart => {}
             }
