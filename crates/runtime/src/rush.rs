@@ -14,6 +14,12 @@ use tokio::time::Instant;
 const WINDOW: Duration = Duration::from_millis(250);
 /// So many deadlines in a window are a rush: a thousand a second, far more than cases under way bring one by one.
 const RUSH_MIN: u32 = 250;
+/// It goes on with half as many, and for so long after the last such window: what waits would otherwise be let loose by the
+/// first moment in which the machine is slow, make the deadlines slower, and so be let loose for good.
+const GOES_ON_MIN: u32 = RUSH_MIN / 2;
+const LINGER: Duration = Duration::from_millis(500);
+/// The longest rush. Then there is none for as long, so that what follows is not kept waiting by deadlines without end.
+const RUSH_MAX: Duration = Duration::from_secs(10);
 /// The longest that anything else waits. Then it gets a turn, and waits again if the rush goes on.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -53,21 +59,39 @@ pub(crate) struct Rush(Mutex<Seen>);
 struct Seen {
     window: Option<Instant>,
     count: u32,
+    /// The rush that is on, or was: its first and last moment.
+    began: Option<Instant>,
     until: Option<Instant>,
+    /// When there may be another.
+    rested: Option<Instant>,
+}
+
+impl Seen {
+    /// One more deadline.
+    fn count(&mut self, now: Instant) {
+        if self.window.is_none_or(|began| now.duration_since(began) > WINDOW) {
+            (self.window, self.count) = (Some(now), 0);
+        }
+        self.count += 1;
+        let is_on = self.until.is_some_and(|until| until > now);
+        let is_rested = self.rested.is_none_or(|rested| rested <= now);
+        let began = match self.began.filter(|_| is_on) {
+            Some(began) if self.count >= GOES_ON_MIN => began,
+            None if is_rested && self.count >= RUSH_MIN => now,
+            _ => return,
+        };
+        if now.duration_since(began) < RUSH_MAX {
+            (self.began, self.until) = (Some(began), Some(now + LINGER));
+        } else {
+            (self.began, self.until, self.rested) = (None, None, Some(now + RUSH_MAX));
+        }
+    }
 }
 
 impl Rush {
     /// A deadline was delivered.
     pub(crate) fn deadline(&self) {
-        let now = Instant::now();
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.window.is_none_or(|began| now.duration_since(began) > WINDOW) {
-            (seen.window, seen.count) = (Some(now), 0);
-        }
-        seen.count += 1;
-        if seen.count >= RUSH_MIN {
-            seen.until = Some(now + WINDOW);
-        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
     }
 
     /// Waits while there is a rush, but not for ever; true when there was one to the last.
@@ -104,7 +128,42 @@ mod tests {
         deadlines(&rush, RUSH_MIN, Duration::ZERO).await;
         assert!(!rush.give_way().await);
         let waited = began.elapsed();
-        assert!(waited >= WINDOW && waited < WAIT_MAX, "{waited:?}");
+        assert!(waited >= LINGER && waited < WAIT_MAX, "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rush_outlasts_a_slow_moment_and_half_as_many_deadlines_keep_it_up() {
+        let rush = Rush::default();
+        deadlines(&rush, RUSH_MIN, Duration::ZERO).await;
+        // Nothing for a while, and then so few that they would not have begun it.
+        tokio::time::advance(LINGER - Duration::from_millis(10)).await;
+        deadlines(&rush, GOES_ON_MIN, Duration::ZERO).await;
+        let began = Instant::now();
+        assert!(!rush.give_way().await);
+        assert!(began.elapsed() >= LINGER);
+        // The same number begins none.
+        deadlines(&rush, GOES_ON_MIN, Duration::ZERO).await;
+        let began = Instant::now();
+        assert!(!rush.give_way().await);
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rush_that_does_not_end_is_over_for_a_while() {
+        let rush = Rush::default();
+        let every = WINDOW / RUSH_MIN / 2;
+        let mut pauses = Vec::new();
+        let began = Instant::now();
+        let is_on = || rush.0.lock().unwrap().until.is_some_and(|until| until > Instant::now());
+        let mut was_on = false;
+        while began.elapsed() < RUSH_MAX * 4 {
+            deadlines(&rush, 1, every).await;
+            if is_on() != was_on {
+                was_on = !was_on;
+                pauses.push(began.elapsed().as_secs());
+            }
+        }
+        assert_eq!(pauses, [0, 10, 20, 30], "begins, ends, begins, ends");
     }
 
     #[tokio::test(start_paused = true)]
