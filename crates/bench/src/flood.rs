@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use async_nats::Client;
+use async_nats::{Client, jetstream};
+use bytes::Bytes;
 use concord_protocol::{ErrorCode, Timestamp};
 use futures::StreamExt;
 use futures::future::try_join_all;
+use futures::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -28,6 +30,9 @@ const QUIET: usize = 10;
 const INTERVAL: Duration = Duration::from_millis(100);
 /// How long the last answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Messages that the flooder sends before the broker has stored the first of them. One that does not wait for the broker at all
+/// has it refuse everybody's messages, which is for the broker to prevent.
+const FLOOD_IN_FLIGHT: usize = 256;
 /// The agent that floods.
 const FLOODER: &str = "flooder";
 
@@ -122,6 +127,7 @@ async fn quiet_agent(
     sleep_until(begins).await;
     let mut due = interval(INTERVAL);
     due.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let (context, mut publishing) = (jetstream::new(client.clone()), FuturesUnordered::new());
     let (mut sent, mut took) = (HashMap::new(), Vec::with_capacity(count));
     let mut number = 0;
     let given_up = begins + INTERVAL * u32::try_from(count)? + PATIENCE;
@@ -130,9 +136,11 @@ async fn quiet_agent(
             _ = due.tick(), if number < count => {
                 let (id, subject, message) = message(name, &format!("{phase}-{number}"))?;
                 sent.insert(id, Instant::now());
-                client.publish(subject, message.into()).await?;
+                publishing.push(stored(context.clone(), subject, message.into()));
                 number += 1;
             }
+            // One that the broker has refused was sent again, as any agent does that wants an answer.
+            Some(sent) = publishing.next(), if !publishing.is_empty() => sent?,
             answer = answers.next() => {
                 let answer: Value = serde_json::from_slice(&answer.context("the subscription ended")?.payload)?;
                 let asked = answer.get("correlation_id").and_then(Value::as_str).and_then(|id| sent.remove(id));
@@ -153,6 +161,20 @@ fn message(from: &str, number: &str) -> anyhow::Result<(String, String, Vec<u8>)
         "payload": { "action": "no_such_action", "parameters": {} },
     });
     Ok((id, subjects::message_outside_cases(from, "coordinator", "request")?, serde_json::to_vec(&body)?))
+}
+
+/// Publishes until the broker has stored it.
+async fn stored(context: jetstream::Context, subject: String, message: Bytes) -> anyhow::Result<()> {
+    const TRIES: usize = 20;
+    for tried in 1.. {
+        let sent = async { context.publish(subject.clone(), message.clone()).await?.await };
+        match sent.await {
+            Ok(_) => break,
+            Err(error) if tried == TRIES => return Err(error.into()),
+            Err(_) => tokio::time::sleep(INTERVAL).await,
+        }
+    }
+    Ok(())
 }
 
 /// A flood under way.
@@ -179,14 +201,21 @@ impl Flood {
         });
         let client = async_nats::connect(url).await?;
         let sending = tokio::spawn(async move {
+            let (context, mut under_way) = (jetstream::new(client), FuturesUnordered::new());
             let (mut number, began) = (0, Instant::now());
             while began.elapsed() < lasts {
                 let (_, subject, message) = message(FLOODER, &number.to_string())?;
-                client.publish(subject, message.into()).await?;
+                under_way.push(stored(context.clone(), subject, message.into()));
                 number += 1;
+                if under_way.len() >= FLOOD_IN_FLIGHT {
+                    under_way.next().await.transpose()?;
+                }
             }
-            client.flush().await?;
-            Ok((number, began.elapsed().as_secs_f64()))
+            let seconds = began.elapsed().as_secs_f64();
+            while let Some(sent) = under_way.next().await {
+                sent?;
+            }
+            Ok((number, seconds))
         });
         Ok(Self { limited, sending, hearing })
     }

@@ -69,7 +69,7 @@ impl Bypass {
         self.waiting.store(waiting, Ordering::Relaxed);
     }
 
-    /// The message that came last is over its sender's limit.
+    /// The sender of the message that came last floods.
     pub(crate) fn flooded(&self) {
         if self.waiting.load(Ordering::Relaxed) >= WAITING_MIN && !self.is_needed.swap(true, Ordering::Relaxed) {
             self.needed.notify_one();

@@ -1,7 +1,9 @@
 //! How many messages a second one agent may send before what is more is not worked on, so that a flood costs the others
 //! little. Looked at where a delivery begins to be handled, before its body is read.
 //!
-//! Each agent has a token bucket for each kind of consumer that hears agents, in each process. Services have none, and
+//! Each agent has a token bucket for each kind of consumer that hears agents, in each process. Time is that at which the
+//! broker stored the messages: how fast an agent sends does not depend on how fast they are worked on, nor on whether the
+//! service was away for a while. Services have none, and
 //! neither have hosted agents' inboxes, whose queues are bounded. Only first deliveries are counted: what was let in once
 //! is let in when it is delivered again. See `docs/adr/0028`.
 
@@ -14,12 +16,13 @@ use async_nats::jetstream::AckKind;
 use concord_protocol::payload::{ErrorReport, RATE_LIMIT};
 use concord_protocol::stream::{ConsumerKind, Layout, WAKING};
 use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, ErrorCode, Fault, MessageType};
+use concord_protocol::{AgentId, ErrorCode, Fault, MessageType, Timestamp};
 use lru::LruCache;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use crate::clock;
 use crate::consume::Delivery;
 use crate::ledger::Error;
 use crate::metrics::Consumer;
@@ -32,7 +35,7 @@ use crate::settings::WorkSettings;
 const ACCOUNTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
 /// How long refusals that are not answered each are gathered into one notice.
 const GATHERED: Duration = Duration::from_secs(1);
-/// So long after its last message over the limit an agent is taken to flood.
+/// So long after it was seen to flood an agent is taken to do so.
 const FLOODS: Duration = Duration::from_secs(10);
 
 /// What is said to services and has an answer, or decides something: each that is refused is answered, as long as these
@@ -80,6 +83,18 @@ pub(crate) struct Limit {
     measure: Measure,
 }
 
+/// What a look at a delivery says.
+pub(crate) struct Look {
+    /// What is to be done in place of handling it, if it is not to be handled.
+    pub(crate) over: Option<Over>,
+    /// Whether its sender floods: it has sent far more than a second's worth at once, if not yet more than it may.
+    pub(crate) floods: bool,
+}
+
+impl Look {
+    const QUIET: Self = Self { over: None, floods: false };
+}
+
 /// A delivery that is not to be handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
@@ -105,38 +120,47 @@ impl Limit {
         Some(Self { kind, measure })
     }
 
-    /// What is to be done with a delivery in place of handling it; none when it is to be handled. A handler that must end
-    /// what the delivery begins finds the reason in it.
-    pub(crate) fn look(self, shell: &Shell, delivery: &mut Delivery) -> Option<Over> {
+    /// What is to be done with a delivery. A handler that must end what the delivery begins finds in it why it is over the
+    /// limit.
+    pub(crate) fn look(self, shell: &Shell, delivery: &mut Delivery) -> Look {
         if delivery.deliveries > 1 || shell.limits.is_off() {
-            return None;
+            return Look::QUIET;
         }
         let subjects = shell.broker.subjects();
-        let sender = subjects.sender_of(&delivery.subject).filter(|name| Service::parse(name.as_str()).is_err())?;
+        let sender = subjects.sender_of(&delivery.subject).filter(|name| Service::parse(name.as_str()).is_err());
+        let Some(sender) = sender else { return Look::QUIET };
         // The last token of a message's subject is its type. All of it is read only where the limit is passed: every
         // message comes by here.
         let kind = delivery.subject.rsplit('.').next();
-        if !self.counts(kind, &delivery.consumer) || shell.limits.admits(self.kind, &sender, Instant::now()) {
-            return None;
+        if !self.counts(kind, &delivery.consumer) {
+            return Look::QUIET;
         }
+        let Admission { admitted, floods } = shell.limits.admits(self.kind, &sender, delivery.stored_at);
+        let over = if admitted { None } else { self.over(shell, delivery, &sender) };
+        Look { over, floods }
+    }
+
+    fn over(self, shell: &Shell, delivery: &mut Delivery, sender: &AgentId) -> Option<Over> {
         shell.metrics.rate_limited.get_or_create(&Consumer { consumer: delivery.consumer.to_string() }).inc();
+        let subjects = shell.broker.subjects();
+        let kind = delivery.subject.rsplit('.').next();
         let between_agents = || subjects.parse(&delivery.subject).is_ok_and(|said| is_between_agents(&said));
         match self.measure {
             // The recipient's own consumer sees to what is said to a service.
             Measure::Tell if !between_agents() => Some(Over::Passed),
             Measure::Tell => {
-                delivery.over_limit = Some(Box::new(shell.limits.fault(&sender)));
+                delivery.over_limit = Some(Box::new(shell.limits.fault(sender)));
                 None
             }
             Measure::PassOver => Some(Over::Passed),
             // An error is not answered by an error.
             Measure::Refuse if kind == Some(MessageType::Error.as_str()) => Some(Over::Passed),
             Measure::Refuse
-                if kind.is_none_or(is_answered) && shell.limits.answers(self.kind, &sender, Instant::now()) =>
+                if kind.is_none_or(is_answered) && shell.limits.answers(self.kind, sender, clock::now()) =>
             {
                 Some(Over::Answered)
             }
-            Measure::Refuse if shell.limits.gather(self.kind, &sender, delivery.sequence) => Some(Over::First),
+            Measure::Refuse if shell.limits.gather(self.kind, sender, delivery.sequence) => Some(Over::First),
             Measure::Refuse => Some(Over::Passed),
         }
     }
@@ -216,15 +240,22 @@ struct Account {
     /// Refusals that are answered each.
     answers: Bucket,
     gathered: Option<Gathered>,
-    /// When a message was over the limit last.
-    over: Option<Instant>,
+    /// When it was seen to flood last.
+    flooded: Option<Instant>,
+}
+
+/// Whether a message is worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Admission {
+    admitted: bool,
+    floods: bool,
 }
 
 /// Who was heard by a kind of consumer.
 pub(crate) struct Known {
     /// Who sends no more than it may, whoever was heard last first.
     pub(crate) quiet: Vec<AgentId>,
-    /// Who has sent more than that in the last seconds.
+    /// Who floods, or has a few seconds ago.
     pub(crate) flooding: BTreeSet<AgentId>,
 }
 
@@ -232,15 +263,19 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     tokens: f64,
-    filled: Instant,
+    /// When tokens were added last; none before the first.
+    filled: Option<Timestamp>,
 }
 
 impl Bucket {
-    /// Takes a token, if there is one.
-    fn take(&mut self, rate: u32, burst: u32, now: Instant) -> bool {
-        let refilled = now.saturating_duration_since(self.filled).as_secs_f64() * f64::from(rate);
+    /// Takes a token, if there is one. A time that goes back, as between two streams, adds nothing.
+    fn take(&mut self, rate: u32, burst: u32, now: Timestamp) -> bool {
+        let filled = self.filled.map_or(now, |filled| filled.max(now));
+        // Milliseconds since the last message, or an idle day: exact as a float.
+        let passed_ms = self.filled.map_or(0, |before| filled.millis_since(before));
+        let refilled = Duration::from_millis(passed_ms).as_secs_f64() * f64::from(rate);
         self.tokens = (self.tokens + refilled).min(f64::from(burst));
-        self.filled = now;
+        self.filled = Some(filled);
         let taken = self.tokens >= 1.0;
         if taken {
             self.tokens -= 1.0;
@@ -269,20 +304,22 @@ impl Limits {
     fn account<T>(&self, kind: ConsumerKind, agent: &AgentId, change: impl FnOnce(&mut Account) -> T) -> T {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || {
-            let full = |tokens: u32| Bucket { tokens: f64::from(tokens), filled: Instant::now() };
-            Account { messages: full(self.burst), answers: full(self.rate), gathered: None, over: None }
+            let full = |tokens: u32| Bucket { tokens: f64::from(tokens), filled: None };
+            Account { messages: full(self.burst), answers: full(self.rate), gathered: None, flooded: None }
         };
         change(accounts.get_or_insert_mut((kind, agent.clone()), fresh))
     }
 
-    /// Whether a message is worked on.
-    fn admits(&self, kind: ConsumerKind, agent: &AgentId, now: Instant) -> bool {
+    /// Whether a message that was stored at this time is worked on.
+    fn admits(&self, kind: ConsumerKind, agent: &AgentId, stored_at: Timestamp) -> Admission {
         self.account(kind, agent, |account| {
-            let admitted = account.messages.take(self.rate, self.burst, now);
-            if !admitted {
-                account.over = Some(now);
+            let admitted = account.messages.take(self.rate, self.burst, stored_at);
+            // What may be sent at once may still take long to work on.
+            let floods = !admitted || account.messages.tokens < f64::from(self.burst) - f64::from(self.rate);
+            if floods {
+                account.flooded = Some(Instant::now());
             }
-            admitted
+            Admission { admitted, floods }
         })
     }
 
@@ -291,7 +328,7 @@ impl Limits {
         let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, mut known) = (Instant::now(), Known { quiet: Vec::new(), flooding: BTreeSet::new() });
         for ((_, agent), account) in accounts.iter().filter(|((kind, _), _)| *kind == limit.kind) {
-            if account.over.is_some_and(|over| now.saturating_duration_since(over) < FLOODS) {
+            if account.flooded.is_some_and(|at| now.saturating_duration_since(at) < FLOODS) {
                 known.flooding.insert(agent.clone());
             } else {
                 known.quiet.push(agent.clone());
@@ -302,7 +339,7 @@ impl Limits {
 
     /// Whether one that is not has an answer of its own. So many a second have as are worked on: beyond that an answer to
     /// each would cost the others as much as the flood itself.
-    fn answers(&self, kind: ConsumerKind, agent: &AgentId, now: Instant) -> bool {
+    fn answers(&self, kind: ConsumerKind, agent: &AgentId, now: Timestamp) -> bool {
         self.account(kind, agent, |account| account.answers.take(self.rate, self.rate, now))
     }
 

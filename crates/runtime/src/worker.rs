@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::broker::{timestamp, trace_of};
 use crate::bypass::{self, Bypass, PASSED, Way};
 use crate::consume::{Chain, Delivery, Done, Handler, Patience, Problem};
-use crate::limit::{LIMITED, Limit, Over};
+use crate::limit::{LIMITED, Limit, Look, Over};
 use crate::metrics::DeliveryLabels;
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
@@ -168,8 +168,8 @@ impl Limited {
                 return Looked::Passed(PASSED);
             }
         }
-        let over = self.limit.look(shell, delivery);
-        if self.way == Way::Through && (over.is_some() || delivery.over_limit.is_some()) {
+        let Look { over, floods } = self.limit.look(shell, delivery);
+        if self.way == Way::Through && floods {
             self.bypass.flooded();
         }
         match over {

@@ -10,37 +10,54 @@ fn agent(name: &str) -> AgentId {
     AgentId::new(name).unwrap()
 }
 
-#[tokio::test(start_paused = true)]
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_unix_millis(1_700_000_000_000 + ms)
+}
+
+#[tokio::test]
 async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
     let limits = limits(10, 3);
-    let now = Instant::now();
-    let admitted = |name: &str, at_ms: u64, tries: usize| {
-        let at = now + Duration::from_millis(at_ms);
-        (0..tries).filter(|_| limits.admits(INBOX, &agent(name), at)).count()
+    let admitted = |name: &str, ms: i64, tries: usize| {
+        (0..tries).filter(|_| limits.admits(INBOX, &agent(name), at(ms)).admitted).count()
     };
-    for (name, at_ms, tries, expected) in [
+    for (name, ms, tries, expected) in [
         ("ann", 0, 10, 3),
         ("bob", 0, 2, 2),
         ("ann", 99, 10, 0),
         ("ann", 100, 10, 1),
+        // Another stream may be behind.
+        ("ann", 50, 10, 0),
         ("ann", 350, 10, 2),
         ("bob", 350, 10, 3),
         ("ann", 60_000, 10, 3),
     ] {
-        assert_eq!(admitted(name, at_ms, tries), expected, "{name} after {at_ms} ms");
+        assert_eq!(admitted(name, ms, tries), expected, "{name} after {ms} ms");
     }
-    let answered = (0..20).filter(|_| limits.answers(INBOX, &agent("ann"), now)).count();
+    let answered = (0..20).filter(|_| limits.answers(INBOX, &agent("ann"), at(0))).count();
     assert_eq!(answered, 10, "answers are bounded too, and by themselves");
-    assert!(limits.admits(ConsumerKind::Wake, &agent("ann"), now), "each kind of consumer counts by itself");
+    assert!(limits.admits(ConsumerKind::Wake, &agent("ann"), at(0)).admitted, "each kind of consumer counts by itself");
     // A clock that stands still gives nothing, and takes nothing away.
     assert_eq!(admitted("ann", 60_000, 1), 0);
+}
+
+#[tokio::test]
+async fn whoever_sends_a_seconds_worth_at_once_floods_before_it_is_over_the_limit() {
+    let limits = limits(10, 30);
+    let ann = agent("ann");
+    let floods: Vec<bool> = (0..12).map(|_| limits.admits(INBOX, &ann, at(0)).floods).collect();
+    assert_eq!(floods.iter().filter(|floods| **floods).count(), 2, "{floods:?}");
+    limits.admits(INBOX, &agent("bob"), at(0));
+    let known = limits.known(Limit { kind: INBOX, measure: Measure::Refuse });
+    assert_eq!((known.quiet, known.flooding), (vec![agent("bob")], BTreeSet::from([ann.clone()])));
+    // At the rate that is allowed nobody floods, however long it goes on.
+    assert!(!(0..1_000).any(|number| limits.admits(INBOX, &agent("cleo"), at(number * 100)).floods));
 }
 
 #[tokio::test(start_paused = true)]
 async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
     let limits = limits(1, 1);
     for number in 0..=ACCOUNTS_MAX.get() {
-        limits.admits(INBOX, &agent(&format!("a-{number}")), Instant::now());
+        limits.admits(INBOX, &agent(&format!("a-{number}")), at(0));
     }
     assert_eq!(limits.accounts.lock().unwrap().len(), ACCOUNTS_MAX.get());
     let ann = agent("ann");
