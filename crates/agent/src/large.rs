@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl Agent {
     /// Whether a body of so many bytes is no message any more.
     pub(crate) fn is_too_large(&self, bytes: usize) -> bool {
-        bytes + HEADER_BYTES > ENVELOPE_BYTES_MAX.min(self.inner.client.server_info().max_payload)
+        bytes + HEADER_BYTES > ENVELOPE_BYTES_MAX.min(self.inner.client.max_payload())
     }
 
     /// The same message with its payload in the object store.

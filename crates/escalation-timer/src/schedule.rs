@@ -80,8 +80,7 @@ impl Schedule {
         headers.insert(header::SCHEDULE_TARGET, target);
         headers.insert(header::SCHEDULE_TTL, DUE_TTL);
         let body = serde_json::to_vec(&Armed { aggregate, id: id.clone(), name, due })?;
-        let sent = self.shell.broker.jetstream.publish_with_headers(subject, headers, body.into()).await?;
-        sent.await?;
+        self.shell.broker.store(subject, headers, body.into()).await?;
         Ok(())
     }
 

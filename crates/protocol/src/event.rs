@@ -278,8 +278,9 @@ pub fn event_id(aggregate: Aggregate, id: &Token, origin: Origin, cause: &Messag
         Origin::Message => "message",
         Origin::Fact => "fact",
     };
-    let name = format!("{aggregate}/{id}/{origin}/{cause}");
-    MessageId::trusted(uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes()).to_string())
+    let name = [aggregate.as_str(), id.as_str(), origin, cause.as_str()].join("/");
+    let id = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes()).hyphenated();
+    MessageId::trusted(&*id.encode_lower(&mut uuid::Uuid::encode_buffer()))
 }
 
 /// Whether the open deadlines are the same after a fact as before it; not so of one that this build does not know.

@@ -2,10 +2,13 @@
 
 /// Two lower-case digits a byte.
 pub fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let digit = |nibble: u8| char::from(if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble });
     // One allocation: a digest is made for every message.
     let mut text = String::with_capacity(bytes.len() * 2);
-    text.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 0xf));
+    }
     text
 }
 

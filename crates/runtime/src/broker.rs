@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::{self, context::ContextBuilder};
-use async_nats::{ConnectOptions, Event, HeaderMap};
+use async_nats::jetstream::{self, AckKind, context::ContextBuilder};
+use async_nats::{ConnectOptions, Event, HeaderMap, Subject};
 use bytes::Bytes;
 use concord_protocol::payload::Card;
 use concord_protocol::stream::{BROKER_VERSION_MIN, Layout, StreamKind};
@@ -157,6 +157,11 @@ impl Broker {
     /// The subjects of this installation.
     pub fn subjects(&self) -> &SubjectSpace {
         &self.layout.subjects
+    }
+
+    /// Tells the broker what became of a delivery that is acknowledged on `subject`; not awaited until it has heard.
+    pub(crate) async fn acknowledge(&self, subject: Subject, kind: AckKind) -> Result<(), async_nats::PublishError> {
+        self.client.publish(subject, kind.into()).await
     }
 
     /// A handle on a stream, without asking the broker for it.

@@ -30,8 +30,7 @@ pub async fn keep(shell: &Shell, delivery: &Delivery, fault: &Fault, reason: Dea
             format!("{} The original is too large for a letter; it is in {stream} at {sequence}.", fault.message);
         headers.insert(header::ERROR, one_line(&message));
     }
-    let sent = shell.broker.jetstream.publish_with_headers(subject, headers, body).await;
-    let stored = sent.map_err(|error| unavailable("take a dead letter", error))?.await;
+    let stored = shell.broker.store(subject, headers, body).await;
     stored.map(|_| ()).map_err(|error| unavailable("store a dead letter", error))
 }
 

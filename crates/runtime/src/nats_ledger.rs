@@ -1,9 +1,7 @@
 //! The ledger and the outbox on NATS.
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::{
     DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, RawMessageError, Stream,
 };
@@ -19,6 +17,7 @@ use crate::broker::{Broker, headers, unavailable};
 use crate::described::{self, Described};
 use crate::dialect;
 use crate::ledger::{Appended, Error, Ledger, Outbox, Read};
+use crate::store::{self, Stored};
 use crate::trace::Trace;
 
 /// Facts and messages on the broker's streams.
@@ -92,14 +91,12 @@ impl NatsLedger {
         messages: &[(Dialect, &Envelope)],
         trace: Option<&Trace>,
     ) -> Result<(), Error> {
-        let mut pending = Vec::with_capacity(messages.len());
-        for &(spoken, envelope) in messages {
-            pending.push(Sent::send(broker, spoken, envelope, trace).await?);
-        }
-        let stored = pending.into_iter().map(async |sent| {
-            let (acknowledged, written) = sent.stored().await?;
-            if acknowledged.duplicate {
-                displace(broker, &acknowledged, written).await?;
+        let written = messages.iter().map(|&(spoken, envelope)| Written::new(broker, spoken, envelope, trace));
+        let written = written.collect::<Result<Vec<_>, Error>>()?;
+        let stored = written.into_iter().map(async |written| {
+            let stored = written.store(broker).await?;
+            if stored.duplicate {
+                displace(broker, &stored, written).await?;
             }
             Ok(())
         });
@@ -115,13 +112,14 @@ impl NatsLedger {
         trace: Option<&Trace>,
     ) -> Result<bool, Error> {
         let spoken = dialect::of_recipient(broker, envelope);
-        let (acknowledged, written) = Sent::send(broker, spoken, envelope, trace).await?.stored().await?;
-        if !acknowledged.duplicate {
+        let written = Written::new(broker, spoken, envelope, trace)?;
+        let stored = written.store(broker).await?;
+        if !stored.duplicate {
             return Ok(true);
         }
-        let stored = described::at(broker, &acknowledged.stream, acknowledged.sequence).await;
-        let stored = stored.map_err(|error| unavailable("give a message", error))?;
-        let said = stored.and_then(|stored| broker.subjects().parse(&stored.subject).ok());
+        let found = described::at(broker, &stored.stream, stored.sequence).await;
+        let found = found.map_err(|error| unavailable("give a message", error))?;
+        let said = found.and_then(|found| broker.subjects().parse(&found.subject).ok());
         let first = match said {
             Some(Subject::Message { from, to, case, .. }) => {
                 from == envelope.from_agent && to == envelope.to_agent && case == envelope.case_id
@@ -131,7 +129,7 @@ impl NatsLedger {
         if first {
             return Ok(false);
         }
-        displace(broker, &acknowledged, written).await?;
+        displace(broker, &stored, written).await?;
         Ok(true)
     }
 }
@@ -143,14 +141,8 @@ struct Written {
     payload: Bytes,
 }
 
-/// A message that is on its way.
-struct Sent {
-    acknowledgement: PublishAckFuture,
-    written: Written,
-}
-
-impl Sent {
-    async fn send(broker: &Broker, spoken: Dialect, envelope: &Envelope, trace: Option<&Trace>) -> Result<Self, Error> {
+impl Written {
+    fn new(broker: &Broker, spoken: Dialect, envelope: &Envelope, trace: Option<&Trace>) -> Result<Self, Error> {
         let (subject, payload) = dialect::write(envelope, spoken)?;
         let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
         let mut headers = headers(envelope.message_id.as_str(), trace);
@@ -164,14 +156,12 @@ impl Sent {
         if spoken != Dialect::Concord {
             headers.insert(header::DIALECT, spoken.as_str());
         }
-        let sent = broker.jetstream.publish_with_headers(subject.clone(), headers.clone(), payload.clone()).await;
-        let acknowledgement = sent.map_err(|error| unavailable("take a message", error))?;
-        Ok(Self { acknowledgement, written: Written { subject, headers, payload } })
+        Ok(Self { subject, headers, payload })
     }
 
-    async fn stored(self) -> Result<(PublishAck, Written), Error> {
-        let acknowledged = self.acknowledgement.await.map_err(|error| unavailable("store a message", error))?;
-        Ok((acknowledged, self.written))
+    async fn store(&self, broker: &Broker) -> Result<Stored, Error> {
+        let stored = broker.store(self.subject.clone(), self.headers.clone(), self.payload.clone()).await;
+        stored.map_err(|error| unavailable("store a message", error))
     }
 }
 
@@ -182,7 +172,7 @@ impl Sent {
 /// therefore looked at, and the message is stored without that header when it is another's.
 async fn displace(
     broker: &Broker,
-    acknowledged: &PublishAck,
+    acknowledged: &Stored,
     Written { subject, headers, payload }: Written,
 ) -> Result<(), Error> {
     let stored = described::at(broker, &acknowledged.stream, acknowledged.sequence).await;
@@ -205,9 +195,8 @@ async fn displace(
             without_id.insert(name, value.clone());
         }
     }
-    let sent = broker.jetstream.publish_with_headers(subject, without_id, payload).await;
-    let sent = sent.map_err(|error| unavailable("take a message", error))?;
-    sent.await.map(|_| ()).map_err(|error| unavailable("store a message", error))
+    let stored = broker.store(subject, without_id, payload).await;
+    stored.map(|_| ()).map_err(|error| unavailable("store a message", error))
 }
 
 fn found(result: Result<StreamMessage, DirectGetError>) -> Result<Option<StreamMessage>, Error> {
@@ -223,7 +212,7 @@ const HEADER_BYTES: usize = 4_096;
 
 /// Whether the broker takes a payload of this size, with its headers.
 pub(crate) fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
-    if bytes + HEADER_BYTES > broker.client.server_info().max_payload {
+    if bytes + HEADER_BYTES > broker.client.max_payload() {
         return Err(Error::TooLarge { bytes });
     }
     Ok(())
@@ -249,15 +238,10 @@ impl Ledger for NatsLedger {
         headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
         headers.insert(header::EXPECTED_LAST_SUBJECT, subjects.aggregate(E::AGGREGATE, &record.meta.id));
         let subject = subjects.build(&record.subject());
-        let sent = self.broker.jetstream.publish_with_headers(subject, headers, payload.into()).await;
-        let answer: Result<_, PublishError> = match sent {
-            Ok(pending) => pending.await,
-            Err(error) => Err(error),
-        };
-        match answer {
-            Ok(ack) if ack.duplicate => Ok(Appended::Lost),
-            Ok(ack) => Ok(Appended::Stored(ack.sequence)),
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(Appended::Lost),
+        match self.broker.store(subject, headers, payload.into()).await {
+            Ok(stored) if stored.duplicate => Ok(Appended::Lost),
+            Ok(stored) => Ok(Appended::Stored(stored.sequence)),
+            Err(store::Error::Moved) => Ok(Appended::Lost),
             Err(error) => Err(unavailable("store a fact", error)),
         }
     }

@@ -7,13 +7,14 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::{self, AckKind};
+use async_nats::jetstream::AckKind;
 use async_nats::{Message, Subscriber};
 use futures::StreamExt;
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::broker::Broker;
+use crate::place::ACKNOWLEDGEMENTS;
 use crate::provision::PullConsumer;
 
 /// How long the broker keeps a request for messages that it does not have; so long can it take to stop asking.
@@ -25,8 +26,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(2);
 const EXPIRED: u16 = 408;
 /// How many messages an expired request still asked for.
 const UNSENT: &str = "Nats-Pending-Messages";
-/// Where deliveries are acknowledged; what does not name such a place is a word of the broker.
-const ACKNOWLEDGEMENTS: &str = "$JS.ACK.";
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -51,7 +50,7 @@ impl Pull {
     }
 
     /// The next message; nothing is lost when this is not waited for.
-    pub(crate) async fn next(&mut self) -> Result<jetstream::Message, AnyError> {
+    pub(crate) async fn next(&mut self) -> Result<Message, AnyError> {
         loop {
             if self.asked <= self.batch / 2 {
                 self.ask().await?;
@@ -77,10 +76,10 @@ impl Pull {
     }
 
     /// A message, or none where the broker speaks of a request.
-    fn take(&mut self, answer: Message) -> Result<Option<jetstream::Message>, AnyError> {
+    fn take(&mut self, answer: Message) -> Result<Option<Message>, AnyError> {
         if answer.reply.as_ref().is_some_and(|reply| reply.starts_with(ACKNOWLEDGEMENTS)) {
             self.asked = self.asked.saturating_sub(1);
-            return Ok(Some(jetstream::Message { message: answer, context: self.broker.jetstream.clone() }));
+            return Ok(Some(answer));
         }
         match answer.status.map(u16::from) {
             Some(EXPIRED) => {
@@ -96,9 +95,9 @@ impl Pull {
     pub(crate) async fn stop(mut self) -> Result<(), AnyError> {
         while self.asked > 0 {
             let Ok(answer) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else { break };
-            if let Some(message) = self.take(answer.ok_or("the subscription ended")?)? {
+            if let Some(reply) = self.take(answer.ok_or("the subscription ended")?)?.and_then(|message| message.reply) {
                 // Given back at once it could come here again, as long as anything is asked for.
-                message.ack_with(AckKind::Nak(Some(EXPIRES))).await?;
+                self.broker.acknowledge(reply, AckKind::Nak(Some(EXPIRES))).await?;
             }
         }
         Ok(())

@@ -1,7 +1,6 @@
 //! A small value that all replicas of a service share: the last message on one subject of the shared memory, replaced under
 //! an optimistic lock.
 
-use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use bytes::Bytes;
 use concord_protocol::stream::StreamKind;
@@ -10,6 +9,7 @@ use concord_protocol::{AgentId, Token, header};
 
 use crate::broker::{Broker, unavailable};
 use crate::ledger::Error;
+use crate::store;
 
 /// A shared value.
 #[derive(Clone)]
@@ -51,14 +51,9 @@ impl Register {
         let mut headers = async_nats::HeaderMap::new();
         let expected = read.map_or(0, |held| held.sequence);
         headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
-        let sent = self.broker.jetstream.publish_with_headers(self.subject.clone(), headers, value).await;
-        let answer = match sent {
-            Ok(pending) => pending.await,
-            Err(error) => Err(error),
-        };
-        match answer {
+        match self.broker.store(self.subject.clone(), headers, value).await {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(false),
+            Err(store::Error::Moved) => Ok(false),
             Err(error) => Err(unavailable("store a shared value", error)),
         }
     }

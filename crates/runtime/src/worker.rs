@@ -4,18 +4,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::message::Acker;
-use async_nats::jetstream::{self, AckKind};
+use async_nats::jetstream::AckKind;
+use async_nats::{Message, Subject};
 use concord_protocol::dead::DeadReason;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::broker::{timestamp, trace_of};
+use crate::broker::{Broker, timestamp, trace_of};
 use crate::bypass::{self, Bypass, PASSED, Way};
 use crate::consume::{Chain, Delivery, Done, Handler, Patience, Problem};
 use crate::limit::{LIMITED, Limit, Look, Over};
 use crate::metrics::DeliveryLabels;
+use crate::place::Place;
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
 use crate::rush::{self, Turn};
@@ -119,20 +120,17 @@ impl<H: Handler> Pulling<H> {
     }
 
     /// Begins to handle a delivery, as soon as there is room for it.
-    pub(crate) async fn start(&self, message: jetstream::Message) -> Result<(), AnyError> {
+    pub(crate) async fn start(&self, message: Message) -> Result<(), AnyError> {
         let Worker { shell, consumer, limit, .. } = &*self.worker;
-        let Arrived { mut delivery, acker, waiting } = match split(consumer, message) {
-            Ok(arrived) => arrived,
-            Err(error) => {
-                tracing::error!(%error, "A delivery without its stream's description was left to be delivered again.");
-                return Ok(());
-            }
+        let Some(Arrived { mut delivery, reply, waiting }) = arrived(consumer, message) else {
+            tracing::error!("A delivery without its stream's description was left to be delivered again.");
+            return Ok(());
         };
         let over = match limit {
             Some(limited) => match limited.look(shell, &mut delivery, waiting) {
                 // Here and at once, so that a flood is over as fast as it can be read, whatever is under way.
                 Looked::Passed(verdict) => {
-                    finish(shell, &delivery, &acker, (AckKind::Ack, verdict)).await;
+                    finish(shell, &delivery, reply, (AckKind::Ack, verdict)).await;
                     return Ok(());
                 }
                 Looked::Over(over) => Some((limited.limit, over)),
@@ -144,7 +142,7 @@ impl<H: Handler> Pulling<H> {
         let worker = Arc::clone(&self.worker);
         self.tasks.spawn(async move {
             // Boxed, because a task that holds all of it is moved several times on its way to the scheduler and back.
-            Box::pin(handle_one(&worker, (delivery, acker), over, permit)).await;
+            Box::pin(handle_one(&worker, (delivery, reply), over, permit)).await;
         });
         Ok(())
     }
@@ -182,7 +180,7 @@ impl Limited {
 
 async fn handle_one<H: Handler>(
     worker: &Worker<H>,
-    (delivery, acker): (Delivery, Acker),
+    (delivery, reply): (Delivery, Subject),
     over: Option<(Limit, Over)>,
     permit: OwnedSemaphorePermit,
 ) {
@@ -198,19 +196,19 @@ async fn handle_one<H: Handler>(
         }
     };
     let every = Duration::from_millis(shell.work.ack_wait_ms) / 2;
-    let done = keep_alive(std::pin::pin!(handling), &acker, every).await;
+    let done = keep_alive(std::pin::pin!(handling), &shell.broker, &reply, every).await;
     if let Some(Limited { bypass, way: Way::Past, .. }) = &worker.limit
         && matches!(done.0, AckKind::Ack | AckKind::Term)
     {
         bypass.remember(delivery.sequence);
     }
-    finish(shell, &delivery, &acker, done).await;
+    finish(shell, &delivery, reply, done).await;
     shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
 }
 
 /// Tells the broker what became of a delivery, and counts it.
-async fn finish(shell: &Shell, delivery: &Delivery, acker: &Acker, (answer, verdict): (AckKind, &'static str)) {
-    if let Err(error) = acker.ack_with(answer).await {
+async fn finish(shell: &Shell, delivery: &Delivery, reply: Subject, (answer, verdict): (AckKind, &'static str)) {
+    if let Err(error) = shell.broker.acknowledge(reply, answer).await {
         tracing::warn!(%error, "An acknowledgement could not be sent; the message will be delivered again.");
     }
     let consumer = Arc::clone(&delivery.consumer);
@@ -218,12 +216,17 @@ async fn finish(shell: &Shell, delivery: &Delivery, acker: &Acker, (answer, verd
 }
 
 /// Tells the broker that a delivery is still being worked on, so that a slow one is not given to another process.
-async fn keep_alive<T>(mut work: std::pin::Pin<&mut impl Future<Output = T>>, acker: &Acker, every: Duration) -> T {
+async fn keep_alive<T>(
+    mut work: std::pin::Pin<&mut impl Future<Output = T>>,
+    broker: &Broker,
+    reply: &Subject,
+    every: Duration,
+) -> T {
     loop {
         match tokio::time::timeout(every, &mut work).await {
             Ok(done) => return done,
             Err(_) => {
-                if let Err(error) = acker.ack_with(AckKind::Progress).await {
+                if let Err(error) = broker.acknowledge(reply.clone(), AckKind::Progress).await {
                     tracing::warn!(%error, "The broker was not told that work goes on; it may deliver again.");
                 }
             }
@@ -280,33 +283,31 @@ async fn give_up(
     }
 }
 
-/// A delivery with what acknowledges it.
+/// A delivery, and where it is acknowledged.
 struct Arrived {
     delivery: Delivery,
-    acker: Acker,
+    reply: Subject,
     /// How many messages wait in its consumer.
     waiting: u64,
 }
 
-fn split(consumer: &Arc<str>, message: jetstream::Message) -> Result<Arrived, AnyError> {
-    let (stream, sequence, deliveries, published, waiting) = {
-        let info = message.info()?;
-        let deliveries = u64::try_from(info.delivered).unwrap_or(0);
-        let published = info.published.unix_timestamp_nanos();
-        (info.stream.to_owned(), info.stream_sequence, deliveries, published, info.pending)
-    };
-    let (message, acker) = message.split();
+/// None where the broker does not say where the message comes from.
+fn arrived(consumer: &Arc<str>, message: Message) -> Option<Arrived> {
+    let Message { subject, reply, payload, headers, .. } = message;
+    let reply = reply?;
+    let place = Place::parse(&reply)?;
     let delivery = Delivery {
-        subject: message.subject.to_string(),
-        payload: message.payload,
-        trace: trace_of(message.headers.as_ref()),
-        headers: message.headers,
-        stream,
-        sequence,
-        deliveries,
-        stored_at: timestamp(published),
+        subject: subject.as_str().to_owned(),
+        payload,
+        trace: trace_of(headers.as_ref()),
+        headers,
+        stream: place.stream.to_owned(),
+        sequence: place.sequence,
+        deliveries: place.deliveries,
+        stored_at: timestamp(place.stored_nanos),
         consumer: Arc::clone(consumer),
         over_limit: None,
     };
-    Ok(Arrived { delivery, acker, waiting })
+    let waiting = place.waiting;
+    Some(Arrived { delivery, reply, waiting })
 }

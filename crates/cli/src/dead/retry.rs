@@ -99,7 +99,7 @@ async fn publish_again(broker: &Broker, letter: &Letter) -> Result<(), Failure> 
     }
     // The broker counts headers too. What leaves no room for them goes without; its own `message_id` makes a repetition
     // harmless.
-    if bytes(&again) + original.len() > broker.client.server_info().max_payload {
+    if bytes(&again) + original.len() > broker.client.max_payload() {
         again = HeaderMap::new();
         // But for that without which it cannot be read.
         if let Some(value) = letter.headers.get(wire::CONTENT_ENCODING) {

@@ -1,0 +1,98 @@
+//! Storing a message: it is published, and the broker says where it stands.
+
+use async_nats::jetstream::{self, ErrorCode};
+use async_nats::{HeaderMap, Request, RequestError};
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::broker::Broker;
+
+/// Where a message stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The stream.
+    pub stream: String,
+    /// Where in it.
+    pub sequence: u64,
+    /// Whether a message of this id stood there already, and this one was not stored.
+    pub duplicate: bool,
+}
+
+/// Why a message was not stored, or may not have been.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something else was stored since what the message expects to be the last.
+    #[error("something else was stored there")]
+    Moved,
+    /// The broker does not want it.
+    #[error("it was refused")]
+    Refused(#[source] jetstream::Error),
+    /// Nobody answered, in time or at all.
+    #[error("there was no answer")]
+    Unanswered(#[from] RequestError),
+    /// No stream answers so.
+    #[error("the answer cannot be read")]
+    Unreadable(#[source] serde_json::Error),
+    /// No stream answers so either.
+    #[error("the answer does not say where it was stored")]
+    Nowhere,
+}
+
+/// The broker's acknowledgement. The client library has a type for it too, which is read by trying to read an error first.
+#[derive(Deserialize)]
+struct Acknowledgement {
+    #[serde(default)]
+    stream: String,
+    #[serde(default)]
+    seq: u64,
+    #[serde(default)]
+    duplicate: bool,
+    error: Option<jetstream::Error>,
+}
+
+impl Broker {
+    /// Stores one message; done when the broker has said so. After an error other than [`Error::Moved`] and
+    /// [`Error::Refused`] it may have been stored or not.
+    pub async fn store(&self, subject: String, headers: HeaderMap, payload: Bytes) -> Result<Stored, Error> {
+        let request = Request::new().headers(headers).payload(payload);
+        place(&self.client.send_request(subject, request).await?.payload)
+    }
+}
+
+fn place(answer: &[u8]) -> Result<Stored, Error> {
+    let Acknowledgement { stream, seq, duplicate, error } =
+        serde_json::from_slice(answer).map_err(Error::Unreadable)?;
+    match error {
+        Some(error) if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => Err(Error::Moved),
+        Some(error) => Err(Error::Refused(error)),
+        None if seq == 0 => Err(Error::Nowhere),
+        None => Ok(Stored { stream, sequence: seq, duplicate }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_broker_says_where_a_message_stands_or_why_not() {
+        let stored = |duplicate| Stored { stream: "S".into(), sequence: 7, duplicate };
+        assert_eq!(place(br#"{"stream":"S","seq":7}"#).unwrap(), stored(false));
+        assert_eq!(place(br#"{"stream":"S","domain":"hub","seq":7,"duplicate":true}"#).unwrap(), stored(true));
+        for (answer, word) in [
+            (
+                r#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"S","seq":0}"#,
+                "something else was stored there",
+            ),
+            (
+                r#"{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}"#,
+                "it was refused",
+            ),
+            (r#"{"type":"io.nats.jetstream.api.v1.stream_info_response"}"#, "does not say where"),
+            ("+OK", "cannot be read"),
+        ] {
+            let error = place(answer.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(word), "{answer}: {error}");
+        }
+    }
+}
