@@ -46,7 +46,10 @@ fn check(text: &str, max: usize, allow_reserved: bool) -> Result<(), Error> {
     if text.is_empty() {
         return Err(Error::Empty { max });
     }
-    if let Some(character) = text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))) {
+    // Bytes, because all that is allowed is one byte each, and several identifiers are read from every message.
+    let is_wrong = |byte: u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if let Some(at) = text.bytes().position(is_wrong) {
+        let character = text.get(at..).and_then(|rest| rest.chars().next()).unwrap_or(char::REPLACEMENT_CHARACTER);
         return Err(Error::Character { character });
     }
     if text.len() > max {
@@ -318,6 +321,7 @@ mod tests {
             ("*", Error::Character { character: '*' }),
             (">", Error::Character { character: '>' }),
             ("é", Error::Character { character: 'é' }),
+            ("ab日", Error::Character { character: '日' }),
             ("_all", Error::Reserved),
             (&"x".repeat(65), Error::TooLong { length: 65, max: 64 }),
         ] {
