@@ -68,7 +68,7 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     is_stored(step(&process(&ledger), FACTS).await);
     is_stored(step(&dozing, FACTS + 1).await);
     is_stored(step(&busy, FACTS + 2).await);
-    let records = ledger.load::<M::Event>(&id, 0, Read::Leader).await.unwrap();
+    let records = ledger.load::<M::Event>(&id, 0, Read::Leader).await.unwrap().records;
     // What was done long ago is not done again; a process that did not know it finds it as its own.
     for other in [&process(&ledger), &busy] {
         match step(other, 7).await {
@@ -77,7 +77,7 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
             Outcome::Rejected(fault) => panic!("{fault}"),
         }
     }
-    assert_eq!(ledger.load::<M::Event>(&id, 0, Read::Leader).await.unwrap(), records);
+    assert_eq!(ledger.load::<M::Event>(&id, 0, Read::Leader).await.unwrap().records, records);
     assert_eq!(records.len() as u64, FACTS + 3);
     assert_eq!(replay::rebuild::<M>(&records).1, []);
     assert!(records.iter().all(|record| record.meta.earlier.len() <= EARLIER_MAX));
@@ -86,7 +86,7 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     assert_eq!(rebuilt.state, busy.load(&id).await.unwrap().state);
     for known in [1, 300, records.len() - 1, records.len()] {
         let after = records[known - 1].sequence;
-        let new = ledger.load::<M::Event>(&id, after, Read::Any).await.unwrap();
+        let new = ledger.load::<M::Event>(&id, after, Read::Any).await.unwrap().records;
         assert_eq!(new, records[known..], "after {known} facts");
     }
 }

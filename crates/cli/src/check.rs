@@ -1,7 +1,7 @@
 //! `concord check`: the invariants of the design, over everything that is stored.
 
 use clap::Args;
-use concord_domain::audit::{Auditor, Checked, Content, Dead, Ending, Report, StoredEvent, StoredMessage};
+use concord_domain::audit::{Auditor, Checked, Content, Dead, Ending, Passed, Report, StoredEvent, StoredMessage};
 use concord_protocol::dead::header;
 use concord_protocol::header::DIALECT;
 use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, StreamKind};
@@ -105,7 +105,7 @@ async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp
             // Of a stream from which everything has gone the broker knows no first time.
             since = since.max(Some(if state.messages == 0 { clock::now() } else { first }));
         }
-        read::each(broker, &Scope::all(kind), "checking", |stored| {
+        read::each(broker, &Scope::all(kind).with_foreign(), "checking", |stored| {
             match (kind, kind.lane()) {
                 (StreamKind::Events, _) => event(broker, auditor, &stored)?,
                 (_, Some(lane)) => message(broker, auditor, lane, &stored),
@@ -119,6 +119,10 @@ async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp
 }
 
 fn event(broker: &Broker, auditor: &mut Auditor, stored: &Stored) -> Result<(), Failure> {
+    if let Some(foreign) = stored.foreign {
+        auditor.foreign(stored.sequence, &stored.subject, foreign);
+        return Ok(());
+    }
     let Ok(Subject::Event { aggregate, id, fact }) = broker.subjects().parse(&stored.subject) else {
         return Err(Failure::failed(format!(
             "{} at {} is among the facts and is none; it was stored by another version, or by no service",
@@ -200,6 +204,13 @@ fn text(report: &Report, under_way: u64) -> String {
         let note =
             format!("{} under way: what may still happen is not held against anyone", count(under_way, "message"));
         text.push_str(&format!("{}\n", styled(DOUBTFUL, note)));
+    }
+    if let Some(Passed { number, first }) = &report.foreign {
+        let (place, what) = (&first.place, &first.what);
+        let at = first.sequence.map_or(String::new(), |sequence| format!(" at {sequence}"));
+        let note =
+            format!("{} among the facts that no service wrote, passed over; the first is", count(*number, "message"));
+        text.push_str(&format!("{}: {place}{at}: {what}\n", styled(DOUBTFUL, note)));
     }
     for (checked, violation) in report.violations() {
         let at = violation.sequence.map_or(String::new(), |sequence| format!(" at {sequence}"));

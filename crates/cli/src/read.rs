@@ -8,8 +8,9 @@ use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
 use concord_protocol::Timestamp;
+use concord_protocol::foreign::Foreign;
 use concord_protocol::stream::StreamKind;
-use concord_runtime::{Broker, broker, dialect};
+use concord_runtime::{Broker, broker, dialect, foreign};
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -32,13 +33,19 @@ pub(crate) struct Stored {
     pub(crate) headers: HeaderMap,
     /// Its body, as it was before it was compressed.
     pub(crate) payload: Bytes,
+    /// What it is when it stands among facts and is none. Of what was read without bodies this is not known.
+    pub(crate) foreign: Option<Foreign>,
 }
 
 impl Stored {
-    fn new(message: async_nats::jetstream::Message) -> Result<Self, Failure> {
+    fn new(kind: StreamKind, message: async_nats::jetstream::Message) -> Result<Self, Failure> {
         let info = message.info().map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
         let (sequence, published) = (info.stream_sequence, info.published.unix_timestamp_nanos());
         let (message, _) = message.split();
+        let foreign = match kind {
+            StreamKind::Events => foreign::of_stored(message.headers.as_ref(), &message.payload),
+            _ => None,
+        };
         // What cannot be expanded is shown, and counts, as it is.
         let plain = dialect::plain(&message.payload, message.headers.as_ref()).ok().map(|body| body.into_owned());
         Ok(Self {
@@ -47,6 +54,7 @@ impl Stored {
             at: broker::timestamp(published),
             headers: message.headers.unwrap_or_default(),
             payload: plain.map_or(message.payload, Bytes::from),
+            foreign,
         })
     }
 
@@ -64,12 +72,13 @@ pub(crate) struct Scope {
     headers_only: bool,
     new_only: bool,
     since: Option<Timestamp>,
+    foreign: bool,
 }
 
 impl Scope {
     /// A whole stream.
     pub(crate) fn all(stream: StreamKind) -> Self {
-        Self { stream, filters: Vec::new(), headers_only: false, new_only: false, since: None }
+        Self { stream, filters: Vec::new(), headers_only: false, new_only: false, since: None, foreign: false }
     }
 
     /// What matches a filter.
@@ -85,6 +94,11 @@ impl Scope {
     /// Without bodies.
     pub(crate) fn without_bodies(self) -> Self {
         Self { headers_only: true, ..self }
+    }
+
+    /// With what stands among facts and is none, which is left out where it is not asked for.
+    pub(crate) fn with_foreign(self) -> Self {
+        Self { foreign: true, ..self }
     }
 
     /// Only what is stored from now on.
@@ -115,7 +129,7 @@ impl Scope {
     }
 }
 
-/// Messages as they come, without an end; and how many are there already.
+/// Messages as they come, without an end; and how many are there already. What is foreign among them is marked.
 pub(crate) async fn follow(
     broker: &Broker,
     scope: &Scope,
@@ -125,8 +139,9 @@ pub(crate) async fn follow(
     let consumer = stream.create_consumer(scope.config()).await.map_err(|error| missing(&name, &error))?;
     let waiting = consumer.cached_info().num_pending;
     let messages = consumer.messages().await.map_err(|error| unreadable(&name, &error))?;
+    let kind = scope.stream;
     let stored = messages.map(move |message| match message {
-        Ok(message) => Stored::new(message),
+        Ok(message) => Stored::new(kind, message),
         Err(error) => Err(unreadable(&name, &error)),
     });
     Ok((waiting, stored))
@@ -160,7 +175,10 @@ pub(crate) async fn each(
             return Err(Failure::failed(format!("the broker does not go on sending the stream {name}; try again")));
         };
         let Some(stored) = next else { break };
-        take(stored?)?;
+        let stored = stored?;
+        if scope.foreign || stored.foreign.is_none() {
+            take(stored)?;
+        }
         read += 1;
         bar.inc(1);
     }

@@ -136,6 +136,9 @@ pub(crate) async fn say<P: Serialize>(
     let first = tokio::time::timeout(PATIENCE, async {
         while let Some((is_fact, stored)) = heard.next().await {
             let stored = stored?;
+            if stored.foreign.is_some() {
+                continue;
+            }
             let found = if is_fact {
                 fact_of(&stored, &message_id).map(Became::Recorded)
             } else {
@@ -225,6 +228,7 @@ mod tests {
             at: clock::now(),
             headers: async_nats::HeaderMap::new(),
             payload: body.to_string().into(),
+            foreign: None,
         }
     }
 

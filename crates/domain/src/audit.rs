@@ -9,6 +9,7 @@ use concord_protocol::event::{
     AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, QueueEvent,
     Record, RecordEvent, RequestEvent, WakeEvent, event_id,
 };
+use concord_protocol::foreign::Foreign;
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
 use concord_protocol::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
 
@@ -29,7 +30,7 @@ use kept::Kept;
 use life::{Life, Lives};
 use log::Logs;
 use report::Ledgers;
-pub use report::{Checked, Invariant, Report, Violation};
+pub use report::{Checked, Invariant, Passed, Report, Violation};
 use timing::Timing;
 
 use crate::agent::AgentMachine;
@@ -131,6 +132,7 @@ pub struct Auditor {
     events: u64,
     messages: u64,
     dead: u64,
+    foreign: Option<Passed>,
 }
 
 impl Auditor {
@@ -139,8 +141,23 @@ impl Auditor {
         Self::default()
     }
 
+    /// Takes into account that something stands among the facts and is none.
+    pub fn foreign(&mut self, sequence: u64, subject: &str, foreign: Foreign) {
+        let first = || Violation {
+            what: format!("It is {}.", foreign.as_str()),
+            place: subject.to_owned(),
+            sequence: Some(sequence),
+        };
+        self.foreign.get_or_insert_with(|| Passed { number: 0, first: first() }).number += 1;
+    }
+
     /// Takes a stored fact into account. Facts are given in the order of their stream.
     pub fn event(&mut self, stored: &StoredEvent<'_>) {
+        if let Some(foreign) = Foreign::of(false, stored.bytes) {
+            let StoredEvent { sequence, aggregate, id, fact, .. } = *stored;
+            let subject = Subject::Event { aggregate, id: id.clone(), fact: fact.clone() };
+            return self.foreign(sequence, &SubjectSpace::default().build(&subject), foreign);
+        }
         self.events += 1;
         self.ledgers.examined(Invariant::Replay);
         match stored.aggregate {
@@ -244,7 +261,13 @@ impl Auditor {
                     read = envelope;
                     &read
                 }
-                Err(fault) => return self.unreadable(from, to, position, &fault),
+                Err(fault) => {
+                    let foreign = Foreign::of(false, bytes).filter(|_| from.is_some());
+                    let Some(foreign) = foreign else { return self.unreadable(from, to, position, &fault) };
+                    // No service has said it; that the one it was sent to has kept it is still asked.
+                    self.foreign(stored.sequence, position.subject.as_deref().unwrap_or_default(), foreign);
+                    return self.unreadable(None, to, position, &fault);
+                }
             },
         };
         let ledgers = &mut self.ledgers;
@@ -301,6 +324,7 @@ impl Auditor {
             events: self.events,
             messages: self.messages,
             dead: self.dead,
+            foreign: self.foreign.clone(),
         }
     }
 }

@@ -13,7 +13,7 @@ use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{Timestamp, Token};
 use concord_runtime::consume::{Chain, Problem};
-use concord_runtime::{Read, clock};
+use concord_runtime::{Read, clock, foreign};
 use futures::StreamExt;
 
 use crate::fire::{Firing, Standing};
@@ -142,8 +142,10 @@ impl Watchdog {
                 if event::leaves_deadlines(aggregate, &fact) {
                     continue;
                 }
-                // What cannot be read says nothing about deadlines.
-                if let Ok(meta) = RecordMeta::decode(&message.payload) {
+                // What cannot be read, or was written by no service, says nothing about deadlines.
+                if foreign::of_stored(message.headers.as_ref(), &message.payload).is_none()
+                    && let Ok(meta) = RecordMeta::decode(&message.payload)
+                {
                     self.open.set((aggregate, id), meta.deadlines);
                 }
             }

@@ -49,6 +49,7 @@ pub use request::{
 
 pub use wake::{LoopBroken, Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed};
 
+use crate::foreign::{Foreign, is_acknowledgement};
 use crate::id::{MessageId, Token};
 use crate::subject::{Aggregate, Subject};
 use crate::timestamp::Timestamp;
@@ -142,6 +143,9 @@ pub enum Error {
     /// Not JSON, or not of the fact's shape.
     #[error("the stored event does not have the form of its fact")]
     Json(#[from] serde_json::Error),
+    /// No fact at all: the broker's answer to another message, which somebody had it send here. Readers pass it over.
+    #[error("it is {}, and no fact", Foreign::Acknowledgement.as_str())]
+    Foreign,
     /// A fact this build does not know: stored by a newer one.
     #[error(
         "the fact {fact:?} of a {aggregate} is not known to this build; run the version that stored it, or a newer one"
@@ -242,7 +246,7 @@ impl<E: Facts> Record<E> {
     /// Reads stored bytes; `sequence` is their position in the stream.
     pub fn decode(bytes: &[u8], sequence: u64) -> Result<Self, Error> {
         let StoredFact { fact, event_id, id, at, cause, deadlines, opened, closed, earlier, data } =
-            serde_json::from_slice(bytes)?;
+            serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, error))?;
         let meta = RecordMeta { event_id, id, at, cause, deadlines, opened, closed, earlier };
         Ok(Self { meta, sequence, event: E::decode(fact.as_str(), data)? })
     }
@@ -256,8 +260,13 @@ impl<E: Facts> Record<E> {
 impl RecordMeta {
     /// Reads what is known of a stored fact without reading the fact itself.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
-        Ok(serde_json::from_slice(bytes)?)
+        serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, error))
     }
+}
+
+/// Why bytes could not be read as a fact. Only here is looked at what is no fact, so that facts are read as fast as ever.
+fn unreadable(bytes: &[u8], error: serde_json::Error) -> Error {
+    if is_acknowledgement(bytes) { Error::Foreign } else { Error::Json(error) }
 }
 
 /// What kind of thing a cause is. Senders choose the ids of their messages, so a message must never be taken for a fact.
@@ -298,6 +307,11 @@ pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
         Aggregate::Request => leaves(RequestEvent::FACTS),
         Aggregate::Wake => leaves(WakeEvent::FACTS),
     }
+}
+
+/// The names of the facts of one kind of aggregate that this build knows.
+pub fn fact_names(aggregate: Aggregate) -> impl Iterator<Item = &'static str> {
+    all_facts().into_iter().filter(move |(of, _)| *of == aggregate).map(|(_, info)| info.name)
 }
 
 /// All facts of all aggregates, for definitions of consumers and the generated reference.

@@ -13,6 +13,7 @@ pub mod error_code;
 pub mod event;
 pub mod extensions;
 pub mod fault;
+pub mod foreign;
 pub mod header;
 pub mod hex;
 pub mod id;

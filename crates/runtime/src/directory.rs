@@ -10,7 +10,7 @@ use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use concord_domain::Versioned;
 use concord_domain::agent::{AgentMachine, AgentState};
 use concord_protocol::AgentId;
-use concord_protocol::event::{AgentEvent, Record};
+use concord_protocol::event::{self, AgentEvent, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Aggregate;
 use futures::StreamExt;
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use crate::broker::{Broker, Spoken, unavailable};
 use crate::consume::Chain;
 use crate::ledger::Error;
+use crate::nats_ledger::NatsLedger;
 use crate::service::Shell;
 
 /// Pause before the facts are followed again when that failed.
@@ -82,6 +83,8 @@ impl Directory {
             let Ok(info) = message.info() else { continue };
             match Record::<AgentEvent>::decode(&message.payload, info.stream_sequence) {
                 Ok(record) => self.apply(record),
+                // What hides the last fact of its kind must not make an agent a stranger.
+                Err(event::Error::Foreign) => self.recover(broker, &message.subject).await?,
                 Err(error) => {
                     tracing::warn!(subject = %message.subject, error = %Chain(&error), "A fact cannot be read.");
                 }
@@ -89,6 +92,14 @@ impl Directory {
             left = left.saturating_sub(1);
             self.loaded.send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
         }
+        Ok(())
+    }
+
+    /// Takes the last fact on a subject into account on which something else stands last.
+    async fn recover(&self, broker: &Broker, subject: &str) -> Result<(), Error> {
+        let Some(last) = NatsLedger::new(broker.clone()).await?.last_on(subject).await? else { return Ok(()) };
+        let (record, sequence) = (Record::decode(&last.payload, last.sequence), last.sequence);
+        self.apply(record.map_err(|source| Error::Unreadable { sequence, source })?);
         Ok(())
     }
 

@@ -54,20 +54,38 @@ pub enum Error {
     },
 }
 
+/// What was read of an aggregate.
+#[derive(Debug)]
+pub struct Loaded<E> {
+    /// Its facts, in order.
+    pub records: Vec<Record<E>>,
+    /// Sequence of the last message under the aggregate; 0 where there is none. It is what the lock expects, and is that of
+    /// the last fact unless something was stored there that is no fact.
+    pub head: u64,
+}
+
+impl<E> Loaded<E> {
+    /// No facts, up to a message.
+    pub fn nothing(head: u64) -> Self {
+        Self { records: Vec::new(), head }
+    }
+}
+
 /// Where facts are kept.
 pub trait Ledger: Send + Sync + 'static {
-    /// The facts of an aggregate after the one at sequence `after`, in order; 0 for all.
+    /// The facts of an aggregate after the sequence `after`, in order; 0 for all. What is no fact is passed over.
     fn load<E: Facts>(
         &self,
         id: &Token,
         after: u64,
         read: Read,
-    ) -> impl Future<Output = Result<Vec<Record<E>>, Error>> + Send;
+    ) -> impl Future<Output = Result<Loaded<E>, Error>> + Send;
 
-    /// Appends a fact if its aggregate's last sequence is still the last of `record.meta.earlier` (0 for none).
+    /// Appends a fact if the last message under its aggregate is still that at `head` (0 for none).
     fn append<E: Facts>(
         &self,
         record: &Record<E>,
+        head: u64,
         trace: Option<&Trace>,
     ) -> impl Future<Output = Result<Appended, Error>> + Send;
 }
@@ -79,11 +97,11 @@ pub trait Outbox: Send + Sync + 'static {
 }
 
 impl<T: Ledger> Ledger for std::sync::Arc<T> {
-    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Vec<Record<E>>, Error> {
+    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Loaded<E>, Error> {
         (**self).load(id, after, read).await
     }
 
-    async fn append<E: Facts>(&self, record: &Record<E>, trace: Option<&Trace>) -> Result<Appended, Error> {
-        (**self).append(record, trace).await
+    async fn append<E: Facts>(&self, record: &Record<E>, head: u64, trace: Option<&Trace>) -> Result<Appended, Error> {
+        (**self).append(record, head, trace).await
     }
 }

@@ -123,6 +123,8 @@ pub struct Metrics {
     pub dead: Family<Reason, Counter>,
     /// Messages that were no input, by reason; unknown types among them.
     pub ignored: Family<Reason, Counter>,
+    /// What stood among facts or deadlines and was written by no service, by consumer.
+    pub foreign: Family<Consumer, Counter>,
     /// Messages over their senders' limit, by consumer.
     pub rate_limited: Family<Consumer, Counter>,
     /// Messages waiting in each consumer.
@@ -172,6 +174,7 @@ impl Default for Metrics {
             effects: Counter::default(),
             dead: Family::default(),
             ignored: Family::default(),
+            foreign: Family::default(),
             rate_limited: Family::default(),
             lag: Family::default(),
             broker_up: Gauge::default(),
@@ -206,6 +209,7 @@ impl Metrics {
         registry.register("effects", "Messages published because of facts.", self.effects.clone());
         registry.register("dead", "Messages and facts given up, by reason.", self.dead.clone());
         registry.register("ignored", "Messages that were no input, by reason.", self.ignored.clone());
+        registry.register("foreign", "What stood among facts and was none, passed over.", self.foreign.clone());
         registry.register("rate_limited", "Messages over their senders' limit.", self.rate_limited.clone());
         registry.register("consumer_lag", "Messages waiting in each consumer.", self.lag.clone());
         registry.register("broker_up", "Whether the broker answers.", self.broker_up.clone());

@@ -7,18 +7,30 @@ use async_nats::jetstream::stream::{
 };
 use bytes::Bytes;
 use concord_domain::chain::Chain;
-use concord_protocol::event::{Facts, Record};
+use concord_protocol::event::{self, Facts, Record};
 use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Subject;
+use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{Dialect, Encoding, Envelope, Token, header};
 use futures::future::try_join_all;
 
 use crate::broker::{Broker, headers, unavailable};
 use crate::described::{self, Described};
 use crate::dialect;
-use crate::ledger::{Appended, Error, Ledger, Outbox, Read};
+use crate::foreign;
+use crate::ledger::{Appended, Error, Ledger, Loaded, Outbox, Read};
 use crate::store::{self, Stored};
 use crate::trace::Trace;
+
+/// Why a message is missing that must be there.
+const NOT_FOUND: &str = "there is a later one";
+
+/// What stands last under an aggregate.
+struct Last {
+    /// The last fact; none where there is none after what is known.
+    fact: Option<StreamMessage>,
+    /// Sequence of the last message, a fact or not.
+    head: u64,
+}
 
 /// Facts and messages on the broker's streams.
 #[derive(Clone)]
@@ -35,26 +47,79 @@ impl NatsLedger {
     }
 
     /// The last fact of an aggregate, as stored.
-    pub async fn last(
-        &self,
-        aggregate: concord_protocol::subject::Aggregate,
-        id: &Token,
-        read: Read,
-    ) -> Result<Option<StreamMessage>, Error> {
-        let subject = self.broker.subjects().aggregate(aggregate, id);
-        match read {
-            Read::Any => found(self.events.direct_get_last_for_subject(subject).await),
-            Read::Leader => match self.events.get_last_raw_message_by_subject(&subject).await {
-                Ok(message) => Ok(Some(message)),
-                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-                Err(error) => Err(unavailable("give the last fact", error)),
+    pub async fn last(&self, aggregate: Aggregate, id: &Token, read: Read) -> Result<Option<StreamMessage>, Error> {
+        self.last_after(aggregate, id, 0, read).await.map(|last| last.fact)
+    }
+
+    async fn last_after(&self, aggregate: Aggregate, id: &Token, after: u64, read: Read) -> Result<Last, Error> {
+        let subjects = self.broker.subjects();
+        let filter = subjects.aggregate(aggregate, id);
+        let stands = match read {
+            Read::Any => found(self.events.direct_get_last_for_subject(filter.as_str()).await)?,
+            Read::Leader => match self.events.get_last_raw_message_by_subject(&filter).await {
+                Ok(message) => Some(message),
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
+                Err(error) => return Err(unavailable("give the last fact", error)),
             },
+        };
+        let Some(stands) = stands else { return Ok(Last { fact: None, head: 0 }) };
+        let head = stands.sequence;
+        if head <= after || foreign::of_read(&stands, read).is_none() {
+            return Ok(Last { fact: Some(stands), head });
         }
+        let build = |name| subjects.build(&Subject::Event { aggregate, id: id.clone(), fact: Token::fixed(name) });
+        let named: Vec<String> = event::fact_names(aggregate).map(build).collect();
+        let fact = Box::pin(self.last_before(&filter, &named, (after, head))).await?;
+        Ok(Last { fact, head })
     }
 
     /// The last fact on one subject, as stored.
     pub async fn last_on(&self, subject: &str) -> Result<Option<StreamMessage>, Error> {
-        found(self.events.direct_get_last_for_subject(subject).await)
+        let Some(stands) = found(self.events.direct_get_last_for_subject(subject).await)? else { return Ok(None) };
+        match foreign::of_read(&stands, Read::Any) {
+            None => Ok(Some(stands)),
+            Some(_) => Box::pin(self.last_before(subject, &[], (0, stands.sequence))).await,
+        }
+    }
+
+    /// The last fact between two sequences, of which the second is that of a message that is none.
+    ///
+    /// Each message in between is asked for, from the last on that stands last on one of the subjects `named`: few, unless
+    /// somebody stores many. The next fact is again the last message, and this is over.
+    async fn last_before(
+        &self,
+        filter: &str,
+        named: &[String],
+        (after, head): (u64, u64),
+    ) -> Result<Option<StreamMessage>, Error> {
+        // Any copy may answer: what it does not have yet is found below.
+        let on_each = named.iter().map(async |subject| found(self.events.direct_get_last_for_subject(subject).await));
+        let on_each = try_join_all(on_each).await?.into_iter().flatten();
+        let facts = on_each.filter(|message| foreign::of_read(message, Read::Any).is_none());
+        let mut last = facts.map(|message| message.sequence).filter(|found| (after..head).contains(found)).max();
+        let mut next = last.unwrap_or(0).max(after) + 1;
+        let mut passed_over = 0;
+        let stream = self.broker.layout.stream_name(StreamKind::Events);
+        while next <= head {
+            let found = described::next(&self.broker, &stream, filter, next).await;
+            let found = found.map_err(|error| unavailable("give a message among facts", error))?;
+            // The last one is there, so that there is no other before it must not be believed of what was not answered.
+            let found = found.ok_or_else(|| unavailable("give a message among facts", NOT_FOUND))?;
+            next = found.sequence + 1;
+            if found.sequence <= head && foreign::of_described(&found).is_none() {
+                last = Some(found.sequence);
+            } else {
+                passed_over += 1;
+            }
+        }
+        tracing::warn!(subject = filter, head, passed_over, "What stands here is no fact; it is passed over.");
+        match last.filter(|last| *last > after) {
+            None => Ok(None),
+            Some(last) => {
+                let asked = self.events.get_raw_message(last).await;
+                asked.map(Some).map_err(|error: RawMessageError| unavailable("give a fact", error))
+            }
+        }
     }
 
     /// The facts of an aggregate after `after` up to a stored one, found by the predecessors that facts name: a request
@@ -219,23 +284,20 @@ pub(crate) fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
 }
 
 impl Ledger for NatsLedger {
-    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Vec<Record<E>>, Error> {
-        let Some(last) = self.last(E::AGGREGATE, id, read).await? else { return Ok(Vec::new()) };
-        let sequence = last.sequence;
-        if sequence <= after {
-            return Ok(Vec::new());
-        }
+    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Loaded<E>, Error> {
+        let Last { fact, head } = self.last_after(E::AGGREGATE, id, after, read).await?;
+        let Some(last) = fact.filter(|last| last.sequence > after) else { return Ok(Loaded::nothing(head)) };
         // The last fact names those before it, so they are fetched by sequence instead of by a search.
-        self.history(&last.payload, sequence, after).await
+        let records = self.history(&last.payload, last.sequence, after).await?;
+        Ok(Loaded { records, head })
     }
 
-    async fn append<E: Facts>(&self, record: &Record<E>, trace: Option<&Trace>) -> Result<Appended, Error> {
+    async fn append<E: Facts>(&self, record: &Record<E>, head: u64, trace: Option<&Trace>) -> Result<Appended, Error> {
         let subjects = self.broker.subjects();
         let payload = record.encode()?;
         check_size(&self.broker, payload.len())?;
         let mut headers = headers(record.meta.event_id.as_str(), trace);
-        let expected = record.meta.earlier.last().copied().unwrap_or(0);
-        headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
+        headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, head.to_string());
         headers.insert(header::EXPECTED_LAST_SUBJECT, subjects.aggregate(E::AGGREGATE, &record.meta.id));
         let subject = subjects.build(&record.subject());
         match self.broker.store(subject, headers, payload.into()).await {

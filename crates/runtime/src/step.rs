@@ -22,7 +22,7 @@ use concord_protocol::event::{Facts, Record};
 use concord_protocol::{Fault, Token};
 use lru::LruCache;
 
-use crate::ledger::{self, Appended, Ledger, Read};
+use crate::ledger::{self, Appended, Ledger, Loaded, Read};
 use crate::trace::Trace;
 
 /// How often a lost race is decided again before the message is put back.
@@ -63,7 +63,27 @@ pub enum Error {
     },
 }
 
-type Slot<M> = Arc<tokio::sync::Mutex<Versioned<M>>>;
+type Slot<M> = Arc<tokio::sync::Mutex<Known<M>>>;
+
+/// An aggregate as this process knows it.
+struct Known<M: Machine> {
+    versioned: Versioned<M>,
+    /// Sequence of the last message under the aggregate that is known to be no fact; see [`ledger::Loaded`].
+    foreign: u64,
+}
+
+impl<M: Machine> Default for Known<M> {
+    fn default() -> Self {
+        Self { versioned: Versioned::default(), foreign: 0 }
+    }
+}
+
+impl<M: Machine> Known<M> {
+    /// What the lock expects.
+    fn head(&self) -> u64 {
+        self.versioned.sequence().max(self.foreign)
+    }
+}
 
 /// The aggregates of one kind: steps on them, with recent ones in memory.
 ///
@@ -94,7 +114,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         let slot = self.slot(id);
         let mut known = slot.lock().await;
         self.refresh(&mut known, id, Read::Leader, None).await?;
-        Ok(known.clone())
+        Ok(known.versioned.clone())
     }
 
     /// Does one step. Reading is boxed: most steps do not read, and would be moved about with room for it.
@@ -107,11 +127,11 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
     ) -> Result<Outcome, Error> {
         let slot = self.slot(id);
         let mut known = slot.lock().await;
-        if known.sequence() == 0 && !M::creates(input) {
+        if known.versioned.sequence() == 0 && !M::creates(input) {
             Box::pin(self.refresh(&mut known, id, Read::Any, None)).await?;
         }
         for _ in 0..ATTEMPTS_MAX {
-            let event = match M::decide(&known.state, context, input) {
+            let event = match M::decide(&known.versioned.state, context, input) {
                 Decision::Append(event) => event,
                 // Not to append is decided only on what the leader knows.
                 nothing => match Box::pin(self.refresh(&mut known, id, Read::Leader, None)).await? {
@@ -119,12 +139,13 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
                     Refreshed::Changed | Refreshed::FoundOwn(_) => continue,
                 },
             };
-            let mut record = known.record(id, context, event);
-            let appended = self.ledger.append(&record, trace).await.map_err(|source| failed::<M>(id, source))?;
+            let mut record = known.versioned.record(id, context, event);
+            let appended =
+                self.ledger.append(&record, known.head(), trace).await.map_err(|source| failed::<M>(id, source))?;
             if let Appended::Stored(sequence) = appended {
                 record.sequence = sequence;
                 let fact = record.event.fact();
-                known.apply(record);
+                known.versioned.apply(record);
                 return Ok(Outcome::Appended { fact, sequence });
             }
             let own = Some(&record);
@@ -137,13 +158,16 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
 
     async fn refresh(
         &self,
-        known: &mut Versioned<M>,
+        known: &mut Known<M>,
         id: &Token,
         read: Read,
         own: Option<&Record<M::Event>>,
     ) -> Result<Refreshed, Error> {
-        let loaded = self.ledger.load::<M::Event>(id, known.sequence(), read).await;
-        let records: Vec<Record<M::Event>> = loaded.map_err(|source| failed::<M>(id, source))?;
+        let loaded = self.ledger.load::<M::Event>(id, known.head(), read).await;
+        let Loaded { records, head } = loaded.map_err(|source| failed::<M>(id, source))?;
+        // Of a copy that lags the head may be an earlier one.
+        let last = records.last().map_or(known.versioned.sequence(), |record| record.sequence);
+        known.foreign = if head > last { known.foreign.max(head) } else { known.foreign };
         if records.is_empty() {
             return Ok(Refreshed::Unchanged);
         }
@@ -152,7 +176,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         };
         let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
         let found = mine.map(|record| Outcome::Appended { fact: record.event.fact(), sequence: record.sequence });
-        records.into_iter().for_each(|record| known.apply(record));
+        records.into_iter().for_each(|record| known.versioned.apply(record));
         Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
     }
 }

@@ -21,7 +21,7 @@ use crate::provision::PullConsumer;
 use crate::pull::Pull;
 use crate::rush::{self, Turn};
 use crate::service::Shell;
-use crate::{dead, quarantine, refuse};
+use crate::{dead, foreign, quarantine, refuse};
 
 /// Pulls from `consumer` until `stop`, then finishes what is under way. `permits` bounds how many deliveries are.
 pub(crate) async fn run<H: Handler>(
@@ -241,9 +241,15 @@ async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> 
         let why = "it was delivered again and again without an end";
         return give_up(shell, delivery, why, DeadReason::Exhausted, patience).await;
     }
+    if foreign::is_copy(shell, delivery) {
+        return pass_over(shell, delivery);
+    }
     match handler.handle(delivery).await {
         Ok(Done::Acknowledge) => (AckKind::Ack, "acked"),
         Ok(Done::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
+        Err(Problem::Refused(_) | Problem::Failed(_)) if foreign::is_acknowledgement(shell, delivery) => {
+            pass_over(shell, delivery)
+        }
         Err(Problem::Refused(fault)) => match refuse::refuse(shell, delivery, &fault).await {
             Ok(()) => (AckKind::Term, "refused"),
             Err(error) => retry(delivery, &error.into(), patience),
@@ -255,6 +261,11 @@ async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> 
         }
         Err(Problem::Failed(error)) => retry(delivery, &error, patience),
     }
+}
+
+fn pass_over(shell: &Shell, delivery: &Delivery) -> (AckKind, &'static str) {
+    foreign::passed_over(shell, delivery);
+    (AckKind::Ack, foreign::FOREIGN)
 }
 
 fn retry(delivery: &Delivery, error: &AnyError, patience: Patience) -> (AckKind, &'static str) {

@@ -14,7 +14,7 @@ use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Lane, Subject};
 use concord_protocol::{Envelope, Token};
 use concord_runtime::ledger::Error;
-use concord_runtime::{Appended, Ledger, Outbox, Read, Trace};
+use concord_runtime::{Appended, Ledger, Loaded, Outbox, Read, Trace};
 
 use crate::broker::Publication;
 use crate::faults::Plant;
@@ -76,20 +76,21 @@ fn messages_of<M: Machine>(bytes: &[u8], sequence: u64) -> Vec<Envelope> {
 }
 
 impl Ledger for SimLedger {
-    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Vec<Record<E>>, Error> {
+    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Loaded<E>, Error> {
         if self.forgets::<E>() {
-            return Ok(Vec::new());
+            return Ok(Loaded::nothing(0));
         }
         let lock = self.0.subjects().aggregate(E::AGGREGATE, id);
         let request = Request::Facts { lock, after, leader: read == Read::Leader };
-        let Reply::Facts(facts) = self.0.ask("give the facts", request).await? else { return Ok(Vec::new()) };
+        let Reply::Facts(facts) = self.0.ask("give the facts", request).await? else { return Ok(Loaded::nothing(0)) };
         let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {
             Record::decode(bytes, *sequence).map_err(|source| Error::Unreadable { sequence: *sequence, source })
         };
-        facts.iter().map(decode).collect()
+        let head = facts.last().map_or(0, |(sequence, ..)| *sequence);
+        Ok(Loaded { records: facts.iter().map(decode).collect::<Result<_, _>>()?, head })
     }
 
-    async fn append<E: Facts>(&self, record: &Record<E>, _: Option<&Trace>) -> Result<Appended, Error> {
+    async fn append<E: Facts>(&self, record: &Record<E>, head: u64, _: Option<&Trace>) -> Result<Appended, Error> {
         if self.0.plant() == Some(Plant::EffectBeforeEvent) {
             self.publish_early(record).await?;
         }
@@ -103,7 +104,7 @@ impl Ledger for SimLedger {
             original: None,
         };
         let lock = subjects.aggregate(E::AGGREGATE, &record.meta.id);
-        let expected = (!self.forgets::<E>()).then(|| record.meta.earlier.last().copied().unwrap_or(0));
+        let expected = (!self.forgets::<E>()).then_some(head);
         match self.0.ask("store a fact", Request::Append { lock, expected, fact }).await? {
             Reply::Appended(appended) => Ok(appended),
             _ => Ok(Appended::Lost),

@@ -7,7 +7,7 @@ use concord_domain::queue::{self, QueueInput, QueueMachine};
 use concord_domain::{Context, Decision, Machine};
 use concord_protocol::Token;
 use concord_protocol::event::{DebateEvent, EARLIER_MAX, Record};
-use concord_runtime::{Ledger, Read, Routed};
+use concord_runtime::{Ledger, Loaded, Read, Routed};
 
 use crate::faults::Plant;
 use crate::ledger::SimLedger;
@@ -44,7 +44,7 @@ pub(crate) async fn ruled_badly(
         }
     }
     if plant == Some(Plant::RulingOnOldBrief) {
-        let records = process.ledger.load::<DebateEvent>(id, 0, Read::Leader).await?;
+        let records = process.ledger.load::<DebateEvent>(id, 0, Read::Leader).await?.records;
         let state = concord_domain::replay::rebuild::<DebateMachine>(&records).0.state;
         if let Some(digest) = state.ladder.and_then(|ladder| ladder.digest) {
             let (mut said, mut ruling) = (said.clone(), ruling.clone());
@@ -66,7 +66,7 @@ async fn decided_on<M: Machine>(
     counts: impl Fn(&Record<M::Event>) -> bool,
     forget: impl Fn(&mut Versioned<M>),
 ) -> Result<bool, Problem> {
-    let records = ledger.load::<M::Event>(id, 0, Read::Leader).await?;
+    let Loaded { records, head } = ledger.load::<M::Event>(id, 0, Read::Leader).await?;
     let mut known = Versioned::<M>::default();
     for record in records {
         if counts(&record) {
@@ -78,5 +78,5 @@ async fn decided_on<M: Machine>(
     forget(&mut known);
     let Decision::Append(event) = M::decide(&known.state, context, input) else { return Ok(false) };
     let record = known.record(id, context, event);
-    Ok(matches!(ledger.append(&record, None).await?, concord_runtime::Appended::Stored(_)))
+    Ok(matches!(ledger.append(&record, head, None).await?, concord_runtime::Appended::Stored(_)))
 }

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use concord_domain::audit::{Auditor, Content, Dead, Ending, Report, StoredEvent, StoredMessage};
 use concord_protocol::dead::header;
+use concord_protocol::foreign::is_acknowledgement;
 use concord_protocol::header::DIALECT;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Lane, Service, Subject};
@@ -21,6 +22,7 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
                 let bytes = &fact.payload;
                 auditor.event(&StoredEvent { sequence: fact.sequence, aggregate, id: &id, fact: &name, bytes });
             }
+            _ if is_acknowledgement(&fact.payload) => {}
             _ => return Err(format!("{} is not the subject of a fact", fact.subject)),
         }
     }

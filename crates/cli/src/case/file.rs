@@ -60,7 +60,7 @@ pub(crate) async fn aggregate<M: Machine>(
     ledger: &NatsLedger,
     id: &Token,
 ) -> Result<(M::State, Vec<Record<M::Event>>), Failure> {
-    let records = ledger.load::<M::Event>(id, 0, Read::Leader).await?;
+    let records = ledger.load::<M::Event>(id, 0, Read::Leader).await?.records;
     let mut rebuilt = Versioned::<M>::default();
     for record in &records {
         rebuilt.apply(record.clone());

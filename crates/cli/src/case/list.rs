@@ -1,5 +1,7 @@
 //! `concord case list`.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use concord_domain::case::{CaseState, Phase};
 use concord_protocol::stream::StreamKind;
@@ -95,10 +97,11 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
 /// The cases that were opened, the oldest first. The facts themselves are not needed for that.
 async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
     let filter = broker.subjects().fact(Aggregate::Case, "opened");
-    let mut ids = Vec::new();
+    let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
     read::each(broker, &Scope::of(StreamKind::Events, filter).without_bodies(), "reading cases", |stored| {
         if let Ok(Subject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
-            ids.extend(CaseId::new(id.as_str()));
+            // What else stands on that subject names the case a second time, or one that there is not.
+            ids.extend(CaseId::new(id.as_str()).ok().filter(|id| seen.insert(id.clone())));
         }
         Ok(())
     })

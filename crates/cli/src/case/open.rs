@@ -113,7 +113,12 @@ pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
 async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), Failure> {
     let subject = Subject::Event { aggregate: Aggregate::Case, id: case.token(), fact: Token::fixed("decided") };
     let scope = Scope::of(StreamKind::Events, broker.subjects().build(&subject));
-    let (_, mut facts) = read::follow(broker, &scope).await?;
+    let (_, facts) = read::follow(broker, &scope).await?;
+    // What stands on the subject and is no fact decides nothing.
+    let mut facts = facts.filter(|fact| {
+        let foreign = fact.as_ref().is_ok_and(|fact| fact.foreign.is_some());
+        std::future::ready(!foreign)
+    });
     match tokio::time::timeout(limit, facts.next()).await {
         Ok(Some(fact)) => fact.map(|_| ()),
         Ok(None) => Err(Failure::unavailable("the broker has gone; see `concord doctor`")),

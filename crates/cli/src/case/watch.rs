@@ -94,6 +94,9 @@ impl Display<'_> {
             return Ok(false);
         }
         self.last.insert(kind, stored.sequence);
+        if stored.foreign.is_some() {
+            return Ok(false);
+        }
         let subject = self.broker.subjects().parse(&stored.subject).ok();
         let line = Line::new(stored, subject.as_ref());
         if let (Some(watched), Some(Subject::Event { aggregate, id, .. })) = (&mut self.watched, &subject)

@@ -6,8 +6,8 @@ use concord_protocol::Token;
 use concord_protocol::event::{Facts, Record};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
-use concord_runtime::Broker;
 use concord_runtime::consume::Chain;
+use concord_runtime::{Broker, foreign};
 use futures::{Stream, StreamExt};
 
 use crate::failure::Failure;
@@ -50,6 +50,11 @@ pub(crate) async fn follow(
     let facts = messages.filter_map(move |message| {
         let fact = match message {
             Ok(message) => match (subjects.parse(message.subject.as_str()), message.info()) {
+                (Ok(Subject::Event { .. }), _)
+                    if foreign::of_stored(message.headers.as_ref(), &message.payload).is_some() =>
+                {
+                    None
+                }
                 (Ok(Subject::Event { aggregate, id, .. }), Ok(info)) => {
                     Some(Ok(Fact { aggregate, id, sequence: info.stream_sequence, bytes: message.payload.clone() }))
                 }

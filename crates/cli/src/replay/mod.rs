@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::args::JsonArg;
 use crate::connection::ConnectionArgs;
 use crate::failure::{FOUND, Failure};
-use crate::output::{self, BAD, Cell, FAINT, GOOD, Table, count, styled};
+use crate::output::{self, BAD, Cell, DOUBTFUL, FAINT, GOOD, Table, count, styled};
 use crate::read::{self, Scope, Stored};
 
 mod again;
@@ -46,7 +46,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ReplayArgs) -> Resul
     match &args.case {
         Some(case) => one(&broker, case, &mut rebuilt).await?,
         None => {
-            let scope = Scope::all(StreamKind::Events);
+            let scope = Scope::all(StreamKind::Events).with_foreign();
             read::each(&broker, &scope, "rebuilding", |stored| {
                 take(&broker, &mut rebuilt, &stored);
                 Ok(())
@@ -71,6 +71,9 @@ struct Printed<'a> {
 }
 
 fn take(broker: &Broker, rebuilt: &mut Rebuilt, stored: &Stored) {
+    if stored.foreign.is_some() {
+        return rebuilt.pass_over();
+    }
     match broker.subjects().parse(&stored.subject) {
         Ok(Subject::Event { aggregate, id, .. }) => rebuilt.take(aggregate, &id, stored.sequence, &stored.payload),
         _ => rebuilt.foreign(&stored.subject, stored.sequence),
@@ -81,7 +84,7 @@ fn take(broker: &Broker, rebuilt: &mut Rebuilt, stored: &Stored) {
 async fn one(broker: &Broker, case: &CaseId, rebuilt: &mut Rebuilt) -> Result<(), Failure> {
     let id = case.token();
     let mut stored = facts_of(broker, Aggregate::Case, &id).await?;
-    if stored.is_empty() {
+    if stored.iter().all(|stored| stored.foreign.is_some()) {
         return Err(Failure::failed(format!("there is no case {case}; `concord case list` shows those there are")));
     }
     let detection = facts_of(broker, Aggregate::Detection, &id).await?;
@@ -99,7 +102,7 @@ async fn one(broker: &Broker, case: &CaseId, rebuilt: &mut Rebuilt) -> Result<()
 
 async fn facts_of(broker: &Broker, aggregate: Aggregate, id: &Token) -> Result<Vec<Stored>, Failure> {
     let mut facts = Vec::new();
-    let scope = Scope::of(StreamKind::Events, broker.subjects().aggregate(aggregate, id));
+    let scope = Scope::of(StreamKind::Events, broker.subjects().aggregate(aggregate, id)).with_foreign();
     read::each(broker, &scope, "reading facts", |fact| {
         facts.push(fact);
         Ok(())
@@ -123,6 +126,10 @@ fn text(report: &Report) -> String {
         count(report.queued_again, "step")
     );
     text.push_str(&format!("{}\n", styled(FAINT, again)));
+    if report.passed_over > 0 {
+        let note = format!("{} passed over, which no service wrote", count(report.passed_over, "message"));
+        text.push_str(&format!("{}\n", styled(DOUBTFUL, note)));
+    }
     for difference in &report.differences {
         let place = format!("{} at {}", difference.aggregate, difference.sequence);
         text.push_str(&format!("{} {place}: {}\n", styled(BAD, "differs"), difference.what));

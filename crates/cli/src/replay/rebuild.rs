@@ -40,6 +40,7 @@ pub(super) struct Rebuilt {
     ended_again: u64,
     votes_again: u64,
     queued_again: u64,
+    passed_over: u64,
     differences: Vec<Difference>,
 }
 
@@ -70,6 +71,8 @@ pub(super) struct Report {
     pub(super) votes_again: u64,
     /// Facts of the queue that were decided again.
     pub(super) queued_again: u64,
+    /// What stands among the facts and is none.
+    pub(super) passed_over: u64,
     /// What differs from what is stored.
     pub(super) differences: Vec<Difference>,
 }
@@ -139,6 +142,11 @@ impl Rebuilt {
         let differences = differences.unwrap_or_else(|unreadable| vec![unreadable]);
         let found = differences.into_iter().map(|what| Difference { aggregate: place.clone(), sequence, what });
         self.differences.extend(found);
+    }
+
+    /// Something that stands among the facts and that readers pass over.
+    pub(super) fn pass_over(&mut self) {
+        self.passed_over += 1;
     }
 
     /// Something that is no fact.
@@ -212,6 +220,7 @@ impl Rebuilt {
             ended_again: self.ended_again,
             votes_again: self.votes_again,
             queued_again: self.queued_again,
+            passed_over: self.passed_over,
             differences: self.differences,
         }
     }

@@ -121,6 +121,15 @@ pub struct Checked {
     pub complete: bool,
 }
 
+/// What stands among the facts and is none. It violates nothing, because everybody passes it over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Passed {
+    /// How many messages.
+    pub number: u64,
+    /// The first of them; its place is its subject.
+    pub first: Violation,
+}
+
 /// What an audit has found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -132,6 +141,9 @@ pub struct Report {
     pub messages: u64,
     /// Dead letters read.
     pub dead: u64,
+    /// What stands among the facts and is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<Passed>,
 }
 
 impl Report {

@@ -12,6 +12,9 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+mod accounts;
+mod replies;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The broker's users: one without limits for the services, and the agents.
@@ -25,9 +28,17 @@ fn users(agents: &[&AgentId]) -> String {
 
 /// A client of an agent, and what the broker refuses it.
 async fn client(installation: &TestInstallation, agent: &AgentId) -> (Client, mpsc::UnboundedReceiver<String>) {
+    connect(installation, agent, &SubjectSpace::replies(agent)).await
+}
+
+async fn connect(
+    installation: &TestInstallation,
+    agent: &AgentId,
+    inbox: &str,
+) -> (Client, mpsc::UnboundedReceiver<String>) {
     let (refusals, refused) = mpsc::unbounded_channel();
     let options = ConnectOptions::with_user_and_password(agent.to_string(), "x".into())
-        .custom_inbox_prefix(SubjectSpace::replies(agent))
+        .custom_inbox_prefix(inbox)
         .event_callback(move |event| {
             let refusals = refusals.clone();
             async move {
