@@ -10,6 +10,7 @@ mod bypass;
 pub mod bystander;
 pub mod clock;
 pub mod consume;
+mod contexts;
 pub mod dead;
 mod described;
 pub mod dialect;
@@ -46,6 +47,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub use broker::Broker;
 pub use consume::{Delivery, Handler, Problem};
+pub use contexts::Contexts;
 pub use directory::Directory;
 pub use ledger::{Appended, Ledger, Outbox, Read};
 pub use route::Routed;
