@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Contexts that have nothing to do with any case: that of who opens it, and that of an agent that begins its own.
 const OPENER: (&str, &str) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
-const STRANGER: (&str, &str) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+pub(crate) const STRANGER: (&str, &str) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
 /// The span of an agent that goes on with what it was sent.
 const ANN_SPAN: &str = "00000000000a4242";
 
@@ -36,7 +36,7 @@ fn parameters(case: &str) -> Value {
     })
 }
 
-async fn publish(client: &async_nats::Client, message: &Message, traceparent: &str) {
+pub(crate) async fn publish(client: &async_nats::Client, message: &Message, traceparent: &str) {
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("traceparent", traceparent);
     let published = client.publish_with_headers(message.subject(), headers, message.bytes().into()).await;
@@ -55,13 +55,13 @@ async fn task(client: &async_nats::Client, case: &str, agent: &str) -> (Heard, S
     (Heard { agent: agent.to_owned(), subject: task.subject.clone(), body: task.json() }, task)
 }
 
-fn trace_and_span(traceparent: &str) -> (String, String) {
+pub(crate) fn trace_and_span(traceparent: &str) -> (String, String) {
     let parts: Vec<&str> = traceparent.split('-').collect();
     assert_eq!(parts.len(), 4, "{traceparent:?} is no traceparent");
     (parts[1].to_owned(), parts[2].to_owned())
 }
 
-fn trace_of(case: &str) -> String {
+pub(crate) fn trace_of(case: &str) -> String {
     trace_and_span(&traceparent_of_case(&CaseId::new(case).expect("a case id"))).0
 }
 
@@ -146,6 +146,7 @@ async fn one_case_is_one_trace_and_two_cases_are_two() {
         every_service_takes_part(spans);
         whatever_is_sent_carries_it(spans, &trace_of(case), &stored[case]);
         it_is_one_tree(spans);
+        the_hosted_agent_has_its_turns(spans, &stored[case]);
         let continued = spans.iter().filter(|span| span.parent_id == ANN_SPAN);
         let continued: Vec<_> = continued.map(|span| (span.service.as_str(), span.name.as_str())).collect();
         assert_eq!(continued, [("concord-coordinator", "step")], "the agent's own span is the parent of what follows");
@@ -160,8 +161,13 @@ async fn one_case_is_one_trace_and_two_cases_are_two() {
 
 fn every_service_takes_part(spans: &[Span]) {
     let services: BTreeSet<&str> = spans.iter().map(|span| span.service.as_str()).collect();
-    let expected =
-        [Service::Coordinator, Service::ConflictDetector, Service::DebateFacilitator, Service::EscalationTimer];
+    let expected = [
+        Service::Coordinator,
+        Service::ConflictDetector,
+        Service::DebateFacilitator,
+        Service::EscalationTimer,
+        Service::AgentAdapter,
+    ];
     let expected: BTreeSet<String> = expected.iter().map(|service| format!("concord-{service}")).collect();
     assert_eq!(services, expected.iter().map(String::as_str).collect());
     let outcomes: Vec<&str> = spans.iter().map(|span| span.attribute("deliberation.outcome")).collect();
@@ -196,4 +202,24 @@ fn it_is_one_tree(spans: &[Span]) {
     assert_eq!(roots.iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), ["case"]);
     let orphans: Vec<_> = others.iter().filter(|span| !known.contains(span.parent_id.as_str())).collect();
     assert!(orphans.is_empty(), "{orphans:#?}");
+}
+
+/// Each message that the hosted agent answered has a turn that follows from what said it; the answer follows from the turn.
+fn the_hosted_agent_has_its_turns(spans: &[Span], stored: &[Stored]) {
+    let answers = stored.iter().filter(|stored| stored.subject.split('.').nth(4) == Some("hosted"));
+    let answers: Vec<&Stored> = answers.collect();
+    assert!(!answers.is_empty());
+    for answer in answers {
+        let (_, span) = trace_and_span(answer.header("traceparent"));
+        let turn = spans.iter().find(|turn| turn.span_id == span).expect("it comes from a span");
+        assert_eq!((turn.service.as_str(), turn.name.as_str()), ("concord-agent-adapter", "turn"));
+        let told = [turn.attribute("agent.id"), turn.attribute("agent.kind"), turn.attribute("deliberation.outcome")];
+        assert_eq!(told, ["hosted", "program", "answered"]);
+        let asked = spans.iter().find(|asked| asked.span_id == turn.parent_id).expect("somebody asked");
+        assert_ne!(asked.service, turn.service);
+        let inner = spans.iter().filter(|inner| inner.parent_id == turn.span_id && inner.service == turn.service);
+        let mut inner: Vec<_> = inner.map(|inner| (&*inner.name, inner.attribute("deliberation.outcome"))).collect();
+        inner.sort_unstable();
+        assert_eq!(inner, [("call", "answered"), ("queue", "let_in")]);
+    }
 }

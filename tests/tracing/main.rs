@@ -3,3 +3,4 @@
 mod case;
 mod collector;
 mod failing;
+mod hosted;

@@ -61,6 +61,9 @@ impl Lease {
     }
 }
 
+/// What traces name a call that its budget does not allow.
+const OVER_BUDGET: &str = "over_budget";
+
 /// What one call may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Charge {
@@ -116,7 +119,7 @@ impl Budget {
                 Ok(Renewed::Now) => continue,
                 Ok(Renewed::Never) => {
                     let why = format!("one call of {tokens} tokens is more than {} allows in a minute", self.name());
-                    return Err((Failure::here(ErrorCode::CapacityExceeded, why), "never"));
+                    return Err((Failure::here(ErrorCode::CapacityExceeded, why).named(OVER_BUDGET), "never"));
                 }
                 Ok(Renewed::At(at)) => {
                     let wait = Duration::from_millis(u64::try_from(at - now).unwrap_or(0));
@@ -201,7 +204,7 @@ impl Budget {
 
     fn exhausted(&self, why: &str) -> Failure {
         let why = format!("{} is used up until after its deadline: {why}", self.name());
-        Failure::here(ErrorCode::CapacityExceeded, why)
+        Failure::here(ErrorCode::CapacityExceeded, why).named(OVER_BUDGET)
     }
 }
 

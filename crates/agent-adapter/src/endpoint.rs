@@ -8,8 +8,8 @@ use concord_domain::hosted::Trouble;
 use concord_outbound::{
     Allowed, Caller, HeaderMap, HeaderName, HeaderValue, Limits, Method, Origin, Request, Response, StatusCode, header,
 };
-use concord_runtime::clock;
 use concord_runtime::settings::Secret;
+use concord_runtime::{Trace, clock};
 use url::Url;
 
 use crate::failure::Failure;
@@ -22,6 +22,7 @@ const MODEL_ANSWER_BYTES_MAX: usize = 4_194_304;
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 /// The header by which a server knows a call that is made again.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// A server, ready to be called.
 pub(crate) struct Endpoint {
@@ -89,18 +90,22 @@ impl Endpoint {
         Ok(Self { caller, url: url.into(), headers, answer_bytes_max, idempotent: false })
     }
 
-    /// Sends JSON once. The answer's status is one of success.
+    /// Sends JSON once, with further headers and in a trace. The answer's status is one of success.
     pub(crate) async fn post(
         &self,
         body: Bytes,
         idempotency_key: &str,
-        further: &HeaderMap,
+        (further, trace): (HeaderMap, Option<&Trace>),
         within: Duration,
     ) -> Result<Response, Failure> {
         let mut headers = self.headers.clone();
-        headers.extend(further.iter().map(|(name, value)| (name.clone(), value.clone())));
-        if let Ok(value) = HeaderValue::from_str(idempotency_key) {
-            headers.insert(IDEMPOTENCY_KEY, value);
+        headers.extend(further);
+        // A context that somebody else wrote may be one that cannot stand in a header.
+        let beside = [(IDEMPOTENCY_KEY, Some(idempotency_key)), (TRACEPARENT, trace.map(|trace| &*trace.parent))];
+        for (name, value) in beside {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
+                headers.insert(name, value);
+            }
         }
         let limits = Limits { timeout: within, body_bytes_max: Some(self.answer_bytes_max) };
         let request = Request { method: Method::POST, url: self.url.clone(), headers, body, limits };

@@ -15,17 +15,28 @@ pub(crate) struct Failure {
     pub(crate) why: String,
     /// How long the server asks to be left alone.
     pub(crate) after: Option<Duration>,
+    /// In a word, as metrics and traces name it.
+    pub(crate) outcome: &'static str,
 }
 
 impl Failure {
     /// One of a call, to a server that can tell a call that is made again from another, or not.
     pub(crate) fn of(trouble: Trouble, idempotent: bool, why: impl Into<String>) -> Self {
-        Self { verdict: verdict(trouble, idempotent), why: why.into(), after: None }
+        Self::new(verdict(trouble, idempotent), why)
     }
 
     /// One that has nothing to do with the agent, and that a further try would not change.
     pub(crate) fn here(code: ErrorCode, why: impl Into<String>) -> Self {
-        Self { verdict: Verdict::here(code), why: why.into(), after: None }
+        Self::new(Verdict::here(code), why)
+    }
+
+    fn new(verdict: Verdict, why: impl Into<String>) -> Self {
+        Self { outcome: word(verdict.code), verdict, why: why.into(), after: None }
+    }
+
+    /// The same under a word that says more.
+    pub(crate) fn named(self, outcome: &'static str) -> Self {
+        Self { outcome, ..self }
     }
 
     /// How the asker can go on.
@@ -47,5 +58,15 @@ impl Failure {
             _ => &["Look at the adapter's log; `concord agents` shows how the agent is run."],
         };
         suggestions.iter().map(|text| (*text).to_owned()).collect()
+    }
+}
+
+/// A code, as metrics and traces name it.
+fn word(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::AgentUnavailable => "unavailable",
+        ErrorCode::Timeout => "timeout",
+        ErrorCode::CapacityExceeded => "capacity",
+        ErrorCode::InternalError | ErrorCode::InvalidRequest | ErrorCode::Unauthorized => "failed",
     }
 }

@@ -8,21 +8,27 @@ use std::time::Duration;
 use concord_domain::breaker::{Breaker, End, Pass, Rules, Standing};
 use concord_domain::hosted::next_try;
 use concord_protocol::{AgentId, ErrorCode, Timestamp};
-use concord_runtime::clock;
 use concord_runtime::metrics::{AgentLabel, CallLabels, Metrics};
+use concord_runtime::{Trace, clock};
 use tokio::time::Instant;
 
 use crate::budget::Budget;
 use crate::failure::Failure;
 use crate::settings::HostedAgent;
+use crate::turn::Turn;
 
 /// One call of an agent, which can be made several times.
 pub(crate) trait Call: Sync {
     /// What it gives.
     type Value: Send;
 
-    /// Makes it, within so much time; says what came of it, and how many tokens were used where that is known.
-    fn make(&self, within: Duration) -> impl Future<Output = Result<(Self::Value, Option<u64>), Failure>> + Send;
+    /// Makes it, within so much time and in this trace; says what came of it, and how many tokens were used where that is
+    /// known.
+    fn make(
+        &self,
+        within: Duration,
+        trace: Option<&Trace>,
+    ) -> impl Future<Output = Result<(Self::Value, Option<u64>), Failure>> + Send;
 }
 
 /// The guard of one agent.
@@ -115,11 +121,17 @@ impl Guard {
     }
 
     /// Has `call` made, and made again where that is safe, until the time is over.
-    pub(crate) async fn run<C: Call>(&self, tokens: u64, until: Instant, call: &C) -> Result<C::Value, Failure> {
+    pub(crate) async fn run<C: Call>(
+        &self,
+        tokens: u64,
+        until: Instant,
+        call: &C,
+        turn: &Turn,
+    ) -> Result<C::Value, Failure> {
         let mut tried = 0;
         loop {
             tried += 1;
-            let failure = match self.once(tokens, until, call).await {
+            let failure = match self.once(tokens, until, call, (turn, tried)).await {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
@@ -133,11 +145,20 @@ impl Guard {
         }
     }
 
-    async fn once<C: Call>(&self, tokens: u64, until: Instant, call: &C) -> Result<C::Value, Failure> {
+    async fn once<C: Call>(
+        &self,
+        tokens: u64,
+        until: Instant,
+        call: &C,
+        (turn, tried): (&Turn, u32),
+    ) -> Result<C::Value, Failure> {
         // Before the breaker is asked to let it pass: the one try of a half-open breaker must not wait for a budget.
         self.check()?;
         let charge = match &self.budget {
-            Some(budget) => Some((budget, budget.take(tokens, until).await?)),
+            Some(budget) => {
+                let wait = turn.budget();
+                Some((budget, wait.ended("granted", budget.take(tokens, until).await)?))
+            }
             None => None,
         };
         let pass = self.breaker().pass(clock::now()).map_err(|until| self.refused(until))?;
@@ -147,10 +168,12 @@ impl Guard {
         if within.is_zero() {
             return Err(Failure::here(ErrorCode::Timeout, "its time was over before it was asked"));
         }
-        let result = call.make(within).await;
+        let part = turn.call(tried);
+        let result = call.make(within, part.context()).await;
+        let result = part.ended("answered", result);
         let (end, label) = match &result {
             Ok(_) => (End::Success, "answered"),
-            Err(failure) => (failure.verdict.end_within(within < self.timeout), label(failure.verdict.code)),
+            Err(failure) => (failure.verdict.end_within(within < self.timeout), failure.outcome),
         };
         under_way.ended(end);
         self.count(label);
@@ -164,7 +187,7 @@ impl Guard {
     fn refused(&self, until: Timestamp) -> Failure {
         self.count("breaker_open");
         let why = format!("it failed again and again and is not asked until {until} (its circuit breaker is open)");
-        Failure::here(ErrorCode::AgentUnavailable, why)
+        Failure::here(ErrorCode::AgentUnavailable, why).named("breaker_open")
     }
 
     fn ended(&self, pass: Pass, end: End) {
@@ -198,15 +221,5 @@ impl Guard {
     fn count(&self, result: &'static str) {
         let labels = CallLabels { agent: self.agent_id.to_string(), result };
         self.metrics.hosted_calls.get_or_create(&labels).inc();
-    }
-}
-
-/// A code, as metrics name it.
-fn label(code: ErrorCode) -> &'static str {
-    match code {
-        ErrorCode::AgentUnavailable => "unavailable",
-        ErrorCode::Timeout => "timeout",
-        ErrorCode::CapacityExceeded => "capacity",
-        ErrorCode::InternalError | ErrorCode::InvalidRequest | ErrorCode::Unauthorized => "failed",
     }
 }

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::hosted::{self, Tell, Trouble};
+use concord_domain::hosted::{self, Tell};
 use concord_protocol::payload::{Card, Task};
 use concord_protocol::subject::Service;
 use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType, Timestamp};
-use concord_runtime::consume::{Chain, Delivery, Problem};
+use concord_runtime::clock;
+use concord_runtime::consume::{Delivery, Problem};
 use concord_runtime::metrics::Reason;
 use concord_runtime::service::Shell;
-use concord_runtime::{Trace, clock};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -26,15 +26,15 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::gate::{Gate, Refusal};
 use crate::given;
-use crate::guard::{Call, Guard};
+use crate::guard::Guard;
 use crate::http::{Answered, Beside, Post};
 use crate::loops::Loops;
 use crate::openai::Model;
-use crate::pool::Pool;
-use crate::program;
+use crate::pool::{OfProgram, Pool};
 use crate::reply::{self, Said};
 use crate::settings::HostedAgent;
 use crate::settings::check::Error;
+use crate::turn::{About, Turn};
 
 /// How an agent is run.
 enum Runner {
@@ -112,7 +112,7 @@ enum Came {
     /// It has nothing to say.
     Nothing,
     /// It says it later.
-    Later(Wait),
+    Later(Option<Wait>),
 }
 
 impl Host {
@@ -160,18 +160,31 @@ impl Host {
         let now = clock::now();
         let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| deadline.millis_since(now));
         let until = Instant::now() + Duration::from_millis(wait);
-        let came = match self.answer(asked, delivery, until).await {
-            Ok(Came::Later(answer)) => self.wait_for(asked, answer).await.map(|()| {
+        let turn = self.turn(asked, delivery);
+        let came = match self.answer(asked, &turn, until).await {
+            Ok(Came::Later(Some(answer))) => self.wait_for(asked, answer).await.map(|()| {
                 self.shared.loops.answered(asked, &self.agent.agent_id);
-                Came::Nothing
+                turn.came_to("answered_later");
+                Came::Later(None)
             }),
             other => other,
         };
         let message = match came {
-            Ok(Came::Answer(message)) => *message,
-            Ok(Came::Nothing | Came::Later(_)) => return Ok(()),
-            Err(Stop::Problem(problem)) => return Err(problem),
+            Ok(Came::Answer(message)) => {
+                turn.came_to("answered");
+                *message
+            }
+            Ok(Came::Later(_)) => return Ok(()),
+            Ok(Came::Nothing) => {
+                turn.came_to("nothing");
+                return Ok(());
+            }
+            Err(Stop::Problem(problem)) => {
+                turn.failed("not_given");
+                return Err(problem);
+            }
             Err(Stop::Failure(failure)) => {
+                turn.failed(failure.outcome);
                 let (agent, why) = (&self.agent.agent_id, &failure.why);
                 match hosted::tell(&failure.verdict, delivery.deliveries, is_told_by_coordinator(asked)) {
                     Tell::Later => return Err(failure.into()),
@@ -190,7 +203,7 @@ impl Host {
         if message.message_type != MessageType::Error {
             self.shared.loops.answered(asked, &self.agent.agent_id);
         }
-        self.publish(&message, asked, delivery).await
+        self.publish(&message, &turn).await
     }
 
     /// Whether a message is not to be given to the agent because it and whoever said it answer each other without end.
@@ -202,40 +215,47 @@ impl Host {
     /// is not answered, so that it is the end.
     pub(crate) async fn refuse(&self, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
         let why = format!("it and {} answer each other without end in this thread, which is broken", asked.from_agent);
-        self.decline(ErrorCode::CapacityExceeded, why, asked, delivery).await
+        let failure = Failure::here(ErrorCode::CapacityExceeded, why).named("loop_broken");
+        self.decline(failure, asked, delivery).await
     }
 
     /// Tells who asked that the agent is not given what was said to it, and why.
-    pub(crate) async fn decline(
-        &self,
-        code: ErrorCode,
-        why: String,
-        asked: &Envelope,
-        delivery: &Delivery,
-    ) -> Result<(), Problem> {
-        let failure = Failure::here(code, why);
-        self.publish(&reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?, asked, delivery).await
+    pub(crate) async fn decline(&self, failure: Failure, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
+        let turn = self.turn(asked, delivery);
+        turn.failed(failure.outcome);
+        self.publish(&reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?, &turn).await
     }
 
-    async fn publish(&self, message: &Envelope, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
-        let trace = delivery.trace.clone().or_else(|| asked.case_id.as_ref().map(Trace::of_case));
-        if !self.shared.shell.broker.publish_first(message, trace.as_ref()).await? {
+    fn turn(&self, asked: &Envelope, delivery: &Delivery) -> Turn {
+        let about =
+            About { brought: delivery.trace.as_ref(), case: asked.case_id.as_ref(), message_type: &asked.message_type };
+        let kind = match &self.runner {
+            Runner::Program(_) => "program",
+            Runner::Http(_) | Runner::OpenAi(_) => self.runner.as_str(),
+        };
+        Turn::begin(&self.shared.shell, &self.agent.agent_id, kind, about)
+    }
+
+    async fn publish(&self, message: &Envelope, turn: &Turn) -> Result<(), Problem> {
+        if !self.shared.shell.broker.publish_first(message, turn.context()).await? {
             self.shared.shell.count_ignored("answered_before");
         }
         Ok(())
     }
 
-    async fn answer(&self, asked: &Envelope, delivery: &Delivery, until: Instant) -> Result<Came, Stop> {
+    async fn answer(&self, asked: &Envelope, turn: &Turn, until: Instant) -> Result<Came, Stop> {
         // What would be refused when its turn comes need not wait for it.
         self.guard.check()?;
         let within = until.saturating_duration_since(Instant::now());
-        let _seat = self.gate.enter(asked.priority.lane(), within).await.map_err(|refusal| match refusal {
+        let queue = turn.queue();
+        let entered = self.gate.enter(asked.priority.lane(), within).await.map_err(|refusal| match refusal {
             Refusal::Full => {
                 let why = format!("{} messages wait for it already", self.agent.queue_max);
-                Failure::here(ErrorCode::CapacityExceeded, why)
+                Failure::here(ErrorCode::CapacityExceeded, why).named("queue_full")
             }
             Refusal::Late => Failure::here(ErrorCode::Timeout, "its time was over before its turn came"),
-        })?;
+        });
+        let _seat = queue.ended("let_in", entered)?;
         let started = Instant::now();
         let took_ms = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let agent = &self.agent.agent_id;
@@ -244,23 +264,22 @@ impl Host {
         let (body, named): (Bytes, Option<String>) = match &self.runner {
             Runner::Program(pool) => {
                 let line = self.given(asked).await?;
-                (self.ask_program(pool, &line, until).await?.into(), None)
+                (self.ask_program(pool, &line, until, turn).await?.into(), None)
             }
             Runner::Http(endpoint) => {
                 let message = self.given(asked).await?;
-                let callback = self.callback(asked);
+                let callback = self.callback(asked, turn);
                 // Listened for before it is asked: it may answer before it has said that it will.
                 let later = self.shared.awaited.answer(agent, asked.message_id.as_str());
-                let (dialect, trace) = (self.agent.dialect, delivery.trace.as_ref());
-                let beside = Beside { dialect, callback: callback.as_deref(), trace };
-                match self.guard.run(0, until, &Post::new(endpoint, message, id, beside)).await? {
+                let beside = Beside { dialect: self.agent.dialect, callback: callback.as_deref() };
+                match self.guard.run(0, until, &Post::new(endpoint, message, id, beside), turn).await? {
                     Answered::Now(body, named) => (body, named),
-                    Answered::Later => return Ok(Came::Later(later)),
+                    Answered::Later => return Ok(Came::Later(Some(later))),
                 }
             }
             Runner::OpenAi(model) => {
                 let task = self.task(asked).await?;
-                let said = model.ask(&self.guard, asked, task.as_ref(), &id, until).await?;
+                let said = model.ask((&self.guard, turn), asked, task.as_ref(), &id, until).await?;
                 let message = reply::of_model(said, agent, asked, clock::now(), took_ms());
                 return Ok(Came::Answer(Box::new(message)));
             }
@@ -271,9 +290,9 @@ impl Host {
         Ok(message.map_or(Came::Nothing, |message| Came::Answer(Box::new(message))))
     }
 
-    async fn ask_program(&self, pool: &Pool, line: &[u8], until: Instant) -> Result<Vec<u8>, Failure> {
+    async fn ask_program(&self, pool: &Pool, line: &[u8], until: Instant, turn: &Turn) -> Result<Vec<u8>, Failure> {
         let starts = pool.starts.load(Ordering::Relaxed);
-        let answered = self.guard.run(0, until, &OfProgram { pool, line }).await;
+        let answered = self.guard.run(0, until, &OfProgram { pool, line }, turn).await;
         let started_now = pool.starts.load(Ordering::Relaxed).saturating_sub(starts);
         let label = Reason { reason: self.agent.agent_id.to_string() };
         self.shared.shell.metrics.program_starts.get_or_create(&label).inc_by(started_now);
@@ -297,10 +316,11 @@ impl Host {
     }
 
     /// Where the answer to a message can be posted later.
-    fn callback(&self, asked: &Envelope) -> Option<String> {
+    fn callback(&self, asked: &Envelope, turn: &Turn) -> Option<String> {
         let address = self.shared.address.as_ref()?;
         let until = address.until(clock::now(), asked.deadline);
-        Some(address.url(&Asked::of(asked, &self.agent.agent_id, until)))
+        let trace = turn.context().map(|trace| trace.parent.clone());
+        Some(address.url(&Asked { trace, ..Asked::of(asked, &self.agent.agent_id, until) }))
     }
 
     /// Waits for an answer that comes later, through whichever replica.
@@ -347,25 +367,6 @@ impl Host {
             );
             Failure::here(ErrorCode::InvalidRequest, why).into()
         })
-    }
-}
-
-/// A line on its way to a program, which has a time of its own: one that is interrupted must be started again.
-struct OfProgram<'a> {
-    pool: &'a Pool,
-    line: &'a [u8],
-}
-
-impl Call for OfProgram<'_> {
-    type Value = Vec<u8>;
-
-    async fn make(&self, _within: Duration) -> Result<(Vec<u8>, Option<u64>), Failure> {
-        let failed = |trouble, why: String| Failure::of(trouble, false, why);
-        match self.pool.ask(self.line).await {
-            Ok(line) => Ok((line, None)),
-            Err(error @ program::Error::Timeout(_)) => Err(failed(Trouble::ProgramLate, error.to_string())),
-            Err(error) => Err(failed(Trouble::ProgramEnded, Chain(&error).to_string())),
-        }
     }
 }
 

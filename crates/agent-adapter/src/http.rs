@@ -15,7 +15,6 @@ use crate::guard::Call;
 const CALLBACK_URL: HeaderName = HeaderName::from_static("concord-callback-url");
 /// The dialect of a message or an answer, as on NATS.
 const DIALECT: HeaderName = HeaderName::from_static("concord-dialect");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// What a server answered.
 #[derive(Debug)]
@@ -33,8 +32,6 @@ pub(crate) struct Beside<'a> {
     pub(crate) dialect: Dialect,
     /// Where an answer that comes later is to be posted.
     pub(crate) callback: Option<&'a str>,
-    /// Its trace.
-    pub(crate) trace: Option<&'a Trace>,
 }
 
 /// A message on its way to a server.
@@ -48,15 +45,11 @@ pub(crate) struct Post<'a> {
 impl<'a> Post<'a> {
     /// `id` is that of the answer, which is the same whenever the message is sent.
     pub(crate) fn new(endpoint: &'a Endpoint, message: Vec<u8>, id: MessageId, beside: Beside<'_>) -> Self {
-        let Beside { dialect, callback, trace } = beside;
+        let Beside { dialect, callback } = beside;
         let mut headers = HeaderMap::new();
-        let further = [
-            (DIALECT, (dialect != Dialect::Concord).then_some(dialect.as_str())),
-            (CALLBACK_URL, callback),
-            (TRACEPARENT, trace.map(|trace| trace.parent.as_str())),
-        ];
+        let further = [(DIALECT, (dialect != Dialect::Concord).then_some(dialect.as_str())), (CALLBACK_URL, callback)];
         for (name, value) in further {
-            // What cannot stand in a header is left out: a context that somebody else wrote, never our own address.
+            // What cannot stand in a header is left out; our own address never is.
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
                 headers.insert(name, value);
             }
@@ -68,8 +61,9 @@ impl<'a> Post<'a> {
 impl Call for Post<'_> {
     type Value = Answered;
 
-    async fn make(&self, within: Duration) -> Result<(Answered, Option<u64>), Failure> {
-        let response = self.endpoint.post(self.body.clone(), self.id.as_str(), &self.headers, within).await?;
+    async fn make(&self, within: Duration, trace: Option<&Trace>) -> Result<(Answered, Option<u64>), Failure> {
+        let further = (self.headers.clone(), trace);
+        let response = self.endpoint.post(self.body.clone(), self.id.as_str(), further, within).await?;
         let answered = match response.status {
             StatusCode::ACCEPTED => Answered::Later,
             // As `{}`: it has nothing to say.

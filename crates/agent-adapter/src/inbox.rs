@@ -10,6 +10,7 @@ use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::dialect;
 use concord_runtime::service::Shell;
 
+use crate::failure::Failure;
 use crate::host::Host;
 
 /// A hosted agent's messages.
@@ -27,7 +28,8 @@ impl Handler for Inbox {
             Err(_) => None,
         };
         if let Some((heard, why)) = heard.as_ref().and_then(|heard| Some((heard, unsaid(heard)?))) {
-            self.host.decline(ErrorCode::InvalidRequest, why, heard, delivery).await?;
+            let failure = Failure::here(ErrorCode::InvalidRequest, why).named("unsaid");
+            self.host.decline(failure, heard, delivery).await?;
             return Ok(Done::Acknowledge);
         }
         let Some(asked) = heard.and_then(asked) else {

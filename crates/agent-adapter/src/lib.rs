@@ -44,6 +44,7 @@ mod program;
 mod register;
 mod reply;
 mod settings;
+mod turn;
 mod wake;
 
 use host::{Host, Shared};

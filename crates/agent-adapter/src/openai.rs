@@ -8,6 +8,7 @@ use concord_domain::hosted::Trouble;
 use concord_outbound::HeaderMap;
 use concord_protocol::payload::Task;
 use concord_protocol::{Envelope, ErrorCode, MessageId};
+use concord_runtime::Trace;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 use crate::guard::{Call, Guard};
 use crate::settings::OpenAiAgent;
 use crate::settings::check::Error;
+use crate::turn::Turn;
 
 pub(crate) mod prompt;
 mod said;
@@ -72,7 +74,7 @@ impl Model {
     /// Has the model answer; a reply that is not what was asked for is asked for once more.
     pub(crate) async fn ask(
         &self,
-        guard: &Guard,
+        (guard, turn): (&Guard, &Turn),
         asked: &Envelope,
         task: Option<&Task>,
         id: &MessageId,
@@ -84,7 +86,7 @@ impl Model {
             json!({ "role": "system", "content": prompt.system }),
             json!({ "role": "user", "content": prompt.user }),
         ];
-        let first = self.complete(guard, &messages, max_tokens, id.as_str(), until).await?;
+        let first = self.complete((guard, turn), &messages, max_tokens, id.as_str(), until).await?;
         let wrong = match said::read(&first, asked) {
             Ok(said) => return Ok(said),
             Err(wrong) => wrong,
@@ -93,7 +95,7 @@ impl Model {
         messages.push(json!({ "role": "assistant", "content": beginning(&first) }));
         let mend = format!("Your reply cannot be used: {wrong}\nReply again, with one JSON object and nothing else.");
         messages.push(json!({ "role": "user", "content": mend }));
-        let second = self.complete(guard, &messages, max_tokens, &format!("{id}-again"), until).await?;
+        let second = self.complete((guard, turn), &messages, max_tokens, &format!("{id}-again"), until).await?;
         said::read(&second, asked).map_err(|wrong| {
             let why = format!("the model's reply could not be used, nor that to a second asking: {wrong}");
             Failure::here(ErrorCode::InternalError, why)
@@ -103,7 +105,7 @@ impl Model {
     /// One completion: the words of the first choice.
     async fn complete(
         &self,
-        guard: &Guard,
+        (guard, turn): (&Guard, &Turn),
         messages: &[Value],
         max_tokens: u32,
         idempotency_key: &str,
@@ -122,7 +124,7 @@ impl Model {
         let body = Bytes::from(request.to_string());
         let tokens = u64::try_from(body.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
         let tokens = tokens.saturating_add(max_tokens.into());
-        guard.run(tokens, until, &Complete { endpoint: &self.endpoint, body, idempotency_key }).await
+        guard.run(tokens, until, &Complete { endpoint: &self.endpoint, body, idempotency_key }, turn).await
     }
 }
 
@@ -136,9 +138,9 @@ struct Complete<'a> {
 impl Call for Complete<'_> {
     type Value = String;
 
-    async fn make(&self, within: Duration) -> Result<(String, Option<u64>), Failure> {
-        let headers = HeaderMap::new();
-        let response = self.endpoint.post(self.body.clone(), self.idempotency_key, &headers, within).await?;
+    async fn make(&self, within: Duration, trace: Option<&Trace>) -> Result<(String, Option<u64>), Failure> {
+        let further = (HeaderMap::new(), trace);
+        let response = self.endpoint.post(self.body.clone(), self.idempotency_key, further, within).await?;
         read_completion(&response.body)
     }
 }

@@ -5,6 +5,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use concord_domain::hosted::Trouble;
+use concord_runtime::Trace;
+use concord_runtime::consume::Chain;
+
+use crate::failure::Failure;
+use crate::guard::Call;
 use crate::program::{Error, Program};
 use crate::settings::HostedAgent;
 
@@ -69,6 +75,25 @@ impl Pool {
         if failures > 0 {
             let pause = PAUSE_FIRST * 2_u32.saturating_pow(failures.min(10) - 1);
             tokio::time::sleep(pause.min(PAUSE_MAX)).await;
+        }
+    }
+}
+
+/// A line on its way to a program, which has a time of its own: one that is interrupted must be started again.
+pub(crate) struct OfProgram<'a> {
+    pub(crate) pool: &'a Pool,
+    pub(crate) line: &'a [u8],
+}
+
+impl Call for OfProgram<'_> {
+    type Value = Vec<u8>;
+
+    async fn make(&self, _within: Duration, _trace: Option<&Trace>) -> Result<(Vec<u8>, Option<u64>), Failure> {
+        let failed = |trouble, why: String| Failure::of(trouble, false, why);
+        match self.pool.ask(self.line).await {
+            Ok(line) => Ok((line, None)),
+            Err(error @ Error::Timeout(_)) => Err(failed(Trouble::ProgramLate, error.to_string())),
+            Err(error) => Err(failed(Trouble::ProgramEnded, Chain(&error).to_string())),
         }
     }
 }

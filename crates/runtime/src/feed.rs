@@ -9,11 +9,11 @@ use concord_protocol::{CaseId, Envelope, Fault, Token};
 use tracing::Instrument;
 
 use crate::consume::{Delivery, Done, Handler, Problem};
+use crate::contexts::Contexts;
 use crate::ledger::Ledger;
 use crate::nats_ledger::NatsLedger;
 use crate::service::Shell;
 use crate::step::{Aggregates, Outcome};
-use crate::trace::Trace;
 use crate::{dialect, effects, route::Routed, telemetry};
 
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
@@ -94,31 +94,6 @@ fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
     is_case.then(|| CaseId::new(id.as_str()).ok()).flatten()
 }
 
-/// The trace contexts of a step.
-pub struct Contexts {
-    /// The one to go on with.
-    trace: Option<Trace>,
-    /// One of another trace, to link it with.
-    link: Option<Trace>,
-}
-
-impl From<Option<Trace>> for Contexts {
-    fn from(trace: Option<Trace>) -> Self {
-        Self { trace, link: None }
-    }
-}
-
-fn contexts(shell: &Shell, delivery: &Delivery, case: Option<&CaseId>) -> Contexts {
-    let Some(case) = case else { return delivery.trace.clone().into() };
-    // Nobody records, here or so far: the context follows from the case id for whoever does. To write it for every message
-    // is work for the broker too, which looks at what such headers say.
-    if !shell.records_spans && delivery.trace.is_none() {
-        return None.into();
-    }
-    let (trace, link) = Trace::within_case(delivery.trace.clone(), case);
-    Contexts { trace: Some(trace), link }
-}
-
 /// One step because of a message, in the trace of its case.
 pub async fn step_of_message<M: Machine, L: Ledger>(
     shell: &Shell,
@@ -129,7 +104,7 @@ pub async fn step_of_message<M: Machine, L: Ledger>(
     delivery: &Delivery,
 ) -> Result<Done, Problem> {
     let case = envelope.case_id.or_else(|| case_named::<M>(&id));
-    let contexts = contexts(shell, delivery, case.as_ref());
+    let contexts = Contexts::of(shell, delivery.trace.clone(), case.as_ref());
     let context = Shell::message_context(envelope.message_id);
     step(shell, aggregates, id, context, input, contexts).await
 }
@@ -182,19 +157,12 @@ pub async fn step<M: Machine, L: Ledger>(
     input: &M::Input,
     contexts: impl Into<Contexts>,
 ) -> Result<Done, Problem> {
-    let Contexts { trace, link } = contexts.into();
     let aggregate = <M::Event as event::Facts>::AGGREGATE.as_str();
     let span = tracing::info_span!(
         target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
         deliberation.id = %id, deliberation.outcome = tracing::field::Empty
     );
-    if let Some(trace) = &trace {
-        telemetry::continue_trace(&span, trace);
-    }
-    if let Some(link) = &link {
-        telemetry::link(&span, link);
-    }
-    let onward = telemetry::trace_of_span(&span, trace);
+    let onward = contexts.into().begin(&span);
     let outcome = aggregates.step(&id, &context, input, onward.as_ref()).instrument(span.clone()).await?;
     shell.count_step::<M>(&outcome);
     match outcome {

@@ -10,6 +10,7 @@ mod bypass;
 pub mod bystander;
 pub mod clock;
 pub mod consume;
+mod contexts;
 pub mod dead;
 mod described;
 pub mod dialect;
@@ -49,6 +50,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub use broker::Broker;
 pub use consume::{Delivery, Handler, Problem};
+pub use contexts::Contexts;
 pub use directory::Directory;
 pub use ledger::{Appended, Ledger, Loaded, Outbox, Read};
 pub use route::Routed;

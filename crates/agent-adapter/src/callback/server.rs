@@ -21,6 +21,7 @@ use super::Address;
 use super::bounded::Bounded;
 use super::token::{Asked, Refusal};
 use crate::reply;
+use crate::turn::{About, Turn};
 
 /// What stands before an address' token.
 pub(super) const PATH: &str = "/v1/answers/";
@@ -79,17 +80,30 @@ async fn take(
         Ok(None) => return said(StatusCode::BAD_REQUEST, "Answer in your dialect, or with message_type and payload."),
         Err(fault) => return said(StatusCode::BAD_REQUEST, &fault.to_string()),
     };
-    callbacks.publish(&asked, &answer).await
+    let brought = headers.get(header::TRACEPARENT).and_then(|trace| trace.to_str().ok());
+    callbacks.publish(&asked, &answer, brought).await
 }
 
 impl Callbacks {
-    async fn publish(&self, asked: &Asked, answer: &Envelope) -> Response {
-        let trace = asked.case_id.as_ref().map(Trace::of_case);
-        match self.shell.broker.publish_first(answer, trace.as_ref()).await {
-            Ok(true) => said(StatusCode::OK, "Published."),
+    /// An agent that records spans goes on with what it was sent in the header; for the others the address knows.
+    async fn publish(&self, asked: &Asked, answer: &Envelope, brought: Option<&str>) -> Response {
+        let parent = brought.map(str::to_owned).or_else(|| asked.trace.clone());
+        let brought = parent.map(|parent| Trace { parent, state: None });
+        let case = asked.case_id.as_ref();
+        let about = About { brought: brought.as_ref(), case, message_type: &answer.message_type };
+        let part = Turn::later(&self.shell, &asked.agent, about);
+        match self.shell.broker.publish_first(answer, part.context()).await {
+            Ok(true) => {
+                part.came_to("answered");
+                said(StatusCode::OK, "Published.")
+            }
             // Somebody has answered before: this agent a second time, or the adapter that the time was over.
-            Ok(false) => said(StatusCode::OK, "It was answered before; this changes nothing."),
+            Ok(false) => {
+                part.came_to("answered_before");
+                said(StatusCode::OK, "It was answered before; this changes nothing.")
+            }
             Err(error) => {
+                part.failed("not_published");
                 tracing::warn!(agent = %asked.agent, error = %Chain(&error), "A later answer could not be published.");
                 said(StatusCode::SERVICE_UNAVAILABLE, "It could not be published; post it again.")
             }

@@ -38,6 +38,9 @@ pub(crate) struct Asked {
     /// What an answer to it is, when it does not say.
     #[serde(rename = "e", default)]
     pub(crate) expected: Expected,
+    /// In which trace.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<String>,
     /// Until when.
     #[serde(rename = "u")]
     pub(crate) until: Timestamp,
@@ -53,6 +56,7 @@ impl Asked {
             correlation_id: asked.correlation_id.clone(),
             round: asked.round,
             expected: Expected::of(asked),
+            trace: None,
             until,
         }
     }
@@ -113,6 +117,7 @@ mod tests {
             correlation_id: Some("d-1".into()),
             round: Some(2),
             expected: Expected::Finding,
+            trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             until: Timestamp::default().plus_millis(until),
         }
     }

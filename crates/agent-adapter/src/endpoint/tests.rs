@@ -18,6 +18,10 @@ use super::*;
 use crate::guard::Guard;
 use crate::http::{Answered, Beside, Post};
 use crate::settings::HostedAgent;
+use crate::turn::Turn;
+
+/// A context that the message brought.
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// A status, headers and a body.
 type Answer = (u16, Vec<(&'static str, String)>, String);
@@ -55,9 +59,11 @@ fn plain(status: u16) -> Answer {
 async fn ask(agent: &HostedAgent, guard: &Guard, within_ms: u64) -> Result<Answered, Failure> {
     let endpoint = Endpoint::of_server("agents[0].http", agent.http.as_ref().unwrap()).unwrap();
     let id = MessageId::new("m-1-ann").unwrap();
-    let beside = Beside { dialect: Dialect::Panel, callback: Some("http://call.me/back"), trace: None };
+    let beside = Beside { dialect: Dialect::Panel, callback: Some("http://call.me/back") };
     let message = Post::new(&endpoint, b"{}".to_vec(), id, beside);
-    guard.run(0, Instant::now() + Duration::from_millis(within_ms), &message).await
+    let trace = Trace { parent: TRACE.into(), state: None };
+    let turn = Turn::unrecorded(&agent.agent_id, Some(trace));
+    guard.run(0, Instant::now() + Duration::from_millis(within_ms), &message, &turn).await
 }
 
 #[tokio::test]
@@ -87,6 +93,7 @@ async fn a_call_is_made_again_where_that_is_safe_and_under_the_same_key() {
             assert_eq!(head["idempotency-key"], "m-1-ann");
             assert_eq!(head["concord-callback-url"], "http://call.me/back");
             assert_eq!(head["x-key"], "sk-secret");
+            assert_eq!(head["traceparent"], TRACE);
         }
         // What the server wrote is not repeated, nor is what it was sent.
         let shown = format!("{failure:?} {heads:?}");
