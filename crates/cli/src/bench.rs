@@ -11,11 +11,11 @@ use crate::failure::Failure;
 /// Arguments of `concord bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Starts brokers and services of its own on free ports; needs a release build (cargo build --release).
-On a busy machine only the ratio to the raw broker means something.
+Starts brokers and services of its own on free ports. The numbers that are wanted are those of a build as it is shipped
+(cargo build --profile dist). On a busy machine only the ratio to the raw broker means something.
 
 Example:
-  target/release/concord bench --json")]
+  target/dist/concord bench --json")]
 pub(crate) struct BenchArgs {
     /// Messages of each measurement of the raw broker and of the step.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..))]
@@ -54,7 +54,9 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
         ..Options::new(folder.path())
     };
     if cfg!(debug_assertions) {
-        eprintln!("this is a debug build: the numbers are several times worse than those of a release build");
+        eprintln!(
+            "this is a debug build: the numbers are several times worse than those of `cargo build --profile dist`"
+        );
     }
     let failed = |error| Failure::failed(format!("{error:#}"));
     if args.deadlines_only {
