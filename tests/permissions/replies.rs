@@ -81,7 +81,7 @@ async fn acknowledgements_in_the_place_of_facts_are_passed_over() {
     let mut foreign = his.names_facts(Aggregate::Case, &case).await;
     let opening = json!({
         "case_id": case, "participants": [eva, mallory, sam], "task": { "type": "test" },
-        "policy": { "finding_timeout_ms": 10_000, "answer_timeout_ms": 600_000 },
+        "policy": { "finding_timeout_ms": 10_000, "answer_timeout_ms": 600_000, "rounds_max": 1 },
     });
     installation.open_case(&opening).await;
     foreign += his.names_facts(Aggregate::Case, &case).await;
@@ -95,54 +95,9 @@ async fn acknowledgements_in_the_place_of_facts_are_passed_over() {
     foreign += his.names_facts(Aggregate::Case, &case).await;
     said(&mallory, 90).publish(installation.client()).await;
 
-    // Sam says nothing, so the findings close by their deadline, which the broker no longer holds.
-    let armed = format!("concord.v1.timer.armed.case.{case}.findings");
-    let is_armed = until(&armed, PATIENCE, async || {
-        let armed = stored(installation.client(), StreamKind::Timers, &armed).await?;
-        armed.first().map(|_| ()).ok_or_else(|| "not yet".to_owned())
-    });
-    is_armed.await.unwrap_or_else(|error| panic!("{error}"));
-    his.names(StreamKind::Timers, &[format!("concord.v1.timer.due.case.{case}.findings"), armed]).await;
-    concord(&installation, &["deadlines"]);
-    for subject in [
-        format!("concord.v1.msg.{case}.{eva}.coordinator.finding"),
-        format!("concord.v1.msg.{case}.coordinator.debate-facilitator.request"),
-        format!("concord.v1.urgent.{case}.{eva}.{eva}.alert"),
-    ] {
-        let kind = if subject.contains("urgent") { StreamKind::Urgent } else { StreamKind::Messages };
-        his.names(kind, &[subject]).await;
-    }
-    his.names(StreamKind::Dead, &["concord.v1.dead.coordinator.refused".to_owned()]).await;
-
-    // The debate, before its answers come.
-    let question = told(&installation, &case, &eva, "question").await;
-    let debates = stored(installation.client(), StreamKind::Events, "concord.v1.event.debate.*.opened").await;
-    let debates = debates.expect("the facts can be read");
-    let debate = debates.first().expect("a debate").json()["id"].as_str().expect("an id").to_owned();
-    foreign += his.names_facts(Aggregate::Debate, &debate).await;
-    foreign += his.names_facts(Aggregate::Case, &case).await;
-    let keeps = json!({ "reasoning": "I keep my position." });
-    let answer = |agent: &AgentId, question: &Value| {
-        let question = question["message_id"].as_str().expect("an id");
-        Message::answer(&case, agent.as_str(), "disagreement", question, keeps.clone())
-    };
-    answer(&eva, &question).publish(installation.client()).await;
-    foreign += his.names_facts(Aggregate::Debate, &debate).await;
-    let asked = told(&installation, &case, &mallory, "question").await;
-    answer(&mallory, &asked).publish(installation.client()).await;
-
-    // Whatever rounds follow: everybody keeps to what they said.
-    let agents = [&eva, &mallory].map(|agent| (agent.clone(), case.clone(), keeps.clone()));
-    let mut answering = Vec::new();
-    for (agent, case, keeps) in agents {
-        let agent = concord_testkit::Agent::start(installation.client(), agent.as_str(), move |heard| {
-            match heard.kind() == "question" && heard.case() == case {
-                true => vec![heard.answer("disagreement", keeps.clone())],
-                false => Vec::new(),
-            }
-        });
-        answering.push(agent.await);
-    }
+    findings_close(&his, &case, &eva).await;
+    let (debate, more) = debated(&his, &case, [&eva, &mallory]).await;
+    foreign += more;
     let decided = until("the decision", PATIENCE, async || {
         let filter = format!("concord.v1.event.case.{case}.decided");
         let facts = stored(installation.client(), StreamKind::Events, &filter).await?;
@@ -154,6 +109,48 @@ async fn acknowledgements_in_the_place_of_facts_are_passed_over() {
     foreign += his.names_facts(Aggregate::Case, &case).await;
     installation.holds(PATIENCE).await;
     reads(&installation, &case, &debate, foreign);
+}
+
+/// The findings close by their deadline, since one participant says nothing; and the broker no longer holds it.
+async fn findings_close(his: &Mallory<'_>, case: &str, eva: &AgentId) {
+    let armed = format!("concord.v1.timer.armed.case.{case}.findings");
+    let is_armed = until(&armed, PATIENCE, async || {
+        let armed = stored(his.installation.client(), StreamKind::Timers, &armed).await?;
+        armed.first().map(|_| ()).ok_or_else(|| "not yet".to_owned())
+    });
+    is_armed.await.unwrap_or_else(|error| panic!("{error}"));
+    his.names(StreamKind::Timers, &[format!("concord.v1.timer.due.case.{case}.findings"), armed]).await;
+    concord(his.installation, &["deadlines"]);
+    for subject in [
+        format!("concord.v1.msg.{case}.{eva}.coordinator.finding"),
+        format!("concord.v1.msg.{case}.coordinator.debate-facilitator.request"),
+        format!("concord.v1.urgent.{case}.{eva}.{eva}.alert"),
+    ] {
+        let kind = if subject.contains("urgent") { StreamKind::Urgent } else { StreamKind::Messages };
+        his.names(kind, &[subject]).await;
+    }
+    his.names(StreamKind::Dead, &["concord.v1.dead.coordinator.refused".to_owned()]).await;
+}
+
+/// A debate in which both keep their positions: which one, and how many acknowledgements stand in it.
+async fn debated(his: &Mallory<'_>, case: &str, agents: [&AgentId; 2]) -> (String, u64) {
+    let (installation, [eva, mallory]) = (his.installation, agents);
+    let question = told(installation, case, eva, "question").await;
+    let debates = stored(installation.client(), StreamKind::Events, "concord.v1.event.debate.*.opened").await;
+    let debates = debates.expect("the facts can be read");
+    let debate = debates.first().expect("a debate").json()["id"].as_str().expect("an id").to_owned();
+    let mut foreign = his.names_facts(Aggregate::Debate, &debate).await;
+    foreign += his.names_facts(Aggregate::Case, case).await;
+    let keeps = json!({ "reasoning": "I keep my position." });
+    let answer = |agent: &AgentId, question: &Value| {
+        let question = question["message_id"].as_str().expect("an id");
+        Message::answer(case, agent.as_str(), "disagreement", question, keeps.clone())
+    };
+    answer(eva, &question).publish(installation.client()).await;
+    foreign += his.names_facts(Aggregate::Debate, &debate).await;
+    let asked = told(installation, case, mallory, "question").await;
+    answer(mallory, &asked).publish(installation.client()).await;
+    (debate, foreign)
 }
 
 /// Every reader passes over what is no fact, and whoever checks is told.
@@ -180,4 +177,53 @@ fn reads(installation: &TestInstallation, case: &str, debate: &str, foreign: u64
     concord(installation, &["dead", "list"]);
     concord(installation, &["deadlines"]);
     concord(installation, &["metrics"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_that_is_hidden_is_found_and_a_copy_is_no_fact_whatever_it_says() {
+    let eva = AgentId::new(unique("eva")).expect("an id");
+    let installation = TestInstallation::start().await;
+    let (case, client) = (unique("case"), installation.client().clone());
+    let register = json!({ "action": "register_agent", "parameters": { "agent_id": eva } });
+    Message::new("_", eva.as_str(), "coordinator", "request", register).publish(&client).await;
+    told(&installation, "_", &eva, "response").await;
+    let own = format!("concord.v1.msg.{case}.{eva}.{eva}.note");
+    let hers = Mallory { installation: &installation, client: client.clone(), own: own.clone() };
+    hers.names(StreamKind::Events, &[format!("concord.v1.event.agent.{eva}.registered")]).await;
+    let opening = json!({
+        "case_id": case, "participants": [eva], "task": { "type": "test" }, "policy": { "finding_timeout_ms": 600_000 },
+    });
+    installation.open_case(&opening).await;
+
+    // Whoever may ask for a message directly can have any body stored: here, that of a fact.
+    let filter = format!("concord.v1.event.case.{case}.*");
+    let opened = stored(&client, StreamKind::Events, &filter).await.expect("the facts can be read");
+    let fact = opened.first().expect("the case is open").payload.clone();
+    let jetstream = async_nats::jetstream::new(client.clone());
+    let sequence = jetstream.publish(own, fact).await.expect("sent").await.expect("stored").sequence;
+    let decided = format!("concord.v1.event.case.{case}.decided");
+    let ask = json!({ "seq": sequence }).to_string();
+    let asked = client.publish_with_reply("$JS.API.DIRECT.GET.CONCORD_MESSAGES", decided.clone(), ask.into());
+    asked.await.expect("sent");
+    let facts = async |number: usize| {
+        let all = until(format!("{number} messages on {decided}"), PATIENCE, async || {
+            let all = stored(&client, StreamKind::Events, &decided).await?;
+            if all.len() == number { Ok(all) } else { Err(format!("{}", all.len())) }
+        });
+        all.await.unwrap_or_else(|error| panic!("{error}\n{}", installation.log_tails()))
+    };
+    facts(1).await;
+
+    // A coordinator that remembers nothing.
+    installation.restart(Service::Coordinator, 0).await.expect("it starts");
+    installation.ready().await.expect("it is ready");
+    let agents = installation.ask(Service::Coordinator, "agents", &Value::Null).await.expect("an answer");
+    assert!(agents.to_string().contains(eva.as_str()), "{agents:#}");
+    Message::finding(&case, eva.as_str(), json!({ "summary": "Seen." }), 0.8).publish(&client).await;
+    let facts = facts(2).await;
+    assert_eq!(facts[1].json()["data"]["decision"]["findings"][0]["agent_id"], eva.as_str(), "{:#}", facts[1].json());
+    installation.holds(PATIENCE).await;
+    let check = concord(&installation, &["check"]);
+    assert_eq!((&check["holds"], &check["foreign"]["number"]), (&json!(true), &json!(2)), "{check:#}");
+    assert_eq!(concord(&installation, &["replay", &case])["identical"], true);
 }

@@ -208,8 +208,10 @@ fn text(report: &Report, under_way: u64) -> String {
     if let Some(Passed { number, first }) = &report.foreign {
         let (place, what) = (&first.place, &first.what);
         let at = first.sequence.map_or(String::new(), |sequence| format!(" at {sequence}"));
-        let note =
-            format!("{} among the facts that no service wrote, passed over; the first is", count(*number, "message"));
+        let note = format!(
+            "{} in the place of facts and services' messages that no service wrote, passed over; the first is",
+            count(*number, "message")
+        );
         text.push_str(&format!("{}: {place}{at}: {what}\n", styled(DOUBTFUL, note)));
     }
     for (checked, violation) in report.violations() {

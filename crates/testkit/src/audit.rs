@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use concord_domain::audit::{Auditor, Content, Dead, Ending, Report, StoredEvent, StoredMessage};
 use concord_protocol::dead::header;
-use concord_protocol::foreign::is_acknowledgement;
+use concord_protocol::foreign::{COPIED_FROM, Foreign};
 use concord_protocol::header::DIALECT;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Lane, Service, Subject};
@@ -17,12 +17,15 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
     let subjects = layout().subjects;
     let mut auditor = Auditor::new();
     for fact in stored(client, StreamKind::Events, ">").await? {
+        if let Some(foreign) = Foreign::of(!fact.header(COPIED_FROM).is_empty(), &fact.payload) {
+            auditor.foreign(fact.sequence, &fact.subject, foreign);
+            continue;
+        }
         match subjects.parse(&fact.subject) {
             Ok(Subject::Event { aggregate, id, fact: name }) => {
                 let bytes = &fact.payload;
                 auditor.event(&StoredEvent { sequence: fact.sequence, aggregate, id: &id, fact: &name, bytes });
             }
-            _ if is_acknowledgement(&fact.payload) => {}
             _ => return Err(format!("{} is not the subject of a fact", fact.subject)),
         }
     }
