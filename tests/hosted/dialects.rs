@@ -178,6 +178,18 @@ async fn every_dialect_is_spoken_and_what_is_none_or_cannot_be_said_ends_in_an_e
     let why = answer["payload"]["error_message"].as_str().unwrap();
     assert!(why.contains("cannot be said in its dialect panel, at /payload/concord"), "{why}");
 
+    // And what outgrows a message in it, being JSON in JSON.
+    let request = json!({ "action": "say", "parameters": { "text": "\"".repeat(300_000) } });
+    let message = Message::new("_", &stage.asker, &names[0], "request", request).with("/requires_response", true);
+    message.publish(stage.installation.client()).await;
+    let answer = stage.answer(message.id()).await;
+    assert_eq!(answer["payload"]["error_code"], "CAPACITY_EXCEEDED", "{answer}");
+    let why = answer["payload"]["error_message"].as_str().unwrap();
+    assert!(why.contains("cannot be said in its dialect panel: The message has 1"), "{why}");
+    assert!(why.contains(" bytes; at most 1048576 are accepted"), "{why}");
+    let advice = answer["payload"]["recovery_suggestions"][0].as_str().unwrap();
+    assert!(advice.starts_with("Send less"), "{answer}");
+
     // Said by a service: JSON in JSON that outgrows a message. The service is told, and need not wait.
     let task = json!({ "type": "test", "input": { "text": "\"".repeat(300_000) } });
     let case = stage.installation.open_case(&json!({ "participants": [names[0]], "task": task })).await;
@@ -189,6 +201,7 @@ async fn every_dialect_is_spoken_and_what_is_none_or_cannot_be_said_ends_in_an_e
     let told = told.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
     let why = told["payload"]["error_message"].as_str().unwrap();
     assert!(why.contains("cannot be said in the dialect panel"), "{why}");
+    assert_eq!(told["payload"]["error_code"], "CAPACITY_EXCEEDED", "{told}");
 }
 
 #[tokio::test]

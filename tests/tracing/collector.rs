@@ -73,7 +73,7 @@ struct Received {
 
 /// A collector on a free port until it is dropped.
 pub(crate) struct Collector {
-    address: String,
+    pub(crate) address: String,
     received: Arc<Received>,
     serving: JoinHandle<()>,
 }

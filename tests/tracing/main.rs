@@ -4,3 +4,4 @@ mod case;
 mod collector;
 mod failing;
 mod hosted;
+mod secure;

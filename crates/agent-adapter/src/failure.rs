@@ -5,6 +5,9 @@ use std::time::Duration;
 use concord_domain::hosted::{Trouble, Verdict, verdict};
 use concord_protocol::ErrorCode;
 
+/// What metrics and traces call a message that is too large in the agent's dialect.
+const TOO_LARGE: &str = "too_large";
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
@@ -30,6 +33,12 @@ impl Failure {
         Self::new(Verdict::here(code), why)
     }
 
+    /// The agent cannot be told what was said to it, which `why` says.
+    pub(crate) fn unsaid(code: ErrorCode, why: String) -> Self {
+        let outcome = if code == ErrorCode::CapacityExceeded { TOO_LARGE } else { "unsaid" };
+        Self::here(code, why).named(outcome)
+    }
+
     fn new(verdict: Verdict, why: impl Into<String>) -> Self {
         Self { outcome: word(verdict.code), verdict, why: why.into(), after: None }
     }
@@ -42,6 +51,10 @@ impl Failure {
     /// How the asker can go on.
     pub(crate) fn suggestions(&self) -> Vec<String> {
         let suggestions: &[&str] = match self.verdict.code {
+            _ if self.outcome == TOO_LARGE => &[
+                "Send less: in a dialect a payload may take twice as many bytes, and references are resolved.",
+                "Let the agent speak the canonical envelope: dialect = \"concord\" in its settings.",
+            ],
             ErrorCode::AgentUnavailable => &[
                 "Ask again later, or ask another agent.",
                 "See `concord agents` for how it stands, and the adapter's log for why.",

@@ -365,7 +365,7 @@ impl Host {
                 "a {} cannot be said in its dialect {dialect}{at}{}: {said}",
                 asked.message_type, fault.pointer
             );
-            Failure::here(ErrorCode::InvalidRequest, why).into()
+            Failure::unsaid(fault.code, why).into()
         })
     }
 }

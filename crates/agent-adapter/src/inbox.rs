@@ -5,7 +5,7 @@ use std::sync::Arc;
 use concord_domain::effect::WOKEN;
 use concord_protocol::payload::{ErrorReport, Notification};
 use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, ErrorCode, MessageType};
+use concord_protocol::{Envelope, MessageType};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::dialect;
 use concord_runtime::service::Shell;
@@ -27,8 +27,7 @@ impl Handler for Inbox {
             Err(failed @ Problem::Failed(_)) => return Err(failed),
             Err(_) => None,
         };
-        if let Some((heard, why)) = heard.as_ref().and_then(|heard| Some((heard, unsaid(heard)?))) {
-            let failure = Failure::here(ErrorCode::InvalidRequest, why).named("unsaid");
+        if let Some((heard, failure)) = heard.as_ref().and_then(|heard| Some((heard, unsaid(heard)?))) {
             self.host.decline(failure, heard, delivery).await?;
             return Ok(Done::Acknowledge);
         }
@@ -47,14 +46,15 @@ impl Handler for Inbox {
 
 /// Why a service could not say something in the agent's dialect, where it said so in its place: the agent, who knows nothing
 /// of it, will not answer, and the service is not to wait for that.
-fn unsaid(heard: &Envelope) -> Option<String> {
+fn unsaid(heard: &Envelope) -> Option<Failure> {
     let of_service = Service::parse(heard.from_agent.as_str()).is_ok();
     if !of_service || heard.message_type != MessageType::Error {
         return None;
     }
     let report: ErrorReport = heard.payload().ok()?;
     let itself = report.details.get("message_id")?.as_str()? == heard.message_id.as_str();
-    itself.then(|| report.error_message.trim_end_matches('.').to_owned())
+    let why = report.error_message.trim_end_matches('.');
+    itself.then(|| Failure::unsaid(report.error_code, why.to_owned()))
 }
 
 /// What an agent is to act on: a message that waits for an answer, or one that was said to somebody else and wakes it.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use concord_domain::hosted::Trouble;
+use concord_domain::text;
 use concord_outbound::HeaderMap;
 use concord_protocol::payload::Task;
 use concord_protocol::{Envelope, ErrorCode, MessageId};
@@ -92,7 +93,7 @@ impl Model {
             Err(wrong) => wrong,
         };
         tracing::info!(why = wrong, "A model's reply could not be used; it is asked once more.");
-        messages.push(json!({ "role": "assistant", "content": beginning(&first) }));
+        messages.push(json!({ "role": "assistant", "content": text::beginning(&first, SHOWN_MAX) }));
         let mend = format!("Your reply cannot be used: {wrong}\nReply again, with one JSON object and nothing else.");
         messages.push(json!({ "role": "user", "content": mend }));
         let second = self.complete((guard, turn), &messages, max_tokens, &format!("{id}-again"), until).await?;
@@ -160,12 +161,4 @@ fn read_completion(body: &[u8]) -> Result<(String, Option<u64>), Failure> {
         Some("content_filter") => Err(Failure::here(ErrorCode::InternalError, "the server kept the reply back")),
         _ => Ok((words, used)),
     }
-}
-
-fn beginning(text: &str) -> &str {
-    let mut end = SHOWN_MAX.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }

@@ -159,6 +159,6 @@ fn remembered(envelope: &Envelope, delivery: &Delivery, text: &str) -> Remembere
         message_type: envelope.message_type.as_str().to_owned(),
         at: delivery.stored_at,
         reply_to: envelope.reply_to.clone(),
-        text: text::beginning(text, REMEMBERED_BYTES_MAX).to_owned(),
+        text: concord_domain::text::beginning(text, REMEMBERED_BYTES_MAX).to_owned(),
     }
 }

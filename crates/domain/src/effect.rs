@@ -6,9 +6,8 @@
 use concord_protocol::envelope::Metadata;
 use concord_protocol::event::{Briefed, Facts, MediatorAsked, Record, RulingRefusal};
 use concord_protocol::payload::{
-    AgentJoined, Challenge, Clarification, Conflict, ConflictOutcome, ConflictView, DebateLimits, DebateTerms,
-    Decision, ErrorReport, Notification, NotificationSeverity, OpenDebate, Question, Request, SetAsideReason,
-    StatusReport, TaskAssignment,
+    AgentJoined, Challenge, Clarification, Conflict, ConflictOutcome, DebateTerms, Decision, ErrorReport, Notification,
+    NotificationSeverity, OpenDebate, Question, Request, SetAsideReason, StatusReport, TaskAssignment,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::Service;
@@ -346,47 +345,6 @@ fn set_aside_report(reason: SetAsideReason, what: &str, message_id: &MessageId) 
     report
 }
 
-/// What a party is asked in one round.
-pub(crate) struct Round<'a> {
-    pub(crate) case_id: &'a CaseId,
-    pub(crate) conflict: &'a Conflict,
-    pub(crate) round: u32,
-    pub(crate) rounds_max: u32,
-    pub(crate) tokens_max: u32,
-    pub(crate) asked: &'a [AgentId],
-    pub(crate) due: Timestamp,
-}
-
-impl Round<'_> {
-    /// One question for each party asked.
-    pub(crate) fn questions(&self) -> Vec<Effect> {
-        let debate_id: DebateId = self.conflict.conflict_id.clone();
-        let questions = self.asked.iter().filter_map(|agent| {
-            let (own, others): (Vec<_>, Vec<_>) =
-                self.conflict.positions.iter().cloned().partition(|position| position.agent_id == *agent);
-            let question = Question {
-                debate_id: debate_id.clone(),
-                case_id: self.case_id.clone(),
-                conflict: ConflictView {
-                    conflict_id: debate_id.clone(),
-                    kind: self.conflict.kind,
-                    topic: self.conflict.topic.clone(),
-                    subject: self.conflict.subject.clone(),
-                },
-                round: self.round,
-                max_rounds: self.rounds_max,
-                your_position: own.into_iter().next()?,
-                other_positions: others,
-                limits: DebateLimits { max_tokens: self.tokens_max },
-                deadline: self.due,
-                reply_with: ["agreement", "disagreement", "revision"].map(Token::fixed).to_vec(),
-            };
-            Some(Effect::AskParty { to: agent.clone(), question: Box::new(question) })
-        });
-        questions.collect()
-    }
-}
-
 /// The request that [`Effect::OpenDebate`] sends, as its receiver reads it.
 pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
     concord_protocol::envelope::from_json(request.parameters.to_string().as_bytes(), "/payload/parameters")
@@ -394,8 +352,10 @@ pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
 
 mod exchange;
 mod ladder;
+mod round;
 
 pub use exchange::WOKEN;
+pub(crate) use round::Round;
 
 #[cfg(test)]
 mod tests;

@@ -38,6 +38,7 @@ pub mod queue;
 pub mod record;
 pub mod replay;
 pub mod request;
+pub mod text;
 pub mod vote;
 pub mod wake;
 

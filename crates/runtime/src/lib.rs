@@ -9,6 +9,7 @@ pub mod broker;
 mod bypass;
 pub mod bystander;
 pub mod clock;
+pub mod collector;
 pub mod consume;
 mod contexts;
 pub mod dead;

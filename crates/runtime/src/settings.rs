@@ -165,13 +165,15 @@ pub struct TelemetrySettings {
     pub log: String,
     /// `text` or `json`.
     pub log_format: LogFormat,
-    /// Base address of an OpenTelemetry collector (OTLP over HTTP), for example `http://127.0.0.1:4318`; empty for none.
+    /// Base address of an OpenTelemetry collector (OTLP over HTTP or HTTPS), for example `http://127.0.0.1:4318`; empty for none.
     pub otlp_endpoint: String,
+    /// Believe these authorities, too, when the collector is spoken to under TLS (a PEM file).
+    pub otlp_ca: Option<PathBuf>,
 }
 
 impl Default for TelemetrySettings {
     fn default() -> Self {
-        Self { log: "info".into(), log_format: LogFormat::Text, otlp_endpoint: String::new() }
+        Self { log: "info".into(), log_format: LogFormat::Text, otlp_endpoint: String::new(), otlp_ca: None }
     }
 }
 

@@ -1,15 +1,12 @@
 //! Logs, and traces over OTLP with the context carried in NATS headers: one case is one trace across all services.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use concord_protocol::CaseId;
 use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry::trace::{SpanId, TraceContextExt, TraceId, TracerProvider};
-use opentelemetry_http::hyper::HyperClient;
-use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -20,12 +17,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::consume::Chain;
+use crate::collector::{self, Collector};
 use crate::settings::{LogFormat, TelemetrySettings};
 use crate::trace::Trace;
 
-/// How long one attempt to send spans may take.
-const ATTEMPT_MAX: Duration = Duration::from_secs(5);
+/// How long the last spans may take at the end of a service, where the time to drain is not shorter.
+const END_MAX: Duration = Duration::from_secs(1);
 
 /// Why telemetry could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +34,14 @@ pub enum Error {
         filter: String,
         /// Why.
         source: tracing_subscriber::filter::ParseError,
+    },
+    /// The collector cannot be called.
+    #[error("telemetry.otlp_endpoint {endpoint:?} cannot be used")]
+    Collector {
+        /// What was given.
+        endpoint: String,
+        /// Why.
+        source: collector::Error,
     },
     /// The exporter could not be built.
     #[error("telemetry.otlp_endpoint {endpoint:?} cannot be used")]
@@ -51,20 +56,22 @@ pub enum Error {
 /// Keeps telemetry going; sends what is left when it is dropped.
 pub struct Telemetry {
     provider: Option<SdkTracerProvider>,
+    end_max: Duration,
 }
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
         if let Some(provider) = self.provider.take()
-            && let Err(error) = provider.shutdown()
+            && let Err(error) = provider.shutdown_with_timeout(self.end_max)
         {
             eprintln!("the last spans were not sent: {error}");
         }
     }
 }
 
-/// Sets up logs and, where an endpoint is given, traces. Call once in a process, inside the runtime.
-pub fn start(service: &'static str, settings: &TelemetrySettings) -> Result<Telemetry, Error> {
+/// Sets up logs and, where an endpoint is given, traces. The last spans may take as long as all work under way, `drain`, but
+/// no longer than a second. Call once in a process, inside the runtime.
+pub fn start(service: &'static str, settings: &TelemetrySettings, drain: Duration) -> Result<Telemetry, Error> {
     let filter =
         EnvFilter::try_new(&settings.log).map_err(|source| Error::Filter { filter: settings.log.clone(), source })?;
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
@@ -74,7 +81,7 @@ pub fn start(service: &'static str, settings: &TelemetrySettings) -> Result<Tele
     };
     let provider = match settings.otlp_endpoint.as_str() {
         "" => None,
-        endpoint => Some(provider(service, endpoint)?),
+        _ => Some(provider(service, settings)?),
     };
     let traces = provider.as_ref().map(|provider| {
         tracing_opentelemetry::layer()
@@ -82,73 +89,22 @@ pub fn start(service: &'static str, settings: &TelemetrySettings) -> Result<Tele
             .with_filter(tracing_subscriber::filter::Targets::new().with_target("concord", tracing::Level::INFO))
     });
     tracing_subscriber::registry().with(logs.with_filter(filter)).with(traces).init();
-    Ok(Telemetry { provider })
+    Ok(Telemetry { provider, end_max: END_MAX.min(drain) })
 }
 
-fn provider(service: &'static str, endpoint: &str) -> Result<SdkTracerProvider, Error> {
-    let client = OnRuntime {
-        client: HyperClient::with_default_connector(ATTEMPT_MAX, None),
-        runtime: tokio::runtime::Handle::current(),
-        fails: AtomicBool::new(false),
-    };
+fn provider(service: &'static str, settings: &TelemetrySettings) -> Result<SdkTracerProvider, Error> {
+    let endpoint = settings.otlp_endpoint.trim_end_matches('/');
+    let client = Collector::new(endpoint, settings.otlp_ca.as_deref())
+        .map_err(|source| Error::Collector { endpoint: endpoint.to_owned(), source })?;
     let exporter = opentelemetry_otlp::SpanExporter::builder()
         .with_http()
         .with_http_client(client)
-        .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
+        .with_endpoint(format!("{endpoint}/v1/traces"))
         .build()
         .map_err(|source| Error::Exporter { endpoint: endpoint.to_owned(), source })?;
     let resource = Resource::builder().with_service_name(format!("concord-{service}")).build();
     let builder = SdkTracerProvider::builder().with_id_generator(Ids(RandomIdGenerator::default()));
     Ok(builder.with_batch_exporter(exporter).with_resource(resource).build())
-}
-
-/// Sends on the service's runtime: the exporter works on a thread of its own, where hyper has no runtime.
-#[derive(Debug)]
-struct OnRuntime {
-    client: HyperClient,
-    runtime: tokio::runtime::Handle,
-    /// Whether the last attempt failed.
-    fails: AtomicBool,
-}
-
-impl OnRuntime {
-    /// Says when the collector begins to fail and when it is back, and not for every attempt between.
-    fn note(&self, collector: &str, sent: &Result<Response<Bytes>, HttpError>) {
-        let why = match sent {
-            Ok(response) if response.status().is_success() => None,
-            Ok(response) => Some(format!("it answers {}", response.status())),
-            Err(error) => Some(Chain(&**error).to_string()),
-        };
-        let failed_before = self.fails.swap(why.is_some(), Ordering::Relaxed);
-        match why {
-            Some(why) if !failed_before => tracing::warn!(
-                %collector, %why,
-                "Spans cannot be sent to the collector; those that it does not take are lost. Nothing else is affected."
-            ),
-            None if failed_before => tracing::info!(%collector, "Spans are being sent again."),
-            _ => {}
-        }
-    }
-}
-
-type Sent<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
-
-impl HttpClient for OnRuntime {
-    // The trait is written with `async_trait`; this is what that stands for.
-    fn send_bytes<'a, 'b>(&'a self, request: Request<Bytes>) -> Sent<'b>
-    where
-        'a: 'b,
-        Self: 'b,
-    {
-        let client = self.client.clone();
-        let collector = request.uri().to_string();
-        let sent = self.runtime.spawn(async move { client.send_bytes(request).await });
-        Box::pin(async move {
-            let sent = sent.await.map_err(HttpError::from).flatten();
-            self.note(&collector, &sent);
-            sent
-        })
-    }
 }
 
 thread_local! {

@@ -1,5 +1,6 @@
 //! What a message says, as text.
 
+use concord_domain::text::beginning;
 use concord_protocol::{AgentId, Envelope};
 use serde_json::Value;
 
@@ -38,15 +39,6 @@ fn collect(value: &Value, text: &mut String) {
         Value::Object(fields) => fields.values().for_each(|item| collect(item, text)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-/// The beginning of a text, of at most so many bytes.
-pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
-    let mut end = bytes_max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }
 
 /// Whom a peer request prefers, in the metadata or the payload.

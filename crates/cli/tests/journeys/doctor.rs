@@ -79,3 +79,33 @@ async fn the_object_store_of_large_payloads_is_looked_at() {
     let said = run(&["doctor", "--server", url, "--config", settings.path().to_str().unwrap()]).await;
     assert!(!said.out.contains("max_bytes is"), "{}", said.out);
 }
+
+#[tokio::test]
+async fn a_store_of_large_payloads_that_is_almost_full_is_a_note_before_it_is_a_fault() {
+    let plan = |plan: concord_testkit::Plan| plan.with_setting("storage.payload_store_bytes=1048576");
+    let installation = TestInstallation::start_with(plan).await;
+    let settings = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(settings.path(), "[storage]\npayload_store_bytes = 1048576\n").unwrap();
+    let config = settings.path().to_str().unwrap();
+    let of_store = async || {
+        let said = run(&["doctor", "--json", "--server", installation.server_url(), "--config", config]).await;
+        let report: Value = serde_json::from_str(&said.out).unwrap();
+        let checks = report["checks"].as_array().unwrap().clone().into_iter();
+        let checks: Vec<Value> = checks.filter(|check| check["area"] == "Large payloads").collect();
+        assert_eq!(checks.len(), 1, "{checks:?}");
+        (said.code, checks[0]["verdict"].as_str().unwrap().to_owned(), checks[0].to_string())
+    };
+    let jetstream = async_nats::jetstream::new(installation.client().clone());
+    let store = jetstream.get_object_store("CONCORD_PAYLOADS").await.unwrap();
+    for (name, bytes, code, verdict, shown) in [
+        ("much", 800_000, 0, "good", "holds 0.8 MB of 1.0 MB (7"),
+        ("more", 70_000, 0, "note", "holds 0.8 MB of 1.0 MB (8"),
+        ("most", 135_000, 1, "fault", "holds 1.0 MB of 1.0 MB (9"),
+    ] {
+        store.put(name, &mut &vec![7_u8; bytes][..]).await.unwrap();
+        let (found_code, found_verdict, check) = of_store().await;
+        assert_eq!((found_code, found_verdict.as_str()), (code, verdict), "{check}");
+        assert!(check.contains(shown), "{check}");
+        assert_eq!(check.contains("raise storage.payload_store_bytes"), verdict != "good", "{check}");
+    }
+}

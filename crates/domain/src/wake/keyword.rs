@@ -1,7 +1,5 @@
 //! Phrases that wake an agent where meaning cannot be matched.
 
-use super::ngram::cut_at;
-
 /// As much of a message as is searched for phrases, in bytes: every phrase of every card is looked for.
 const SEARCHED_BYTES_MAX: usize = 1_024;
 
@@ -20,7 +18,7 @@ impl Phrase {
 
 /// As much of a message as is searched, in lower case.
 pub(super) fn lower_case(text: &str) -> String {
-    cut_at(text, SEARCHED_BYTES_MAX).to_lowercase()
+    crate::text::beginning(text, SEARCHED_BYTES_MAX).to_lowercase()
 }
 
 /// Whether a text has a phrase, both in lower case, between the edges of words.

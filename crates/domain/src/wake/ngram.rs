@@ -59,13 +59,7 @@ impl Profile {
 
 /// As much of a text as is read.
 pub(super) fn cut(text: &str) -> &str {
-    cut_at(text, TEXT_BYTES_MAX)
-}
-
-/// At most so many bytes of a text, up to the end of a character.
-pub(super) fn cut_at(text: &str, bytes_max: usize) -> &str {
-    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    end.and_then(|end| text.get(..end)).unwrap_or_default()
+    crate::text::beginning(text, TEXT_BYTES_MAX)
 }
 
 /// The words of a text in lower case. Apostrophes are left out, so that "what's" is one word.
