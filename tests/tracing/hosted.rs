@@ -1,5 +1,6 @@
 //! Hosted agents that are servers and models: their turns are in the trace of what was said to them, and it goes on with them.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use axum::routing::post;
 use concord_protocol::stream::StreamKind;
 use concord_testkit::{Message, Plan, Stored, TestInstallation, stored, unique, until};
 use serde_json::json;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::case::{STRANGER, publish, trace_and_span, trace_of};
 use crate::collector::{Collector, Span, end};
@@ -35,6 +37,12 @@ async fn server() -> (String, Received) {
             "/good" => json!({ "message_type": "finding", "payload": finding }).to_string().into_response(),
             "/broken" => (StatusCode::INTERNAL_SERVER_ERROR, KEY).into_response(),
             "/silent" => std::future::pending().await,
+            "/later" => {
+                let url = headers["concord-callback-url"].to_str().expect("an address").to_owned();
+                let said = json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
+                tokio::spawn(async move { answer_at(&url, &said.to_string()).await });
+                StatusCode::ACCEPTED.into_response()
+            }
             _ => {
                 let message = json!({ "role": "assistant", "content": finding.to_string() });
                 json!({ "choices": [{ "message": message, "finish_reason": "stop" }] }).to_string().into_response()
@@ -47,11 +55,27 @@ async fn server() -> (String, Received) {
     (url, received)
 }
 
-fn with_agents(mut plan: Plan, url: &str) -> Plan {
+/// A plain POST, without a trace.
+async fn answer_at(url: &str, body: &str) {
+    let (host, path) = url.strip_prefix("http://").expect("http").split_once('/').expect("a path");
+    let mut stream = TcpStream::connect(host).await.expect("the adapter listens");
+    let head =
+        format!("POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    stream.write_all((head + body).as_bytes()).await.expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it is answered");
+}
+
+fn with_agents(mut plan: Plan, url: &str, callback: SocketAddr) -> Plan {
     let (config, key) = (plan.directory.join("adapter.toml"), plan.directory.join("key"));
     std::fs::write(&key, KEY).expect("the key is written");
     let settings = format!(
         r#"
+        [service.callback]
+        listen = "{callback}"
+        public_url = "http://{callback}"
+        secret = "0123456789abcdef0123456789abcdef"
+
         [service.budgets.models]
         requests_per_minute = 30
 
@@ -73,6 +97,10 @@ fn with_agents(mut plan: Plan, url: &str) -> Plan {
         agent_id = "silent"
         http = {{ url = "{url}/silent" }}
         timeout_ms = 200
+
+        [[service.agents]]
+        agent_id = "later"
+        http = {{ url = "{url}/later" }}
         "#,
         key.display()
     );
@@ -122,8 +150,9 @@ fn turns<'a>(spans: &'a [Span], trace: &str, agent: &str) -> Vec<&'a Span> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_trace_goes_on_with_agents_that_are_servers_and_models() {
     let (collector, (url, received)) = (Collector::start(StatusCode::OK).await, server().await);
+    let callback = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("an address");
     let installation =
-        TestInstallation::start_with(|plan| with_agents(plan, &url).with_setting(collector.setting())).await;
+        TestInstallation::start_with(|plan| with_agents(plan, &url, callback).with_setting(collector.setting())).await;
     let opening = json!({ "participants": ["good", "model"], "task": { "type": "test", "input": CONTENT } });
     let case = installation.open_case(&opening).await;
     installation.decision(&case, PATIENCE).await;
@@ -134,7 +163,7 @@ async fn the_trace_goes_on_with_agents_that_are_servers_and_models() {
         said.push((agent, task, finding));
     }
     let refusals = [ask(&installation, "broken").await, ask(&installation, "broken").await];
-    let late = ask(&installation, "silent").await;
+    let (late, promised) = (ask(&installation, "silent").await, ask(&installation, "later").await);
     end(&installation).await;
 
     let (spans, received) = (collector.spans(), received.lock().expect("no panic").clone());
@@ -170,6 +199,12 @@ async fn the_trace_goes_on_with_agents_that_are_servers_and_models() {
         let (found, span) = trace_and_span(error.header("traceparent"));
         assert!(found == trace && broken.iter().chain(&silent).any(|turn| turn.span_id == span), "{}", error.subject);
     }
+    // An answer that comes later, from an agent that knows nothing of traces, goes on from the turn.
+    let [turn] = turns(&spans, trace, "later")[..] else { panic!("it had one turn") };
+    assert_eq!((turn.parent_id.as_str(), outcome(turn)), (span, "answered_later"));
+    let [answered] = within(&spans, turn, "later_answer")[..] else { panic!("it answered once") };
+    assert_eq!((answered.attribute("agent.id"), outcome(answered)), ("later", "answered"));
+    assert_eq!(trace_and_span(promised.header("traceparent")).1, answered.span_id);
     let shown = format!("{spans:?}");
     assert!(!shown.contains(CONTENT) && !shown.contains(KEY), "{shown}");
 }
