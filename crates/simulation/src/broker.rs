@@ -68,6 +68,8 @@ pub(crate) struct Broker {
     pub(crate) consumers: Vec<Consumer>,
     /// Sequences of the facts of each aggregate, by the wildcard subject that its lock is taken on.
     facts: BTreeMap<String, Vec<u64>>,
+    /// The last message under the lock of each aggregate that was no fact.
+    foreign: BTreeMap<String, u64>,
     /// The last fact of each aggregate that has deadlines open, with these.
     open: BTreeMap<String, (u64, Vec<Deadline>)>,
     pub(crate) scheduler: Scheduler,
@@ -93,6 +95,7 @@ impl Broker {
             streams,
             consumers,
             facts: BTreeMap::new(),
+            foreign: BTreeMap::new(),
             open: BTreeMap::new(),
             scheduler: Scheduler::default(),
         }
@@ -114,6 +117,22 @@ impl Broker {
         self.facts.get(lock).map_or(&[], Vec::as_slice)
     }
 
+    /// Sequence of the last message under `lock`, a fact or not; 0 where there is none.
+    pub(crate) fn head_of(&self, lock: &str) -> u64 {
+        let last = self.facts_of(lock).last().copied();
+        last.max(self.foreign.get(lock).copied()).unwrap_or(0)
+    }
+
+    /// Stores under `lock` what the broker has answered to somebody who named this subject as that of the reply.
+    ///
+    /// No consumer is given it here: that services pass over it is tested on the real broker, and here what comes of the lock.
+    pub(crate) fn disturb(&mut self, now: u64, lock: &str, subject: &str) {
+        let body = br#"{"stream":"CONCORD_MESSAGES","seq":1}"#.as_slice().into();
+        let publication = Publication { subject: subject.to_owned(), id: None, body, original: None };
+        let receipt = self.publish(now, StreamKind::Events, publication);
+        self.foreign.insert(lock.to_owned(), receipt.sequence);
+    }
+
     /// The last fact of every aggregate that has deadlines open, with these.
     pub(crate) fn open_deadlines(&self) -> impl Iterator<Item = (&Stored, &[Deadline])> {
         let stored = |sequence: u64| self.message(StreamKind::Events, sequence);
@@ -122,8 +141,7 @@ impl Broker {
 
     /// Appends a fact under the lock; `expected` is none when no lock is asked for.
     pub(crate) fn append(&mut self, now: u64, lock: &str, expected: Option<u64>, fact: Publication) -> Appended {
-        let last = self.facts_of(lock).last().copied().unwrap_or(0);
-        if expected.is_some_and(|expected| expected != last) {
+        if expected.is_some_and(|expected| expected != self.head_of(lock)) {
             return Appended::Lost;
         }
         let open = RecordMeta::decode(&fact.body).map(|meta| meta.deadlines).unwrap_or_default();
@@ -234,6 +252,10 @@ mod tests {
         assert_eq!(broker.append(0, "case.c", Some(1), publication("b")), Appended::Stored(2));
         assert_eq!(broker.append(200_000, "case.c", Some(2), publication("b")), Appended::Stored(3), "window is over");
         assert_eq!(broker.facts_of("case.c"), [1, 2, 3]);
+        broker.disturb(200_000, "case.c", "concord.v1.event.case.c.opened");
+        assert_eq!((broker.facts_of("case.c").len(), broker.head_of("case.c"), broker.head_of("case.d")), (3, 4, 0));
+        assert_eq!(broker.append(200_000, "case.c", Some(3), publication("c")), Appended::Lost);
+        assert_eq!(broker.append(200_000, "case.c", Some(4), publication("c")), Appended::Stored(5));
     }
 
     #[test]

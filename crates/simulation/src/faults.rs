@@ -22,6 +22,8 @@ pub struct Faults {
     pub restart_ms_max: u64,
     /// A read that may be answered by any copy is answered by one that lags.
     pub stale_read: f64,
+    /// The broker's answer to somebody is stored among the facts of an aggregate, just before one of its own.
+    pub foreign: f64,
     /// A delivery is lost, and comes again when its acknowledgement is overdue.
     pub lost_delivery: f64,
     /// A delivery comes a second time although the first is still being handled.
@@ -49,6 +51,7 @@ impl Default for Faults {
             crash: 0.02,
             restart_ms_max: 5_000,
             stale_read: 0.3,
+            foreign: 0.03,
             lost_delivery: 0.03,
             double_delivery: 0.08,
             rearm_lost: 0.2,
@@ -72,6 +75,7 @@ impl Faults {
             crash: 0.0,
             restart_ms_max: 10,
             stale_read: 0.0,
+            foreign: 0.0,
             lost_delivery: 0.0,
             double_delivery: 0.0,
             rearm_lost: 0.0,
@@ -99,6 +103,7 @@ impl Faults {
             lost_answer: vary(self.lost_answer),
             crash: vary(self.crash),
             stale_read: vary(self.stale_read),
+            foreign: vary(self.foreign),
             lost_delivery: vary(self.lost_delivery),
             double_delivery: vary(self.double_delivery),
             rearm_lost: vary(self.rearm_lost),
@@ -125,6 +130,8 @@ pub enum Plant {
     EffectForgotten,
     /// Decisions not to append rest on reads that may be stale.
     StaleRefusal,
+    /// The lock expects the last fact, whatever else was stored after it.
+    HeadForgotten,
     /// Nobody looks for deadlines that the broker did not fire.
     NoWatchdog,
     /// A deadline that the broker delivers is fired without a look at the clock.
@@ -153,13 +160,14 @@ pub enum Plant {
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
         Self::AckFirst,
         Self::EffectForgotten,
         Self::StaleRefusal,
+        Self::HeadForgotten,
         Self::NoWatchdog,
         Self::EarlyFire,
         Self::QueueIgnoresLoad,
@@ -204,6 +212,7 @@ impl Plant {
             Self::AckFirst => "ack_first",
             Self::EffectForgotten => "effect_forgotten",
             Self::StaleRefusal => "stale_refusal",
+            Self::HeadForgotten => "head_forgotten",
             Self::NoWatchdog => "no_watchdog",
             Self::EarlyFire => "early_fire",
             Self::QueueIgnoresLoad => "queue_ignores_load",

@@ -29,7 +29,7 @@ impl SimLedger {
     pub(crate) async fn last(&self, aggregate: Aggregate, id: &Token, read: Read) -> Result<Option<RecordMeta>, Error> {
         let lock = self.0.subjects().aggregate(aggregate, id);
         let request = Request::Facts { lock, after: 0, leader: read == Read::Leader };
-        let Reply::Facts(facts) = self.0.ask("give the last fact", request).await? else { return Ok(None) };
+        let Reply::Facts(facts, _) = self.0.ask("give the last fact", request).await? else { return Ok(None) };
         let Some((sequence, _, bytes)) = facts.last() else { return Ok(None) };
         let meta = RecordMeta::decode(bytes).map_err(|source| Error::Unreadable { sequence: *sequence, source })?;
         Ok(Some(meta))
@@ -82,11 +82,16 @@ impl Ledger for SimLedger {
         }
         let lock = self.0.subjects().aggregate(E::AGGREGATE, id);
         let request = Request::Facts { lock, after, leader: read == Read::Leader };
-        let Reply::Facts(facts) = self.0.ask("give the facts", request).await? else { return Ok(Loaded::nothing(0)) };
+        let Reply::Facts(facts, head) = self.0.ask("give the facts", request).await? else {
+            return Ok(Loaded::nothing(0));
+        };
         let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {
             Record::decode(bytes, *sequence).map_err(|source| Error::Unreadable { sequence: *sequence, source })
         };
-        let head = facts.last().map_or(0, |(sequence, ..)| *sequence);
+        let head = match self.0.plant() {
+            Some(Plant::HeadForgotten) => facts.last().map_or(0, |(sequence, ..)| *sequence),
+            _ => head,
+        };
         Ok(Loaded { records: facts.iter().map(decode).collect::<Result<_, _>>()?, head })
     }
 

@@ -46,7 +46,8 @@ pub(crate) enum Request {
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Appended(Appended),
-    Facts(Vec<(u64, String, Arc<[u8]>)>),
+    /// Facts, and the sequence of the last message under their lock, a fact or not.
+    Facts(Vec<(u64, String, Arc<[u8]>)>, u64),
     Done,
 }
 
@@ -168,6 +169,11 @@ impl World {
     fn append(&mut self, lock: &str, expected: Option<u64>, fact: Publication) -> Reply {
         let expected = expected.filter(|_| self.plant != Some(Plant::MissingFence));
         let subject = fact.subject.clone();
+        let foreign = self.faults.foreign;
+        if self.random.chance(foreign) {
+            self.counts.foreign += 1;
+            self.broker.disturb(self.now, lock, &subject);
+        }
         let appended = self.broker.append(self.now, lock, expected, fact);
         match appended {
             Appended::Stored(sequence) => self.announce(StreamKind::Events, sequence, &subject),
@@ -181,7 +187,8 @@ impl World {
 
     fn facts(&mut self, lock: &str, after: u64, leader: bool) -> Reply {
         let leader = leader && self.plant != Some(Plant::StaleRefusal);
-        let mut seen = self.broker.facts_of(lock).len();
+        let all = self.broker.facts_of(lock).len();
+        let mut seen = all;
         let stale = self.faults.stale_read;
         if !leader && self.random.chance(stale) {
             let lag = self.random.place(seen + 1);
@@ -190,16 +197,18 @@ impl World {
             }
             seen -= lag;
         }
-        let sequences = self.broker.facts_of(lock).iter().take(seen).filter(|sequence| **sequence > after);
-        let stored = sequences.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
-        Reply::Facts(stored.map(content).collect())
+        let facts = self.broker.facts_of(lock).iter().take(seen);
+        let head = if seen == all { self.broker.head_of(lock) } else { facts.clone().last().copied().unwrap_or(0) };
+        let stored = facts.filter(|sequence| **sequence > after);
+        let stored = stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
+        Reply::Facts(stored.map(content).collect(), head)
     }
 
     fn overdue(&self) -> Reply {
         let now = self.clock();
         let late = |open: &[Deadline]| open.iter().any(|deadline| now.millis_since(deadline.due) > WATCHDOG_GRACE_MS);
         let overdue = self.broker.open_deadlines().filter(|(_, open)| late(open)).map(|(stored, _)| stored);
-        Reply::Facts(overdue.map(content).collect())
+        Reply::Facts(overdue.map(content).collect(), 0)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Counts {
     pub lost_answers: u64,
     /// Reads that were answered by a copy that lagged.
     pub stale_reads: u64,
+    /// What was stored among facts and is none.
+    pub foreign: u64,
     /// Appends that another fact was ahead of.
     pub races_lost: u64,
     /// Deadlines that the watchdog fired.
@@ -201,7 +203,7 @@ impl HostedCounts {
 
 impl Counts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 20] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 21] {
         [
             ("seeds", self.seeds, "worlds that were run"),
             ("cases", self.cases, "cases that were opened"),
@@ -218,6 +220,7 @@ impl Counts {
             ("lost_requests", self.lost_requests, "requests that never arrived"),
             ("lost_answers", self.lost_answers, "requests that were done and whose answer never came"),
             ("stale_reads", self.stale_reads, "reads that were answered by a copy that lagged"),
+            ("foreign", self.foreign, "messages among facts that are none"),
             ("races_lost", self.races_lost, "appends that another fact was ahead of"),
             ("watchdog_fires", self.watchdog_fires, "deadlines that the watchdog had to fire"),
             ("given_up", self.given_up, "deliveries that failed again and again and are kept under dead"),
@@ -244,6 +247,7 @@ impl Counts {
             lost_requests,
             lost_answers,
             stale_reads,
+            foreign,
             races_lost,
             watchdog_fires,
             given_up,
@@ -267,6 +271,7 @@ impl Counts {
         self.lost_requests += lost_requests;
         self.lost_answers += lost_answers;
         self.stale_reads += stale_reads;
+        self.foreign += foreign;
         self.races_lost += races_lost;
         self.watchdog_fires += watchdog_fires;
         self.given_up += given_up;

@@ -64,7 +64,7 @@ pub(crate) async fn watch(process: &Process) {
     if process.connection.plant() == Some(Plant::NoWatchdog) {
         return;
     }
-    let Ok(Reply::Facts(facts)) = process.connection.ask("list the facts", Request::Overdue).await else { return };
+    let Ok(Reply::Facts(facts, _)) = process.connection.ask("list the facts", Request::Overdue).await else { return };
     for (_, subject, body) in facts {
         let Ok(Subject::Event { aggregate, id, .. }) = process.connection.subjects().parse(&subject) else { continue };
         let Ok(meta) = RecordMeta::decode(&body) else { continue };

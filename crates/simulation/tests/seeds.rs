@@ -72,8 +72,8 @@ fn a_world_in_which_nothing_goes_wrong_is_quiet() {
     for seed in 1..=10 {
         let report = run(seed, &options);
         assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
-        let Counts { crashes, lost_answers, stale_reads, watchdog_fires, pauses, .. } = report.counts;
-        assert_eq!([crashes, lost_answers, stale_reads, watchdog_fires, pauses], [0; 5]);
+        let Counts { crashes, lost_answers, stale_reads, foreign, watchdog_fires, pauses, .. } = report.counts;
+        assert_eq!([crashes, lost_answers, stale_reads, foreign, watchdog_fires, pauses], [0; 6]);
         let report = run(seed, &Options { hosted: true, ..options.clone() });
         assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
         assert_eq!((report.counts.crashes, report.counts.hosted.opened, report.counts.hosted.retries), (0, 0, 0));

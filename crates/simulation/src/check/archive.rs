@@ -7,6 +7,7 @@ use concord_protocol::event::{
     AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record,
     RecordEvent, RequestEvent, WakeEvent,
 };
+use concord_protocol::foreign::is_acknowledgement;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Subject};
 use concord_protocol::{MessageId, Token, dialect};
@@ -66,6 +67,9 @@ impl Archive {
     fn fact(&mut self, world: &World, stored: &Stored) {
         let Ok(Subject::Event { aggregate, .. }) = world.subjects().parse(&stored.publication.subject) else { return };
         let bytes = &stored.publication.body;
+        if is_acknowledgement(bytes) {
+            return;
+        }
         let id = match aggregate {
             Aggregate::Case => keep(&mut self.cases, stored),
             Aggregate::Detection => keep(&mut self.detections, stored),
