@@ -94,6 +94,11 @@ impl Bypass {
         });
     }
 
+    /// Whether a message was handled past the flood, when it comes there a second time.
+    pub(crate) fn knows(&self, sequence: u64) -> bool {
+        self.handled(|handled| handled.contains(&sequence))
+    }
+
     /// Whether a message was handled past the flood; asked once, when its turn has come.
     pub(crate) fn has_handled(&self, sequence: u64) -> bool {
         self.handled(|handled| handled.remove(&sequence))
@@ -142,11 +147,19 @@ struct Past<H> {
     consumer: PullConsumer,
 }
 
+/// The consumer that reads past a flood, as this replica wants it.
+struct Bound {
+    /// What this replica has it read; another may have it read more.
+    senders: BTreeSet<String>,
+    /// Whether it was there and was made anew.
+    anew: bool,
+}
+
 impl<H: Handler> Past<H> {
     /// Reads what others than the flooding senders sent until the flood is over.
     async fn read(&self, stop: &CancellationToken) -> Result<(), AnyError> {
         let stream = self.shell.broker.jetstream.get_stream_no_info(&self.consumer.stream).await?;
-        let mut read = self.bind(&stream, &BTreeSet::new()).await?;
+        let mut read = self.bind(&stream, &BTreeSet::new()).await?.senders;
         let mut messages = Pull::start(&self.shell.broker, &self.consumer, self.consumer.batch()).await?;
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         loop {
@@ -156,7 +169,12 @@ impl<H: Handler> Past<H> {
                     if self.bypass.is_over() {
                         break;
                     }
-                    read = self.bind(&stream, &read).await?;
+                    let bound = self.bind(&stream, &read).await?;
+                    if bound.anew {
+                        // What was asked of the earlier one is not answered any more.
+                        messages = Pull::start(&self.shell.broker, &self.consumer, self.consumer.batch()).await?;
+                    }
+                    read = bound.senders;
                 }
                 () = stop.cancelled() => break,
             }
@@ -169,8 +187,9 @@ impl<H: Handler> Past<H> {
         Ok(())
     }
 
-    /// Creates the consumer, from where the other one has come to, or has it read whoever is new; returns what it reads.
-    async fn bind(&self, stream: &Stream<()>, read: &BTreeSet<String>) -> Result<BTreeSet<String>, AnyError> {
+    /// Creates the consumer, from where the other one has come to. Where somebody is new it is created anew: one that were
+    /// only told so would go on from where it has come to, and leave what the new one sent before that to its turn.
+    async fn bind(&self, stream: &Stream<()>, read: &BTreeSet<String>) -> Result<Bound, AnyError> {
         let past = &self.consumer;
         let filter = |sender: &AgentId| self.shell.broker.subjects().only_from(&past.filter, sender);
         let known = self.shell.limits.known(self.limit);
@@ -184,12 +203,14 @@ impl<H: Handler> Past<H> {
             wanted.insert(filter(sender));
         }
         if wanted == *read {
-            return Ok(wanted);
+            return Ok(Bound { senders: wanted, anew: false });
         }
         // Another replica may have made it, and may know others.
         let found = stream.consumer_info(&past.name).await.ok().map(|info| info.config);
+        let is_new = |sender: &String| found.as_ref().is_some_and(|found| !found.filter_subjects.contains(sender));
+        let anew = wanted.iter().any(is_new);
         let since = match found.as_ref().map(|config| config.deliver_policy) {
-            Some(DeliverPolicy::ByStartSequence { start_sequence }) => start_sequence,
+            Some(DeliverPolicy::ByStartSequence { start_sequence }) if !anew => start_sequence,
             _ => self.bypass.at.load(Ordering::Relaxed).max(1),
         };
         let flooding: BTreeSet<String> = known.flooding.iter().map(filter).collect();
@@ -209,8 +230,11 @@ impl<H: Handler> Past<H> {
             memory_storage: true,
             ..pull::Config::default()
         };
+        if anew {
+            stream.delete_consumer(&past.name).await?;
+        }
         stream.create_consumer(config).await?;
-        Ok(wanted)
+        Ok(Bound { senders: wanted, anew })
     }
 }
 
