@@ -16,7 +16,7 @@ use concord_protocol::{Envelope, Token};
 use concord_runtime::ledger::Error;
 use concord_runtime::{Appended, Ledger, Loaded, Outbox, Read, Trace};
 
-use crate::broker::Publication;
+use crate::broker::{Publication, Receipt};
 use crate::faults::Plant;
 use crate::network::{Connection, Reply, Request, unanswered};
 
@@ -33,6 +33,14 @@ impl SimLedger {
         let Some((sequence, _, bytes)) = facts.last() else { return Ok(None) };
         let meta = RecordMeta::decode(bytes).map_err(|source| Error::Unreadable { sequence: *sequence, source })?;
         Ok(Some(meta))
+    }
+
+    /// Whether another had said something under the id of this message, so that it was not stored. Nobody else publishes
+    /// on its subject.
+    fn is_of_another(&self, kind: StreamKind, receipt: &Receipt, publication: &Publication) -> bool {
+        let world = self.0.world.lock();
+        let stored = world.broker.message(kind, receipt.sequence);
+        receipt.duplicate && stored.is_some_and(|stored| stored.publication.subject != publication.subject)
     }
 
     /// A planted bug: deadlines have no memory and no lock.
@@ -135,10 +143,15 @@ impl Outbox for SimLedger {
                 body: serde_json::to_vec(envelope)?.into(),
                 original: None,
             };
-            answers.push(self.0.send(Request::Publish { kind, publication }));
+            let answer = self.0.send(Request::Publish { kind, publication: publication.clone() });
+            answers.push((kind, publication, answer));
         }
-        for answer in answers {
-            answer.await.ok_or_else(|| unanswered("store a message"))?;
+        for (kind, publication, answer) in answers {
+            let reply = answer.await.ok_or_else(|| unanswered("store a message"))?;
+            if matches!(reply, Reply::Published(receipt) if self.is_of_another(kind, &receipt, &publication)) {
+                let publication = Publication { id: None, ..publication };
+                self.0.ask("store a message", Request::Publish { kind, publication }).await?;
+            }
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use concord_protocol::{Timestamp, subject::SubjectSpace};
 use concord_runtime::Appended;
 use concord_runtime::ledger::Error;
 
-use crate::broker::Publication;
+use crate::broker::{Publication, Receipt};
 use crate::executor::Life;
 use crate::faults::Plant;
 use crate::world::{Happening, Shared, World};
@@ -48,6 +48,7 @@ pub(crate) enum Reply {
     Appended(Appended),
     /// Facts, and the sequence of the last message under their lock, a fact or not.
     Facts(Vec<(u64, String, Arc<[u8]>)>, u64),
+    Published(Receipt),
     Done,
 }
 
@@ -142,10 +143,7 @@ impl World {
         match request {
             Request::Append { lock, expected, fact } => self.append(&lock, expected, fact),
             Request::Facts { lock, after, leader } => self.facts(&lock, after, leader),
-            Request::Publish { kind, publication } => {
-                self.publish(kind, publication);
-                Reply::Done
-            }
+            Request::Publish { kind, publication } => Reply::Published(self.publish(kind, publication)),
             Request::Arm { target, due, body } => {
                 self.arm(&target, due, body);
                 Reply::Done
