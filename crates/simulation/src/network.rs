@@ -196,7 +196,8 @@ impl World {
             seen -= lag;
         }
         let facts = self.broker.facts_of(lock).iter().take(seen);
-        let head = if seen == all { self.broker.head_of(lock) } else { facts.clone().last().copied().unwrap_or(0) };
+        let head =
+            if seen == all { self.broker.head_of(lock) } else { facts.clone().next_back().copied().unwrap_or(0) };
         let stored = facts.filter(|sequence| **sequence > after);
         let stored = stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
         Reply::Facts(stored.map(content).collect(), head)
