@@ -2,7 +2,6 @@
 //! [`concord_protocol::foreign`].
 
 use async_nats::HeaderMap;
-use async_nats::header::NATS_STREAM;
 use async_nats::jetstream::message::StreamMessage;
 use concord_protocol::foreign::{COPIED_FROM, Foreign};
 use concord_protocol::stream::StreamKind;
@@ -18,7 +17,7 @@ pub(crate) const FOREIGN: &str = "foreign";
 
 /// What a message of a stream of facts or deadlines is, if it is foreign, from the headers and the body it is stored with.
 pub fn of_stored(headers: Option<&HeaderMap>, body: &[u8]) -> Option<Foreign> {
-    Foreign::of(headers.is_some_and(|headers| headers.get(NATS_STREAM).is_some()), body)
+    Foreign::of(headers.is_some_and(|headers| headers.get(COPIED_FROM).is_some()), body)
 }
 
 /// The same of a message as it was asked for. Whoever answers in place of the leader adds the header of a copy by itself.
@@ -27,7 +26,7 @@ pub(crate) fn of_read(message: &StreamMessage, read: Read) -> Option<Foreign> {
         Read::Any => 1,
         Read::Leader => 0,
     };
-    Foreign::of(message.headers.get_all(NATS_STREAM).count() > own, &message.payload)
+    Foreign::of(message.headers.get_all(COPIED_FROM).count() > own, &message.payload)
 }
 
 /// The same of a message as the leader describes it.
@@ -41,7 +40,7 @@ pub(crate) fn of_described(described: &Described) -> Option<Foreign> {
 /// Whether a delivery carries what no service writes into a stream of facts or deadlines. Only its headers are looked at, so
 /// that it costs nothing: what its body gives away is found out when that cannot be read.
 pub(crate) fn is_copy(shell: &Shell, delivery: &Delivery) -> bool {
-    let copied = delivery.headers.as_ref().is_some_and(|headers| headers.get(NATS_STREAM).is_some());
+    let copied = delivery.headers.as_ref().is_some_and(|headers| headers.get(COPIED_FROM).is_some());
     copied && concerns(shell, delivery)
 }
 

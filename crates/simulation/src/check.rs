@@ -17,7 +17,6 @@ use concord_domain::request::RequestMachine;
 use concord_domain::wake::conversation::WakeMachine;
 use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
 use concord_protocol::event::{CaseEvent, DeadlineEvent, Record};
-use concord_protocol::foreign::Foreign;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Lane, Subject};
 use concord_protocol::{Envelope, MessageId};
@@ -99,10 +98,6 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             continue;
         };
         let bytes = &stored.publication.body;
-        if let Some(foreign) = Foreign::of(false, bytes) {
-            auditor.foreign(stored.sequence, &stored.publication.subject, foreign);
-            continue;
-        }
         auditor.event(&StoredEvent { sequence: stored.sequence, aggregate, id: &id, fact: &fact, bytes });
     }
     for Message { sequence, subject, envelope, body, .. } in &archive.messages {
