@@ -1,4 +1,5 @@
-//! One agent floods, others do not: how long each of their messages takes to be answered, alone and during the flood.
+//! One agent floods, others do not: how long each of their messages takes to be answered, alone, while as much is sent to the
+//! broker that no service is given, and during the flood. The second shows what of the third is the broker's and the machine's.
 //!
 //! Ten agents ask the coordinator, ten times a second each, for something that it does not do, and are told so: the whole way
 //! from stream to stream, with a refusal stored and a dead letter kept. The flooder sends the same as fast as it can. The
@@ -10,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use async_nats::{Client, jetstream};
+use async_nats::Client;
+use async_nats::jetstream::{self, stream};
 use bytes::Bytes;
 use concord_protocol::{ErrorCode, Timestamp};
 use futures::StreamExt;
@@ -35,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const FLOOD_IN_FLIGHT: usize = 256;
 /// The agent that floods.
 const FLOODER: &str = "flooder";
+/// A stream that nobody reads, and its subject.
+const UNREAD: (&str, &str) = ("UNREAD", "unread");
 
 /// How long answers took, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -61,17 +65,23 @@ impl AnswerTimes {
 pub struct FloodReport {
     /// Agents that send ten messages a second each.
     pub quiet_agents: usize,
-    /// Their messages in each of the two measurements; every one was answered.
+    /// Their messages in each of the three measurements; every one was answered.
     pub messages: usize,
     /// Their answers when nobody else sends anything.
     pub alone: AnswerTimes,
-    /// Their answers during the flood.
+    /// Their answers while another fills a stream that nobody reads: what the broker and the machine cost them.
+    pub unread: AnswerTimes,
+    /// Their answers during the flood of the coordinator.
     pub during: AnswerTimes,
-    /// The second over the first, at the 50th percentile.
+    /// The last over the first, at the 50th percentile.
     pub p50_ratio: f64,
     /// The same at the 99th.
     pub p99_ratio: f64,
-    /// Messages of the flooder.
+    /// The last over the second, at the 99th: what the services add to what the broker costs.
+    pub p99_ratio_to_unread: f64,
+    /// Messages a second into the stream that nobody reads.
+    pub unread_per_second: f64,
+    /// Messages of the flooder to the coordinator.
     pub flooded: u64,
     /// The same, a second.
     pub flooded_per_second: f64,
@@ -79,14 +89,16 @@ pub struct FloodReport {
     pub limited: u64,
 }
 
-/// Measures both.
+/// Measures all three.
 pub async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
     let installation = installation(options, "flood").await?;
     let url = installation.server_url();
     // The first messages warm caches and connections and are not counted.
     quiet_agents(url, "warm", 10).await?;
     let alone = AnswerTimes::of(quiet_agents(url, "alone", options.flood_messages).await?);
-    let flood = Flood::start(url, INTERVAL * u32::try_from(options.flood_messages)?).await?;
+    let lasts = INTERVAL * u32::try_from(options.flood_messages)?;
+    let (unread, unread_per_second) = beside_unread(url, lasts, options.flood_messages).await?;
+    let flood = Flood::start(url, subjects::message_outside_cases(FLOODER, "coordinator", "request")?, lasts).await?;
     let each = quiet_agents(url, "during", options.flood_messages).await?;
     let (flooded, limited, seconds) = flood.end().await?;
     installation.stop().await;
@@ -95,13 +107,29 @@ pub async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
         quiet_agents: QUIET,
         messages,
         alone,
+        unread,
         during,
         p50_ratio: during.p50_ms / alone.p50_ms,
         p99_ratio: during.p99_ms / alone.p99_ms,
+        p99_ratio_to_unread: during.p99_ms / unread.p99_ms,
+        unread_per_second,
         flooded,
         flooded_per_second: flooded as f64 / seconds,
         limited,
     })
+}
+
+/// The quiet agents' answers while the same messages as fast fill a stream that nobody reads, and how many a second that was.
+async fn beside_unread(url: &str, lasts: Duration, count: usize) -> anyhow::Result<(AnswerTimes, f64)> {
+    let context = jetstream::new(async_nats::connect(url).await?);
+    let (name, subject) = UNREAD;
+    let config = stream::Config { name: name.into(), subjects: vec![subject.into()], ..Default::default() };
+    context.create_stream(config).await?;
+    let flood = Flood::start(url, subject.into(), lasts).await?;
+    let answers = AnswerTimes::of(quiet_agents(url, "unread", count).await?);
+    let (sent, _, seconds) = flood.end().await?;
+    context.delete_stream(name).await?;
+    Ok((answers, sent as f64 / seconds))
 }
 
 /// How long the answers to so many messages of each quiet agent took, in milliseconds.
@@ -185,8 +213,8 @@ struct Flood {
 }
 
 impl Flood {
-    /// One that goes on for so long as the quiet agents send.
-    async fn start(url: &str, lasts: Duration) -> anyhow::Result<Self> {
+    /// One on `subject` that goes on for so long as the quiet agents send.
+    async fn start(url: &str, subject: String, lasts: Duration) -> anyhow::Result<Self> {
         let limited = Arc::new(AtomicU64::new(0));
         let listener = async_nats::ConnectOptions::new().subscription_capacity(1 << 20).connect(url).await?;
         let mut answers = listener.subscribe(subjects::inbox(FLOODER)?).await?;
@@ -204,8 +232,8 @@ impl Flood {
             let (context, mut under_way) = (jetstream::new(client), FuturesUnordered::new());
             let (mut number, began) = (0, Instant::now());
             while began.elapsed() < lasts {
-                let (_, subject, message) = message(FLOODER, &number.to_string())?;
-                under_way.push(stored(context.clone(), subject, message.into()));
+                let (_, _, message) = message(FLOODER, &number.to_string())?;
+                under_way.push(stored(context.clone(), subject.clone(), message.into()));
                 number += 1;
                 if under_way.len() >= FLOOD_IN_FLIGHT {
                     under_way.next().await.transpose()?;

@@ -35,7 +35,8 @@ pub(crate) struct BenchArgs {
     /// Measure nothing but these deadlines.
     #[arg(long)]
     deadlines_only: bool,
-    /// Measure nothing but how long ten quiet agents wait for answers while another floods, and otherwise.
+    /// Measure nothing but how long ten quiet agents wait for answers alone, while as much is stored that nobody reads, and
+    /// while another floods.
     #[arg(long, conflicts_with = "deadlines_only")]
     flood: bool,
     #[command(flatten)]
@@ -119,16 +120,19 @@ fn print(report: &Report) {
 }
 
 fn print_flood(report: &FloodReport) {
-    let FloodReport { quiet_agents, messages, flooded, flooded_per_second, limited, .. } = report;
+    let FloodReport { quiet_agents, messages, unread_per_second, flooded, flooded_per_second, limited, .. } = report;
     anstream::println!("{quiet_agents} agents, ten messages a second each, {messages} in all; every one was answered");
     let line = |what: &str, AnswerTimes { p50_ms, p99_ms, max_ms }: AnswerTimes| {
         anstream::println!("{what:<34} {p50_ms:>8.1} ms p50, {p99_ms:>8.1} ms p99, {max_ms:>8.1} ms at most");
     };
     line("    alone", report.alone);
+    line("    beside a stream nobody reads", report.unread);
     line("    while another agent floods", report.during);
-    anstream::println!("{:<34} {:>8.1} x  p50, {:>8.1} x  p99", "    ratio", report.p50_ratio, report.p99_ratio);
+    anstream::println!("{:<34} {:>8.1} x  p50, {:>8.1} x  p99", "    to alone", report.p50_ratio, report.p99_ratio);
+    anstream::println!("{:<34} {:>25.1} x  p99", "    to beside a stream nobody reads", report.p99_ratio_to_unread);
     anstream::println!(
-        "the flood: {flooded} messages, {flooded_per_second:.0} a second; {limited} errors told it the limit meanwhile"
+        "into the stream that nobody reads: {unread_per_second:.0} messages a second\n\
+         the flood: {flooded} messages, {flooded_per_second:.0} a second; {limited} errors told it the limit meanwhile"
     );
 }
 
