@@ -94,8 +94,7 @@ impl Heard {
             "collaboration" => (&body["id"], body["content"].clone()),
             "analyst" => (&body["content"]["concord"]["message_id"], body["content"].clone()),
             "session" => (&body["message_id"], serialised(&body["content"])),
-            // An exchange has no word for what is answered but the conversation's.
-            _ => (body.get("correlation_id").unwrap_or(&body["message_id"]), body["payload"].clone()),
+            _ => (&body["message_id"], body["payload"].clone()),
         };
         let reply_with = id.as_str().unwrap_or_else(|| panic!("{dialect}: no id in {body:#}")).to_owned();
         Self { kind: tokens[6].to_owned(), case: tokens[3].to_owned(), reply_with, content }

@@ -56,6 +56,14 @@ async fn an_answered_request_ends_with_its_answer_and_one_that_nobody_answers_wi
     let answered = ended(&installation, "answered", 1).await;
     assert_eq!((&answered[0]["request"]["request_id"], &answered[0]["answer"]["by"]), (&json!(good.id()), &json!(bob)));
 
+    // Not every dialect's answers say how it went; whoever asked has them already.
+    let odd = request(&ann, &mute, "ponder", json!({ "about": "the form of answers" }));
+    odd.publish(client).await;
+    let answer = Message::new("_", &mute, &ann, "response", json!({ "content": ["as it is"] }));
+    answer.with("/correlation_id", json!(odd.id())).publish(client).await;
+    let answered = ended(&installation, "answered", 2).await;
+    assert_eq!((&answered[1]["request"]["request_id"], &answered[1]["answer"]["by"]), (&json!(odd.id()), &json!(mute)));
+
     let lost = request(&ann, &mute, "ponder", json!({})).with("/deadline", json!(in_millis(700)));
     lost.publish(client).await;
     let (kind, told) = answer_to(client, &lost).await;

@@ -29,7 +29,7 @@ pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
 fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let answer: Answer = envelope.payload()?;
     answer.check()?;
-    let question = envelope.reply_to.as_deref().and_then(effect::source_of);
+    let question = question_of(envelope);
     let id = debate_of(envelope)?;
     let given = GivenAnswer {
         agent_id: envelope.from_agent.clone(),
@@ -44,12 +44,19 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     Ok(Routed::Step { id: id.token(), input: DebateInput::Answer(Box::new(given)) })
 }
 
+/// The debate and the fact of the question that is answered. Specification 5 names the question by `correlation_id`, for want
+/// of a `reply_to`.
+fn question_of(envelope: &Envelope) -> Option<(&str, u64)> {
+    let named = [envelope.reply_to.as_deref(), envelope.correlation_id.as_deref()];
+    named.into_iter().flatten().find_map(effect::source_of)
+}
+
 /// The debate that a message belongs to: the one it names, else the one whose question it answers.
 fn debate_of(envelope: &Envelope) -> Result<DebateId, Fault> {
-    let question = envelope.reply_to.as_deref().and_then(effect::source_of);
-    let debate = match (&envelope.correlation_id, question) {
-        (Some(debate), _) => debate.as_str(),
-        (None, Some((debate, _))) => debate,
+    // The id of a debate is never that of an effect.
+    let named = envelope.correlation_id.as_deref().filter(|id| effect::source_of(id).is_none());
+    let debate = match (named, question_of(envelope)) {
+        (Some(debate), _) | (None, Some((debate, _))) => debate,
         (None, None) => return Err(no_debate("The answer does not say which question it answers.")),
     };
     DebateId::new(debate).map_err(|_| no_debate("The answer names no debate."))

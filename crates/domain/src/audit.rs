@@ -258,7 +258,7 @@ impl Auditor {
             Content::Envelope(envelope) => envelope,
             Content::Bytes(bytes) => match dialect::read(bytes, stored.declared, stored.subject) {
                 Ok((envelope, _)) => {
-                    read = envelope;
+                    read = envelope.completed(stored.sequence, Timestamp::default());
                     &read
                 }
                 Err(fault) => {

@@ -8,12 +8,13 @@
 //! | unknown  | opened, or failed [1]     | heard_early    | heard_early          | heard_early     | -                         |
 //! | early    | opened, or answered       | ignored        | ignored              | ignored         | -                         |
 //! | open     | ignored, or refused [2]   | acknowledged   | answered             | answered_late   | failed, or answered [3]   |
-//! | ended    | ignored, or refused [2]   | ignored        | answered_late [4]    | answered_late [4] | ignored                 |
+//! | ended    | ignored, or refused [2][5] | ignored        | answered_late [4]    | answered_late [4] | ignored                 |
 //!
 //! [1] Failed at once when the request cannot be carried out: the reason is the caller's to find ([`Refusal`]). [2] A
 //! repetition is ignored; another request under the same id is refused. [3] Whoever handles the deadline looks first for an
 //! answer that is stored and not handled yet: what was in time counts, whatever waits in a queue. [4] Up to
-//! [`LATE_MAX`]; more are counted and not recorded.
+//! [`LATE_MAX`]; more are counted and not recorded. [5] A request without an id of its own that is made again in the same
+//! words is a new one once the last has ended: opened, or failed [1].
 //!
 //! *In time* is told by when the broker stored the answer, not by when it is handled. Only whoever was asked can answer;
 //! of `_any`, whoever is first.
@@ -22,7 +23,7 @@ use concord_protocol::event::{
     Deadline, DeadlineElapsed, HeardAnswer, Record, RequestAcknowledged, RequestAnswered, RequestEvent, RequestFailed,
     RequestOpened,
 };
-use concord_protocol::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token};
+use concord_protocol::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_place};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
@@ -64,6 +65,14 @@ pub struct RequestState {
     pub ended: Option<Ended>,
     /// Messages of late answers.
     pub late: Vec<MessageId>,
+}
+
+impl RequestState {
+    /// Whether the fact is of a request in the same words as one that has ended.
+    fn is_asked_again_by(&self, event: &RequestEvent) -> bool {
+        let Some(opened) = self.opened.as_ref().filter(|_| self.ended.is_some()) else { return false };
+        event.request().is_some_and(|request| request.request_id != opened.request_id)
+    }
 }
 
 /// How a request ended.
@@ -118,9 +127,10 @@ pub struct Refusal {
     pub suggestion: String,
 }
 
-/// The aggregate of a request: the same for its answers, which name sender and message.
+/// The aggregate of a request: the same for its answers, which name sender and message. Of a request without an id of its own
+/// whoever answers may not know where it is stored, so all in the same words are one aggregate, one after the other.
 pub fn id_of(from: &AgentId, request_id: &str) -> Token {
-    Token::derived(&format!("request/{from}/{request_id}"))
+    Token::derived(&format!("request/{from}/{}", without_place(request_id)))
 }
 
 impl Machine for RequestMachine {
@@ -137,6 +147,9 @@ impl Machine for RequestMachine {
     }
 
     fn apply(state: &mut RequestState, record: Record<RequestEvent>) {
+        if state.is_asked_again_by(&record.event) {
+            *state = RequestState::default();
+        }
         match record.event {
             RequestEvent::Opened(opened) => {
                 let acknowledgement =
@@ -175,12 +188,7 @@ impl Machine for RequestMachine {
     }
 
     fn case_of(record: &Record<RequestEvent>) -> Option<CaseId> {
-        match &record.event {
-            RequestEvent::Opened(opened) => opened.case_id.clone(),
-            RequestEvent::Answered(answered) => answered.request.case_id.clone(),
-            RequestEvent::Failed(failed) => failed.request.case_id.clone(),
-            RequestEvent::HeardEarly(_) | RequestEvent::Acknowledged(_) | RequestEvent::AnsweredLate(_) => None,
-        }
+        record.event.request()?.case_id.clone()
     }
 
     fn creates(input: &RequestInput) -> bool {

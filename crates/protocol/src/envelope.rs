@@ -281,9 +281,6 @@ impl Envelope {
     pub fn decode(bytes: &[u8], subject: &Subject) -> Result<Self, Fault> {
         check_size(bytes)?;
         let envelope: Self = from_json(bytes, "")?;
-        if !envelope.payload.get().starts_with('{') {
-            return Err(not_an_object("/payload"));
-        }
         envelope.check_against(subject)?;
         envelope.check_values()?;
         Ok(envelope)
@@ -311,6 +308,9 @@ impl Envelope {
     }
 
     pub(crate) fn check_values(&self) -> Result<(), Fault> {
+        if !self.payload.get().starts_with('{') {
+            return Err(not_an_object("/payload"));
+        }
         if let Some(confidence) = self.metadata.confidence {
             check_confidence("/metadata/confidence", confidence)?;
         }
@@ -324,6 +324,15 @@ impl Envelope {
             ));
         }
         Ok(())
+    }
+
+    /// Completes a message of a dialect that has no id or no time by where and when it was stored, as far as that is known:
+    /// [`Timestamp::default`] leaves the time open.
+    #[must_use]
+    pub fn completed(self, sequence: u64, stored_at: Timestamp) -> Self {
+        let unsaid = self.timestamp == Timestamp::default();
+        let timestamp = if unsaid { stored_at } else { self.timestamp };
+        Self { message_id: self.message_id.at_place(sequence), timestamp, ..self }
     }
 
     /// Reads the payload as `T`; the fault's pointer begins with `/payload`.

@@ -181,6 +181,30 @@ impl Token {
     }
 }
 
+/// What the ids of messages begin with that had none.
+const UNNAMED: &str = "said-";
+/// Characters of a UUID.
+const UUID_CHARS: usize = 36;
+
+/// Of the id of a message that had none, the place where it was stored, if that is part of it; none of any other id.
+fn unnamed(id: &str) -> Option<Option<u64>> {
+    let (uuid, place) = id.strip_prefix(UNNAMED)?.split_at_checked(UUID_CHARS)?;
+    uuid::Uuid::try_parse(uuid).ok()?;
+    if place.is_empty() {
+        return Some(None);
+    }
+    Some(Some(place.strip_prefix('-')?.parse().ok()?))
+}
+
+/// What an id says without the place where its message was stored: those who have heard a message and not read it from
+/// its stream know it by this.
+pub fn without_place(id: &str) -> &str {
+    match unnamed(id) {
+        Some(Some(_)) => id.get(..UNNAMED.len() + UUID_CHARS).unwrap_or(id),
+        Some(None) | None => id,
+    }
+}
+
 impl MessageId {
     /// The id of the refusal of the message at `sequence` of a stream.
     pub fn of_refusal(lane: &'static str, sequence: u64) -> Self {
@@ -194,10 +218,26 @@ impl MessageId {
         if readable.len() <= MESSAGE_ID_BYTES_MAX { Self(readable) } else { Self(Token::derived(&readable).0) }
     }
 
-    /// The id of a message that has none, from where it was published and what it says: the same for the same bytes.
+    /// The id of a message that has none, from where it was published and what it says: the same for the same bytes. What is
+    /// stored has the id of its place beside ([`Self::at_place`]), since the same may be said again.
     pub(crate) fn of_bytes(subject: &str, bytes: &[u8]) -> Self {
         let name = [subject.as_bytes(), b" ", bytes].concat();
-        Self(uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &name).to_smolstr())
+        Self(format_smolstr!("{UNNAMED}{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &name)))
+    }
+
+    /// The id of the message at `sequence` of its stream: its own, or, where it has none, what follows from its bytes with the
+    /// sequence. So what is delivered again is the same, and what is said again, in the same words, is not.
+    #[must_use]
+    pub fn at_place(self, sequence: u64) -> Self {
+        match unnamed(&self.0) {
+            Some(None) => Self(format_smolstr!("{}-{sequence}", self.0)),
+            Some(Some(_)) | None => self,
+        }
+    }
+
+    /// Whether the message had no id of its own.
+    pub fn is_unnamed(&self) -> bool {
+        unnamed(&self.0).is_some()
     }
 
     /// The id of the passing of a deadline: the same whoever notices it.

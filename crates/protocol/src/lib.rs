@@ -31,5 +31,5 @@ pub use envelope::{Envelope, MessageType, Metadata, Priority};
 pub use error_code::ErrorCode;
 pub use extensions::Extensions;
 pub use fault::Fault;
-pub use id::{AgentId, CaseId, DebateId, MessageId, Recipient, Token};
+pub use id::{AgentId, CaseId, DebateId, MessageId, Recipient, Token, without_place};
 pub use timestamp::Timestamp;

@@ -5,16 +5,16 @@ use std::time::Duration;
 use async_nats::jetstream::{self, AckKind, context::ContextBuilder};
 use async_nats::{ConnectOptions, Event, HeaderMap, Subject};
 use bytes::Bytes;
-use concord_protocol::payload::Card;
 use concord_protocol::stream::{BROKER_VERSION_MIN, Layout, StreamKind};
 use concord_protocol::subject::{Service, SubjectSpace};
-use concord_protocol::{AgentId, Dialect, Encoding, Envelope, Recipient, Timestamp, header};
+use concord_protocol::{AgentId, Dialect, Envelope, Recipient, Timestamp, header};
 use futures::{Stream, StreamExt};
 
 use crate::dialect;
 use crate::ledger::Error as LedgerError;
 use crate::payload::Payloads;
 use crate::settings::{BrokerSettings, StorageSettings};
+use crate::spoken::{Speech, SpokenBy};
 use crate::trace::Trace;
 
 /// How long the broker may take for one answer.
@@ -62,30 +62,6 @@ pub enum Error {
     },
 }
 
-/// How an agent wants to be written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spoken {
-    /// In which dialect.
-    pub dialect: Dialect,
-    /// Whether it reads gzip.
-    pub gzip: bool,
-}
-
-impl From<Dialect> for Spoken {
-    fn from(dialect: Dialect) -> Self {
-        Self { dialect, gzip: false }
-    }
-}
-
-impl From<&Card> for Spoken {
-    fn from(card: &Card) -> Self {
-        Self { dialect: card.dialect, gzip: card.encodings.contains(&Encoding::Gzip) }
-    }
-}
-
-/// Says how an agent wants to be written to; none where that is not known.
-pub type SpokenBy = Box<dyn Fn(&AgentId) -> Option<Spoken> + Send + Sync>;
-
 /// What was heard as it was published.
 #[derive(Debug, Clone)]
 pub struct Heard {
@@ -106,7 +82,7 @@ pub struct Broker {
     pub jetstream: jetstream::Context,
     /// Subjects, streams and consumers.
     pub layout: std::sync::Arc<Layout>,
-    spoken: std::sync::Arc<std::sync::OnceLock<SpokenBy>>,
+    speech: std::sync::Arc<Speech>,
     compress_over_bytes: usize,
     pub(crate) payloads: std::sync::Arc<Payloads>,
 }
@@ -146,7 +122,7 @@ impl Broker {
         let layout = std::sync::Arc::new(Layout::new(&storage.prefix, storage.choices()));
         let compress_over_bytes = broker.compress_over_bytes;
         let payloads = std::sync::Arc::new(Payloads::new(storage));
-        Ok(Self { client, jetstream, layout, spoken: Default::default(), compress_over_bytes, payloads })
+        Ok(Self { client, jetstream, layout, speech: Default::default(), compress_over_bytes, payloads })
     }
 
     /// Whether there is a connection at this moment.
@@ -185,27 +161,31 @@ impl Broker {
         crate::nats_ledger::NatsLedger::publish_all(self, &[(spoken, envelope)], trace).await
     }
 
-    /// The dialect that an agent wants to be written to, where that is known.
-    pub fn dialect_of(&self, agent: &AgentId) -> Option<Dialect> {
-        self.spoken_by(agent).map(|spoken| spoken.dialect)
+    /// The dialect that an agent wants to be written to, where that is known: that of its card, else the one that it spoke last.
+    pub(crate) fn dialect_of(&self, agent: &AgentId) -> Option<Dialect> {
+        self.speech.of(agent).map(|spoken| spoken.dialect)
     }
 
-    fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
-        self.spoken.get().and_then(|spoken_by| spoken_by(agent))
+    /// The dialect of an agent's card, where it has one.
+    pub(crate) fn dialect_by_card(&self, agent: &AgentId) -> Option<Dialect> {
+        self.speech.by_card(agent).map(|spoken| spoken.dialect)
+    }
+
+    /// Takes into account which dialect an agent has spoken.
+    pub(crate) fn heard_in(&self, agent: &AgentId, dialect: Dialect) {
+        self.speech.hear(agent, dialect);
     }
 
     /// Whether a body of so many bytes goes compressed: only to an agent that has said that it reads that.
     pub(crate) fn compresses(&self, to: &Recipient, bytes: usize) -> bool {
         let Recipient::Agent(agent) = to else { return false };
-        bytes > self.compress_over_bytes && self.spoken_by(agent).is_some_and(|spoken| spoken.gzip)
+        bytes > self.compress_over_bytes && self.speech.by_card(agent).is_some_and(|spoken| spoken.gzip)
     }
 
     /// From now on, and in every copy of this connection, agents are written to as `spoken_by` says: for a directory of the
     /// agents' cards. Only the first call counts.
     pub fn speak(&self, spoken_by: SpokenBy) {
-        if self.spoken.set(spoken_by).is_err() {
-            tracing::debug!("It is known already how agents are written to.");
-        }
+        self.speech.look_up(spoken_by);
     }
 
     /// Stores one message under its `message_id`, unless its sender has said something to the same recipient under that id

@@ -31,23 +31,22 @@ pub fn plain<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Result<Cow<'a, 
 /// The envelope of a delivered message, in whatever dialect it was written and wherever its payload is.
 pub async fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
     let subject = subject_of(shell, delivery)?;
-    let envelope = read(&delivery.payload, delivery.headers.as_ref(), &subject, delivery.stored_at)?;
+    let headers = delivery.headers.as_ref();
+    let (envelope, spoken) = read(&delivery.payload, headers, &subject, delivery.sequence, delivery.stored_at)?;
+    shell.broker.heard_in(&envelope.from_agent, spoken);
     payload::whole(&shell.broker, envelope).await
 }
 
-/// The envelope of a stored message, in whatever dialect it was written.
+/// The envelope of a stored message, and the dialect in which it was written.
 pub(crate) fn read(
     bytes: &[u8],
     headers: Option<&HeaderMap>,
     subject: &Subject,
+    sequence: u64,
     stored_at: Timestamp,
-) -> Result<Envelope, Fault> {
-    let (mut envelope, _) = dialect::read(&plain(bytes, headers)?, declared(headers)?, subject)?;
-    // Some dialects have no time; then it was said when it was stored.
-    if envelope.timestamp == Timestamp::default() {
-        envelope.timestamp = stored_at;
-    }
-    Ok(envelope)
+) -> Result<(Envelope, Dialect), Fault> {
+    let (envelope, spoken) = dialect::read(&plain(bytes, headers)?, declared(headers)?, subject)?;
+    Ok((envelope.completed(sequence, stored_at), spoken))
 }
 
 /// The headers that say how to read a message, of a block of headers as the broker describes it.
@@ -80,7 +79,7 @@ pub(crate) fn answered_in(
     sender: &AgentId,
     subject: Option<&Subject>,
 ) -> Dialect {
-    let declared = declared(delivery.headers.as_ref()).ok().flatten().or_else(|| broker.dialect_of(sender));
+    let declared = declared(delivery.headers.as_ref()).ok().flatten().or_else(|| broker.dialect_by_card(sender));
     let seen = || {
         let body = plain(&delivery.payload, delivery.headers.as_ref()).ok()?;
         subject.map(|subject| dialect::of_shape(&body, subject))

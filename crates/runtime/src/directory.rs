@@ -16,11 +16,12 @@ use concord_protocol::subject::Aggregate;
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use crate::broker::{Broker, Spoken, unavailable};
+use crate::broker::{Broker, unavailable};
 use crate::consume::Chain;
 use crate::ledger::Error;
 use crate::nats_ledger::NatsLedger;
 use crate::service::Shell;
+use crate::spoken::Spoken;
 
 /// Pause before the facts are followed again when that failed.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -154,7 +155,7 @@ impl Directory {
     }
 
     /// How an agent wants to be written to; none when it was never registered.
-    pub fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
+    pub(crate) fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
         self.spoken.read().unwrap_or_else(PoisonError::into_inner).get(agent).copied()
     }
 

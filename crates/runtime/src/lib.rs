@@ -37,6 +37,7 @@ mod rush;
 pub mod service;
 pub mod settings;
 pub mod shutdown;
+pub mod spoken;
 pub mod step;
 pub mod store;
 pub mod telemetry;

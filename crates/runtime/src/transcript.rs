@@ -29,7 +29,10 @@ pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> R
     let body = found.body().unwrap_or_default();
     let Ok(stored_at) = Timestamp::parse(&found.time) else { return Ok(None) };
     let headers = dialect::headers_of(&found.headers().unwrap_or_default());
-    let envelope = subject.and_then(|subject| dialect::read(&body, headers.as_ref(), &subject, stored_at).ok());
+    let read = |subject| {
+        dialect::read(&body, headers.as_ref(), &subject, found.sequence, stored_at).ok().map(|(read, _)| read)
+    };
+    let envelope = subject.and_then(read);
     let envelope = match envelope {
         None => None,
         Some(envelope) => match payload::whole(broker, envelope).await {

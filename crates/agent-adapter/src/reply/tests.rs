@@ -49,6 +49,13 @@ fn nothing_to_say_is_no_message_and_nonsense_is_a_fault() {
     for line in [r#"{"payload":{}}"#, r#"{"message_type":"finding"}"#] {
         assert!(read(line).is_err(), "{line}");
     }
+    for (line, place) in [
+        (r#"{"message_type":"finding","payload":{},"metadata":{"confidence":7}}"#, "/metadata/confidence"),
+        (r#"{"message_type":"finding","payload":["risky"]}"#, "/payload"),
+        (r#"{"message_type":"finding","payload":{},"metadata":{"version":"9.0"}}"#, "/metadata/version"),
+    ] {
+        assert_eq!(read(line).unwrap_err().pointer, place, "{line}");
+    }
     let of_none = read(r#"{"foo":1}"#).unwrap_err();
     assert!(of_none.message.contains("none of the dialects"), "{of_none}");
 }

@@ -2,7 +2,7 @@
 
 use concord_protocol::header::DIALECT;
 use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Dialect, Envelope, Timestamp, dialect};
+use concord_protocol::{Dialect, Timestamp, dialect};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -79,10 +79,7 @@ fn translated(stored: &Stored, subject: &Subject) -> Option<(Dialect, Value)> {
     if spoken == Dialect::Concord {
         return None;
     }
-    // Some dialects have no time; then it was said when it was stored.
-    let unsaid = envelope.timestamp == Timestamp::default();
-    let timestamp = if unsaid { stored.at } else { envelope.timestamp };
-    Some((spoken, serde_json::to_value(Envelope { timestamp, ..envelope }).ok()?))
+    Some((spoken, serde_json::to_value(envelope.completed(stored.sequence, stored.at)).ok()?))
 }
 
 fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {

@@ -132,7 +132,8 @@ fn heard(broker: &Broker, kind: StreamKind, stored: &Stored) -> Heard {
     let subject = broker.subjects().parse(&stored.subject).ok();
     let declared = Dialect::parse(stored.header(DIALECT));
     let envelope = subject.and_then(|subject| dialect::read(&stored.payload, declared, &subject).ok());
-    envelope.map_or(Heard::Unreadable, |(envelope, _)| Heard::Said(Box::new(Said::of(&envelope, stored.at))))
+    let envelope = envelope.map(|(envelope, _)| envelope.completed(stored.sequence, stored.at));
+    envelope.map_or(Heard::Unreadable, |envelope| Heard::Said(Box::new(Said::of(&envelope, stored.at))))
 }
 
 /// The agents whose cards say that they lead, as they were entered last.

@@ -105,11 +105,12 @@ pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>
         MessageType::Acknowledgement => {
             Said::Acknowledgement(RequestAcknowledged { by: by.clone(), message_id: message_id.clone(), at })
         }
+        // Whoever asked has it already, whatever it looks like: not every dialect's answers say how it went. Neither does an
+        // error need a code of ours to end a request.
         MessageType::Response => {
-            let response: Response = envelope.payload()?;
-            answer(AnswerForm::Response, Some(response.status), None)
+            let status = envelope.payload::<Response>().ok().map(|response| response.status);
+            answer(AnswerForm::Response, status, None)
         }
-        // An error need not have a code of ours to end a request.
         MessageType::Error => {
             let code = envelope.payload::<ErrorReport>().ok().map(|report| report.error_code);
             answer(AnswerForm::Error, None, code)

@@ -39,6 +39,10 @@ pub(super) trait Life: Machine {
     fn ends(event: &Self::Event) -> bool;
     /// Whether the fact may still come after the end.
     fn may_follow_end(event: &Self::Event) -> bool;
+    /// Whether the fact is, after the end, the beginning of another under the same name.
+    fn begins_again(_event: &Self::Event) -> bool {
+        false
+    }
     /// Whether one may wait for nothing but people, for ever if they wish.
     fn may_rest(_state: &Self::State) -> bool {
         false
@@ -293,6 +297,7 @@ impl<M: Life> LivesOf<M> {
         let place = place(M::Event::AGGREGATE, &record.meta.id);
         let one = self.0.entry(record.meta.id.clone()).or_default();
         let is_first = one.versioned.sequences.is_empty();
+        one.ended &= !M::begins_again(&record.event);
         if is_first && M::ENDS {
             ledgers.examined(Invariant::EndsOnce);
         }

@@ -14,15 +14,20 @@ use crate::machine::{Context, Decision, Ignored};
 type RequestDecision = Decision<RequestEvent>;
 
 pub(super) fn ask(state: &RequestState, asked: &RequestOpened, refusal: Option<&Refusal>) -> RequestDecision {
-    if let Some(opened) = &state.opened {
-        let same = opened.digest == asked.digest;
-        return if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) };
-    }
+    // In the same words under no id of its own: while the first waits, one answer is for both.
+    let again = |opened: &RequestOpened| opened.request_id != asked.request_id && state.ended.is_some();
+    let again = match &state.opened {
+        Some(opened) if again(opened) => true,
+        Some(opened) if opened.digest == asked.digest => return Decision::Ignore(Ignored::Repetition),
+        Some(_) => return Decision::Reject(reused_message_id()),
+        None => false,
+    };
     if let Some(refusal) = refusal {
         return Decision::Append(RequestEvent::Failed(failed(asked, refusal.clone())));
     }
     // What was heard before counts only of whoever was asked: until now nobody could know.
-    let answers = state.early.iter().filter(|early| !early.is_acknowledgement());
+    let early = if again { [].as_slice() } else { &state.early };
+    let answers = early.iter().filter(|early| !early.is_acknowledgement());
     let mut in_time = answers.filter(|early| is_asked(asked, &early.by) && early.at <= asked.due);
     match in_time.next() {
         Some(answer) => Decision::Append(RequestEvent::Answered(answered(asked, answer))),
@@ -69,7 +74,9 @@ fn acknowledge(state: &RequestState, opened: &RequestOpened, said: &RequestAckno
 
 fn answer(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) -> RequestDecision {
     let repeats = matches!(&state.ended, Some(Ended::Answered(by)) if *by == answer.message_id);
-    if repeats || state.late.contains(&answer.message_id) {
+    // It was for the same request as it was made before.
+    let for_earlier = opened.request_id.is_unnamed() && answer.at < opened.asked_at;
+    if repeats || for_earlier || state.late.contains(&answer.message_id) {
         return Decision::Ignore(Ignored::Repetition);
     }
     if state.ended.is_none() && answer.at <= opened.due {

@@ -106,6 +106,40 @@ fn another_request_under_the_same_id_is_refused() {
 }
 
 #[test]
+fn what_has_no_id_is_asked_again_in_the_same_words_once_the_last_has_ended() {
+    let place = |sequence| MessageId::new(format!("said-00000000-0000-5000-8000-000000000000-{sequence}")).unwrap();
+    let nth = |sequence, at| RequestOpened {
+        request_id: place(sequence),
+        asked_at: after(at),
+        due: after(at + DUE),
+        sequence,
+        ..asked("bob")
+    };
+    assert_eq!(id_of(&agent("ann"), place(1).as_str()), id_of(&agent("ann"), place(9).as_str()));
+    let hears = |story: &mut Story<RequestMachine>, sequence, at| {
+        story.hears(&said(place(sequence).as_str(), at), &ask(nth(sequence, at)))
+    };
+    let mut story = story();
+    assert_eq!(hears(&mut story, 1, 0), "opened");
+    assert_eq!(hears(&mut story, 2, 5), "ignored: repetition", "one answer is for both");
+    assert_eq!(story.hears(&said("m-1", 10), &answer("bob", "m-1", 10)), "answered");
+    assert_eq!(hears(&mut story, 1, 0), "ignored: repetition", "it is delivered again");
+    assert_eq!(hears(&mut story, 3, 50_000), "opened");
+    assert_eq!(story.hears(&said("m-1", 50_001), &answer("bob", "m-1", 10)), "ignored: repetition");
+    assert_eq!(story.hears(&happened("f-1", 80_000), &elapsed(ANSWER, 80_000, None)), "failed");
+    assert_eq!(told(&story).len(), 1);
+    let refusal = refusal_of_anything();
+    let again = RequestInput::Ask { opened: Box::new(nth(4, 90_000)), refusal: Some(refusal) };
+    assert_eq!(story.hears(&said(place(4).as_str(), 90_000), &again), "failed");
+    assert_eq!(told(&story).len(), 1, "each that failed is told");
+}
+
+fn refusal_of_anything() -> Refusal {
+    let (pointer, why, suggestion) = (String::new(), "It is unavailable.".into(), "Ask another.".into());
+    Refusal { code: ErrorCode::AgentUnavailable, pointer, why, suggestion }
+}
+
+#[test]
 fn who_asked_is_told_of_a_timeout_and_what_comes_then_is_late() {
     let mut story = story();
     story.hears(&said("m-ask", 0), &ask(asked("bob")));

@@ -127,7 +127,9 @@ fn canonical(mut fields: Fields, answering: &Answering<'_>) -> Result<Envelope, 
     // No id: whoever publishes it gives it one.
     let id = crate::MessageId::of_bytes("", payload.get().as_bytes());
     let envelope = Envelope::new(id, Timestamp::default(), from, to, kind, payload);
-    Ok(Envelope { metadata: metadata.unwrap_or_default(), ..envelope })
+    let envelope = Envelope { metadata: metadata.unwrap_or_default(), ..envelope };
+    envelope.check_values()?;
+    Ok(envelope)
 }
 
 /// With the recipient that an answer need not name: where a dialect means everyone by naming none, it means its asker.

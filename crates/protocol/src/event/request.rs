@@ -61,6 +61,18 @@ pub struct RequestOpened {
     pub digest: String,
 }
 
+impl RequestEvent {
+    /// The request, where the fact repeats it.
+    pub fn request(&self) -> Option<&RequestOpened> {
+        match self {
+            Self::Opened(opened) => Some(opened),
+            Self::Answered(answered) => Some(&answered.request),
+            Self::Failed(failed) => Some(&failed.request),
+            Self::HeardEarly(_) | Self::Acknowledged(_) | Self::AnsweredLate(_) => None,
+        }
+    }
+}
+
 impl RequestOpened {
     /// Whether it is acknowledged at once and completed later.
     pub fn is_asynchronous(&self) -> bool {

@@ -44,6 +44,12 @@ impl Life for RequestMachine {
         matches!(event, RequestEvent::AnsweredLate(_))
     }
 
+    fn begins_again(event: &RequestEvent) -> bool {
+        // What has no id of its own may be asked again in the same words.
+        let begins = matches!(event, RequestEvent::Opened(_) | RequestEvent::Failed(_));
+        begins && event.request().is_some_and(|request| request.request_id.is_unnamed())
+    }
+
     fn may_rest(state: &RequestState) -> bool {
         // What was heard of a request that nobody made waits for nothing.
         state.opened.is_none()

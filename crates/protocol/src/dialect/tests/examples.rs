@@ -115,6 +115,27 @@ fn the_same_bytes_have_the_same_id_and_no_other_do() {
 }
 
 #[test]
+fn what_is_stored_has_the_id_of_its_place_and_is_known_without_it() {
+    let bytes = br#"{"interaction_type":"GROUP_QUERY","content":"Who knows?"}"#;
+    let heard = read(bytes, None, &subject("concord.v1.msg.c.ann._all.group_query")).unwrap().0;
+    let at = Timestamp::from_unix_millis(5);
+    let [once, again] = [7, 8].map(|sequence| heard.clone().completed(sequence, at));
+    assert_ne!(once.message_id, again.message_id);
+    assert_eq!((once.timestamp, heard.timestamp), (at, Timestamp::default()));
+    for id in [&once.message_id, &again.message_id] {
+        assert!(id.is_unnamed());
+        assert_eq!(crate::without_place(id.as_str()), heard.message_id.as_str());
+        assert_eq!(&id.clone().at_place(9), id, "a place is given once");
+    }
+    for own in ["m-1", "said-something", "019b0c6e-0000-7000-8000-000000000000-7", "said-é"] {
+        let Ok(id) = crate::MessageId::new(own) else { continue };
+        assert!(!id.is_unnamed(), "{own}");
+        assert_eq!(crate::without_place(own), own);
+        assert_eq!(id.clone().at_place(7), id);
+    }
+}
+
+#[test]
 fn a_reply_goes_back_to_the_sender() {
     let subject = subject("concord.v1.msg.c-1.planner.coder.request");
     let bytes = br#"{"id":"r-1","sender_id":"planner","receiver_id":"coder","message_type":"REQUEST","content":{}}"#;
