@@ -9,3 +9,4 @@ mod python;
 mod raw;
 mod rust;
 mod stage;
+mod trouble;

@@ -46,9 +46,15 @@ pub(crate) struct Driver(Child);
 impl Driver {
     /// Starts it; it listens when this returns.
     pub(crate) async fn start(server: &str, how: &[&str]) -> Self {
+        let cases = conformance::path().to_string_lossy().into_owned();
+        Self::of("conformance.py", &[&[server, &cases], how].concat()).await
+    }
+
+    /// The same of another program in the folder of the library's tests.
+    pub(crate) async fn of(program: &str, arguments: &[&str]) -> Self {
         let mut command = python();
-        command.arg(root().join("clients/python/tests/conformance.py")).arg(server);
-        command.arg(conformance::path()).args(how).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(root().join("clients/python/tests").join(program)).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("python3 runs");
         let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
         let line = lines.next_line().await.expect("its output can be read");

@@ -64,6 +64,10 @@ async fn call(agent: &Agent, message: &Message, case: &Case) -> Result<(), Error
         "agree" => agent.agree(message, read::<Answer>(&case.arguments)).await,
         "disagree" => agent.disagree(message, read::<Answer>(&case.arguments)).await,
         "revise" => agent.revise(message, read::<Answer>(&case.arguments)).await,
+        "acknowledge_and_respond" => {
+            agent.reply(message, MessageType::Acknowledgement, &json!({})).await?;
+            agent.respond(message, &case.arguments["result"]).await
+        }
         "respond" => agent.respond(message, &case.arguments["result"]).await,
         "refuse" => {
             let code: ErrorCode = read(&case.arguments["code"]);

@@ -19,6 +19,9 @@ async def call(agent: Agent, message: Message, name: str, arguments: dict[str, A
     match name:
         case "finding" | "agree" | "disagree" | "revise" | "respond":
             await getattr(agent, name)(message, **arguments)
+        case "acknowledge_and_respond":
+            await agent.reply(message, "acknowledgement", {})
+            await agent.respond(message, **arguments)
         case "refuse":
             await agent.refuse(message, arguments["code"], arguments["message"], [arguments["suggestion"]])
         case "fail":

@@ -8,7 +8,8 @@ use crate::agent::now;
 use crate::{Agent, Error, Message};
 
 impl Agent {
-    /// Answers a message: to its sender, in its case and conversation, with `reply_to`. Given twice, it is one answer.
+    /// Answers a message: to its sender, in its case and conversation, with `reply_to`. Given twice, it is one answer. What may be
+    /// said beside an answer (an `acknowledgement`, `evidence`) counts once of each type; [`Self::message`] is for more.
     pub async fn reply(&self, asked: &Message, kind: MessageType, payload: &impl Serialize) -> Result<(), Error> {
         self.publish(&self.answer(asked, kind, payload)?).await
     }

@@ -136,6 +136,13 @@ impl MessageType {
     pub fn token(&self) -> Token {
         Token::trusted(self.as_str())
     }
+
+    /// Whether it ends what it replies to: of all of these there is one to a message, and others may be said beside it.
+    pub fn is_answer(&self) -> bool {
+        use MessageType as T;
+        matches!(self, T::Finding | T::FindingWithPrecedent | T::Agreement | T::Disagreement | T::Revision)
+            || matches!(self, T::Response | T::Error | T::TaskResult)
+    }
 }
 
 impl fmt::Display for MessageType {
@@ -342,9 +349,11 @@ impl Envelope {
 
     /// The answer of `by` to this message: back to its sender, with `reply_to`, in the same case and conversation.
     ///
-    /// Its id follows from this message and `by`, so that an answer given twice is one message.
+    /// Its id follows from this message and `by`, so that an answer given twice is one message; what may come beside an answer
+    /// has its type in it.
     pub fn reply(&self, by: &AgentId, at: Timestamp, message_type: MessageType, payload: Box<RawValue>) -> Self {
-        let (id, to) = (MessageId::of_answer(&self.message_id, by), Recipient::Agent(self.from_agent.clone()));
+        let (id, to) =
+            (MessageId::of_reply(&self.message_id, by, &message_type), Recipient::Agent(self.from_agent.clone()));
         Self {
             case_id: self.case_id.clone(),
             correlation_id: self.correlation_id.clone().or_else(|| Some(self.message_id.to_string())),

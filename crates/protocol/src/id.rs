@@ -213,9 +213,22 @@ impl MessageId {
 
     /// The id of an agent's answer to a message: the same whichever process gives it.
     pub fn of_answer(asked: &Self, agent: &AgentId) -> Self {
-        let readable = format_smolstr!("{asked}-{agent}");
+        Self::readable(format_smolstr!("{asked}-{agent}"))
+    }
+
+    /// The id of what an agent says to a message beside its answer, one of each type: that it will answer later, what it needs
+    /// to know first, evidence.
+    pub fn of_reply(asked: &Self, agent: &AgentId, kind: &crate::MessageType) -> Self {
+        if kind.is_answer() {
+            Self::of_answer(asked, agent)
+        } else {
+            Self::readable(format_smolstr!("{asked}-{agent}-{kind}"))
+        }
+    }
+
+    fn readable(text: SmolStr) -> Self {
         // Two long ids do not fit side by side.
-        if readable.len() <= MESSAGE_ID_BYTES_MAX { Self(readable) } else { Self(Token::derived(&readable).0) }
+        if text.len() <= MESSAGE_ID_BYTES_MAX { Self(text) } else { Self(Token::derived(&text).0) }
     }
 
     /// The id of a message that has none, from where it was published and what it says: the same for the same bytes. What is

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import nats
@@ -88,14 +89,21 @@ class Agent:
 
     async def connect(self, servers: str | list[str] = "nats://127.0.0.1:4222", **options: Any) -> Agent:
         """Connects, listens, and registers. `options` are those of `nats.connect`."""
+        if self._client is not None:
+            raise ConcordError(f"{self.agent_id} is connected already")
         options = {"name": self.agent_id, "max_reconnect_attempts": -1} | options
         # Answers come where the broker's permissions let this agent listen, and nobody else.
         options.setdefault("inbox_prefix", f"_INBOX.{self.agent_id}".encode())
         self._client = await nats.connect(servers, **options)
         self._inbox = Inbox(self._client, self._prefix, self.agent_id, self._durable, self._heard)
-        await self._inbox.open()
-        if self._card:
-            await self.register()
+        try:
+            await self._inbox.open()
+            if self._card:
+                await self.register()
+        except BaseException:
+            # Without this it would go on listening beside the next that connects.
+            await self._abandon()
+            raise
         log.info("%s listens", self.agent_id)
         return self
 
@@ -118,6 +126,21 @@ class Agent:
         finally:
             await self._client.close()
             self._client = self._inbox = None
+
+    async def _abandon(self) -> None:
+        client, inbox = self._client, self._inbox
+        self._client = self._inbox = None
+        if self._beat is not None:
+            self._beat.cancel()
+            self._beat = None
+        try:
+            if inbox is not None:
+                await inbox.close()
+        except NatsError as why:
+            log.warning("%s: not closed in good order: %s", self.agent_id, why)
+        finally:
+            if client is not None:
+                await client.close()
 
     async def __aenter__(self) -> Agent:
         return self if self._client is not None else await self.connect()
@@ -188,10 +211,11 @@ class Agent:
     async def reply(self, message: Message, message_type: str, payload: Mapping[str, Any], **fields: Any) -> str:
         """Answers a message: to its sender, in its case and conversation, with `reply_to`.
 
-        The answer's id follows from the message's, so that an answer given twice is one.
+        The answer's id follows from the message's, so that an answer given twice is one. What may be said beside an answer
+        (an `acknowledgement`, `evidence`) counts once of each type; `message_id` or :meth:`send` is for more.
         """
         fields = {
-            "message_id": answer_id(message.message_id, self.agent_id),
+            "message_id": answer_id(message.message_id, self.agent_id, message_type),
             "case_id": message.case_id,
             "correlation_id": message.correlation_id or message.message_id,
             "reply_to": message.message_id,
@@ -235,8 +259,8 @@ class Agent:
         *,
         timeout: float = REQUEST_TIMEOUT,
         **fields: Any,
-    ) -> Json:
-        """Asks another to do something, and waits for its result.
+    ) -> Any:
+        """Asks another to do something, and waits for its result: the whole answer, where that does not say how it went.
 
         Raises:
             RequestError: the answer is an error.
@@ -255,10 +279,13 @@ class Agent:
             del self._pending[said["message_id"]]
         if message.message_type == "error":
             raise RequestError.of(message.payload)
-        result = message.payload.get("result")
-        if message.payload.get("status") == "failure":
+        status = message.payload.get("status")
+        if status not in ("success", "failure", "partial"):
+            return message.payload
+        if status == "failure":
             raise RequestError("INTERNAL_ERROR", "; ".join(map(str, message.payload.get("errors") or ["It failed."])))
-        return result if isinstance(result, dict) else {}
+        result = message.payload.get("result")
+        return {} if result is None else result
 
     # === The group: names and arguments as in the specification ===
 
@@ -321,7 +348,7 @@ class Agent:
                 f"the broker did not store a {said['message_type']}: {why or type(why).__name__}"
             ) from why
 
-    async def _heard(self, delivery: Msg) -> None:
+    async def _heard(self, delivery: Msg, seat: AbstractAsyncContextManager[None] | None = None) -> None:
         try:
             message = Message.decode(plain(delivery.data, delivery.headers))
         except ValueError as why:
@@ -354,12 +381,14 @@ class Agent:
         handler = self._handlers.get(message.message_type) or self._handlers.get("*")
         if handler is None:
             return
+        if seat is not None:
+            # What a handler waits for needs no seat, so that it is found whoever else waits.
+            async with seat:
+                await self._handle(handler, message)
+            return
         task = asyncio.create_task(self._handle(handler, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        if self._durable:
-            # What is not handled is delivered again.
-            await task
 
     def _learn(self, message: Message) -> None:
         if message.message_type != "agent_joined" or message.from_agent != "coordinator":

@@ -18,7 +18,8 @@ from .message import ALL
 
 LANES = ("msg", "urgent")
 STREAMS = {"msg": "MESSAGES", "urgent": "URGENT"}
-#: Messages that are worked on at a time from a durable inbox.
+#: Messages that are worked on at a time from a durable inbox, of each lane. The broker gives out a thousand; the others wait
+#: here, so that an answer among them is found by the handler that waits for it.
 CONCURRENT = 32
 FETCH_SECONDS = 5.0
 RETRY_SECONDS = 1.0
@@ -27,11 +28,35 @@ MOST_DELIVERIES = 5
 log = logging.getLogger("concord_agent")
 
 
+class Closing(Exception):
+    """The agent goes, and has not begun with a message: the broker keeps it."""
+
+
+class Seats:
+    """Room for so many handlers; there is none any more once it is closed."""
+
+    def __init__(self, count: int) -> None:
+        self._free = asyncio.Semaphore(count)
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+
+    async def __aenter__(self) -> None:
+        await self._free.acquire()
+        if self._closed:
+            self._free.release()
+            raise Closing
+
+    async def __aexit__(self, *_: object) -> None:
+        self._free.release()
+
+
 class Inbox:
     """Messages for one agent and for everyone: by plain subscriptions, or also by durable consumers."""
 
     def __init__(
-        self, client: Client, prefix: str, agent_id: str, durable: bool, heard: Callable[[Msg], Awaitable[None]]
+        self, client: Client, prefix: str, agent_id: str, durable: bool, heard: Callable[..., Awaitable[None]]
     ) -> None:
         self._client = client
         self._prefix = prefix
@@ -41,7 +66,8 @@ class Inbox:
         self._subscriptions: list[Subscription] = []
         self._pulls: list[asyncio.Task[None]] = []
         self._working: set[asyncio.Task[None]] = set()
-        self._free = asyncio.Semaphore(CONCURRENT)
+        # Of each lane its own: slow work must not hold up what is urgent.
+        self._seats = {lane: Seats(CONCURRENT) for lane in LANES}
 
     def _subject(self, lane: str, to: str) -> str:
         return f"{self._prefix}.v1.{lane}.*.*.{to}.*"
@@ -51,7 +77,7 @@ class Inbox:
         for lane in LANES:
             for to in (self._agent_id, ALL):
                 if self._durable and to != ALL:
-                    self._pulls.append(asyncio.create_task(self._pull(await self._consumer(lane))))
+                    self._pulls.append(asyncio.create_task(self._pull(await self._consumer(lane), self._seats[lane])))
                 else:
                     subscription = await self._client.subscribe(self._subject(lane, to), cb=self._heard)
                     self._subscriptions.append(subscription)
@@ -61,6 +87,8 @@ class Inbox:
         """Hears nothing more. What is under way goes on; what was not acknowledged is delivered again."""
         for subscription in self._subscriptions:
             await subscription.unsubscribe()
+        for seats in self._seats.values():
+            seats.close()
         for pull in self._pulls:
             pull.cancel()
         await asyncio.gather(*self._pulls, return_exceptions=True)
@@ -85,36 +113,31 @@ class Inbox:
             await context.add_consumer(stream, config)
         return await context.pull_subscribe_bind(name, stream)
 
-    async def _pull(self, subscription: JetStreamContext.PullSubscription) -> None:
+    async def _pull(self, subscription: JetStreamContext.PullSubscription, seats: Seats) -> None:
         while True:
-            await self._free.acquire()
             try:
                 [delivery] = await subscription.fetch(1, timeout=FETCH_SECONDS)
             except (NatsTimeoutError, asyncio.TimeoutError):
-                self._free.release()
                 continue
             except NatsError as why:
-                self._free.release()
                 log.warning("%s: no messages from the broker: %s", self._agent_id, why)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            except asyncio.CancelledError:
-                self._free.release()
-                raise
-            task = asyncio.create_task(self._work(delivery))
+            task = asyncio.create_task(self._work(delivery, seats))
             self._working.add(task)
             task.add_done_callback(self._working.discard)
 
-    async def _work(self, delivery: Msg) -> None:
+    async def _work(self, delivery: Msg, seats: Seats) -> None:
         alive = asyncio.create_task(self._keep_alive(delivery))
         try:
-            await self._heard(delivery)
+            await self._heard(delivery, seats)
             await delivery.ack()
+        except Closing:
+            log.debug("%s: a message is left to the broker", self._agent_id)
         except NatsError as why:
             log.warning("%s: a message was not acknowledged and will come again: %s", self._agent_id, why)
         finally:
             alive.cancel()
-            self._free.release()
 
     async def _keep_alive(self, delivery: Msg) -> None:
         while True:

@@ -91,8 +91,14 @@ def subject(prefix: str, said: Mapping[str, Any]) -> str:
     return ".".join((prefix, "v1", lane, *tokens))
 
 
-def answer_id(asked: str, agent_id: str) -> str:
+#: Answers: of all of these there is one to a message. Others may be said beside it, one of each type.
+ANSWERS = frozenset(
+    {"response", "error", "finding", "finding_with_precedent", "agreement", "disagreement", "revision", "task_result"}
+)
+
+
+def answer_id(asked: str, agent_id: str, message_type: str = "response") -> str:
     """The id of an agent's answer to a message: the same however often it is given."""
-    readable = f"{asked}-{agent_id}"
+    readable = f"{asked}-{agent_id}" if message_type in ANSWERS else f"{asked}-{agent_id}-{message_type}"
     # Two long ids do not fit side by side.
     return readable if len(readable) <= MESSAGE_ID_MAX else str(uuid.uuid5(uuid.NAMESPACE_OID, readable))
