@@ -7,4 +7,5 @@ mod failing;
 mod journey;
 mod killed;
 mod loops;
+mod requests;
 mod stage;

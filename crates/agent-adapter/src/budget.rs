@@ -50,13 +50,15 @@ struct Lease {
 }
 
 impl Lease {
-    fn use_of(&mut self, now: i64, wish: Amount) -> Option<Charge> {
-        let enough = self.left.requests >= wish.requests && self.left.tokens >= wish.tokens;
+    /// Of what has no limit there is always enough.
+    fn use_of(&mut self, now: i64, limits: Limits, wish: Amount) -> Option<Charge> {
+        let enough = (limits.requests.is_none() || self.left.requests >= wish.requests)
+            && (limits.tokens.is_none() || self.left.tokens >= wish.tokens);
         if now >= self.until || !enough {
             return None;
         }
-        self.left.requests -= wish.requests;
-        self.left.tokens -= wish.tokens;
+        self.left.requests = self.left.requests.saturating_sub(wish.requests);
+        self.left.tokens = self.left.tokens.saturating_sub(wish.tokens);
         Some(Charge { tokens: wish.tokens, until: self.until })
     }
 }
@@ -111,7 +113,7 @@ impl Budget {
             let now = clock::now().unix_millis();
             let tokens = if self.limits.tokens.is_some() { tokens } else { 0 };
             let wish = Amount { requests: 1, tokens };
-            if let Some(charge) = self.lease().use_of(now, wish) {
+            if let Some(charge) = self.lease().use_of(now, self.limits, wish) {
                 return Ok(charge);
             }
             let renewed = tokio::time::timeout_at(until, self.renew(now, wish)).await;

@@ -100,7 +100,9 @@ impl Counting {
         let decided = broker.listen(subjects.fact(Aggregate::Wake, "decided"), None).await?;
         self.each(shell, decided, |counting, _, message| {
             // Where it will be stored is not known yet, and does not matter here.
-            if let Ok(Record { event: WakeEvent::Decided(decided), .. }) = Record::decode(&message.payload, 0) {
+            if let Ok(Record { event: WakeEvent::Decided(mut decided), .. }) = Record::decode(&message.payload, 0) {
+                // What is heard as it is published has no place either.
+                decided.said.message_id = decided.said.message_id.without_place();
                 counting.change(|follow, _| follow.woken(&decided));
             }
         });

@@ -36,6 +36,9 @@ use crate::settings::HostedAgent;
 use crate::settings::check::Error;
 use crate::turn::{About, Turn};
 
+/// The largest payload of an answer: with what the adapter adds it fits into an envelope.
+const ANSWER_BYTES_MAX: usize = concord_protocol::envelope::ENVELOPE_BYTES_MAX - 16_384;
+
 /// How an agent is run.
 enum Runner {
     Program(Box<Pool>),
@@ -156,11 +159,21 @@ impl Host {
     }
 
     /// Has a message answered. What is published is published once, however often the message is delivered.
-    pub(crate) async fn handle(&self, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
+    ///
+    /// What `will_be_answered_later`, a request with a callback, is acknowledged when it is let in.
+    pub(crate) async fn handle(
+        &self,
+        asked: &Envelope,
+        delivery: &Delivery,
+        will_be_answered_later: bool,
+    ) -> Result<(), Problem> {
         let now = clock::now();
         let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| deadline.millis_since(now));
         let until = Instant::now() + Duration::from_millis(wait);
         let turn = self.turn(asked, delivery);
+        if will_be_answered_later && self.guard.check().is_ok() {
+            self.publish(&self.acknowledgement(asked)?, &turn).await?;
+        }
         let came = match self.answer(asked, &turn, until).await {
             Ok(Came::Later(Some(answer))) => self.wait_for(asked, answer).await.map(|()| {
                 self.shared.loops.answered(asked, &self.agent.agent_id);
@@ -169,7 +182,7 @@ impl Host {
             }),
             other => other,
         };
-        let message = match came {
+        let message = match came.and_then(fits) {
             Ok(Came::Answer(message)) => {
                 turn.came_to("answered");
                 *message
@@ -226,6 +239,16 @@ impl Host {
         self.publish(&reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?, &turn).await
     }
 
+    fn acknowledgement(&self, asked: &Envelope) -> Result<Envelope, Problem> {
+        let nothing = serde_json::value::to_raw_value(&serde_json::json!({}))?;
+        Ok(asked.reply(&self.agent.agent_id, clock::now(), MessageType::Acknowledgement, nothing))
+    }
+
+    /// The agent's card.
+    pub(crate) fn card(&self) -> Card {
+        self.agent.card()
+    }
+
     fn turn(&self, asked: &Envelope, delivery: &Delivery) -> Turn {
         let about =
             About { brought: delivery.trace.as_ref(), case: asked.case_id.as_ref(), message_type: &asked.message_type };
@@ -264,7 +287,7 @@ impl Host {
         let (body, named): (Bytes, Option<String>) = match &self.runner {
             Runner::Program(pool) => {
                 let line = self.given(asked).await?;
-                (self.ask_program(pool, &line, until, turn).await?.into(), None)
+                (self.ask_program(pool, &line, until, turn, &answering).await?.into(), None)
             }
             Runner::Http(endpoint) => {
                 let message = self.given(asked).await?;
@@ -290,9 +313,20 @@ impl Host {
         Ok(message.map_or(Came::Nothing, |message| Came::Answer(Box::new(message))))
     }
 
-    async fn ask_program(&self, pool: &Pool, line: &[u8], until: Instant, turn: &Turn) -> Result<Vec<u8>, Failure> {
+    async fn ask_program(
+        &self,
+        pool: &Pool,
+        line: &[u8],
+        until: Instant,
+        turn: &Turn,
+        answering: &Asked,
+    ) -> Result<Vec<u8>, Failure> {
         let starts = pool.starts.load(Ordering::Relaxed);
-        let answered = self.guard.run(0, until, &OfProgram { pool, line }, turn).await;
+        let usable = |body: &[u8]| {
+            let said = Said { body, dialect: None, speaks: self.agent.dialect };
+            reply::message(&said, answering, clock::now(), None).is_ok()
+        };
+        let answered = self.guard.run(0, until, &OfProgram { pool, line, usable }, turn).await;
         let started_now = pool.starts.load(Ordering::Relaxed).saturating_sub(starts);
         let label = Reason { reason: self.agent.agent_id.to_string() };
         self.shared.shell.metrics.program_starts.get_or_create(&label).inc_by(started_now);
@@ -368,6 +402,18 @@ impl Host {
             Failure::unsaid(fault.code, why).into()
         })
     }
+}
+
+/// An answer that there is room for in a message. Refused here it costs one call; refused by the broker, one each time.
+fn fits(came: Came) -> Result<Came, Stop> {
+    if let Came::Answer(message) = &came {
+        let bytes = message.payload.get().len();
+        if bytes > ANSWER_BYTES_MAX {
+            let why = format!("its answer has {bytes} bytes, more than the {ANSWER_BYTES_MAX} that there is room for");
+            return Err(Failure::here(ErrorCode::CapacityExceeded, why).named("too_large").into());
+        }
+    }
+    Ok(came)
 }
 
 /// Whether the asker of a message is told by the coordinator that its time is over: of requests between agents, at their

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use concord_domain::effect::WOKEN;
-use concord_protocol::payload::{ErrorReport, Notification};
+use concord_domain::request::terms;
+use concord_protocol::event::Remembered;
+use concord_protocol::payload::{Card, ErrorReport, Notification, Request};
 use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, MessageType};
+use concord_protocol::{Envelope, ErrorCode, MessageType, Timestamp, Token};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::dialect;
 use concord_runtime::service::Shell;
+use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::host::Host;
@@ -31,16 +34,56 @@ impl Handler for Inbox {
             self.host.decline(failure, heard, delivery).await?;
             return Ok(Done::Acknowledge);
         }
-        let Some(asked) = heard.and_then(asked) else {
+        if let Some(said) = heard.as_ref().and_then(woken_by_too_much) {
+            let why = "what was said is more than can be repeated to who is woken by it";
+            let failure = Failure::here(ErrorCode::CapacityExceeded, why).named("not_repeated");
+            self.host.decline(failure, &said, delivery).await?;
+            return Ok(Done::Acknowledge);
+        }
+        let Some(mut asked) = heard.and_then(asked) else {
             self.shell.count_ignored("no_response_required");
             return Ok(Done::Acknowledge);
         };
+        // One that the coordinator refuses ends there, and is not to be carried out as well.
+        let terms = match Terms::of(&asked, &self.host.card(), delivery.stored_at) {
+            Some(Err(())) => {
+                self.shell.count_ignored("refused_by_coordinator");
+                return Ok(Done::Acknowledge);
+            }
+            Some(Ok(terms)) => Some(terms),
+            None => None,
+        };
+        if let Some(terms) = &terms {
+            asked.deadline = Some(terms.due);
+        }
         if self.host.breaks(&asked, delivery).await? {
             self.shell.count_ignored("loop_broken");
             return self.host.refuse(&asked, delivery).await.map(|()| Done::Acknowledge);
         }
-        self.host.handle(&asked, delivery).await?;
+        let will_answer_later = terms.is_some_and(|terms| terms.has_callback);
+        self.host.handle(&asked, delivery, will_answer_later).await?;
         Ok(Done::Acknowledge)
+    }
+}
+
+/// What a request of one agent to another says of itself.
+struct Terms {
+    /// Until when an answer counts: whoever asked is told by the coordinator that it is over.
+    due: Timestamp,
+    /// Whether it is to be acknowledged at once, and is completed later.
+    has_callback: bool,
+}
+
+impl Terms {
+    /// None of what is no such request; an error of one that the coordinator refuses.
+    fn of(asked: &Envelope, card: &Card, stored_at: Timestamp) -> Option<Result<Self, ()>> {
+        if asked.message_type != MessageType::Request || Service::parse(asked.from_agent.as_str()).is_ok() {
+            return None;
+        }
+        let Ok(request) = asked.payload::<Request>() else { return Some(Err(())) };
+        let due = terms::due(asked, &request, stored_at);
+        let refused = terms::refusal(&request, due, stored_at).is_some() || terms::unfit(card, &request).is_some();
+        Some(if refused { Err(()) } else { Ok(Self { due, has_callback: request.callback_url.is_some() }) })
     }
 }
 
@@ -68,15 +111,27 @@ fn asked(heard: Envelope) -> Option<Envelope> {
     waits.then_some(heard)
 }
 
-/// The message that wakes an agent, with what was said before in the field `context`.
-fn woken_by(heard: &Envelope) -> Option<Envelope> {
+/// That an agent is woken, where a message says so.
+fn woken(heard: &Envelope) -> Option<Notification> {
     if heard.from_agent != Service::AgentAdapter.agent_id() || heard.message_type != MessageType::Notification {
         return None;
     }
-    let mut notification: Notification = heard.payload().ok()?;
-    if notification.event != WOKEN {
-        return None;
-    }
+    heard.payload().ok().filter(|notification: &Notification| notification.event == WOKEN)
+}
+
+/// Of a message that wakes an agent and was too large to be repeated, who said it, and where.
+fn woken_by_too_much(heard: &Envelope) -> Option<Envelope> {
+    let mut notification =
+        woken(heard).filter(|notification| notification.data.get("message").is_none_or(Value::is_null))?;
+    let said: Remembered = serde_json::from_value(notification.data.get_mut("said")?.take()).ok()?;
+    let kind = MessageType::from(Token::new(said.message_type).ok()?);
+    let said = Envelope::new(said.message_id, said.at, said.from, said.to, kind, Box::default());
+    Some(Envelope { case_id: heard.case_id.clone(), ..said })
+}
+
+/// The message that wakes an agent, with what was said before in the field `context`.
+fn woken_by(heard: &Envelope) -> Option<Envelope> {
+    let mut notification = woken(heard)?;
     let mut said: Envelope = serde_json::from_value(notification.data.get_mut("message")?.take()).ok()?;
     for field in ["context", "reason", "score"] {
         let value = notification.data.get(field)?;
@@ -122,6 +177,15 @@ mod tests {
         assert_eq!((given.message_id.as_str(), given.from_agent.as_str()), ("m-0", "bob"));
         let written = serde_json::to_value(&given).unwrap();
         assert_eq!((&written["context"][0]["text"], &written["reason"]), (&json!("Hello."), &json!("semantic:tax")));
+        let data = json!({
+            "message": null, "context": [], "reason": "mention", "score": null,
+            "said": { "message_id": "m-9", "from": "bob", "to": "_any", "message_type": "group_query",
+                      "at": "2026-11-21T20:00:00Z", "text": "Long." },
+        });
+        let too_much = message("agent-adapter", "notification", true, json!({ "event": "woken", "data": data }));
+        let said = woken_by_too_much(&too_much).unwrap();
+        assert_eq!((said.message_id.as_str(), said.from_agent.as_str()), ("m-9", "bob"));
+        assert!(woken_by_too_much(&woken("agent-adapter")).is_none());
         // Of anybody else it is a notification like any other.
         assert_eq!(asked(woken("eve")).unwrap().message_id.as_str(), "m-1");
     }

@@ -10,7 +10,7 @@ use concord_domain::wake::conversation::{WakeInput, WakeMachine, conversation, t
 use concord_domain::wake::{Course, LoopBounds, Turns};
 use concord_protocol::event::LoopBroken;
 use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, Envelope, MessageId, Token};
+use concord_protocol::{AgentId, Envelope, MessageId, Timestamp, Token};
 use concord_runtime::consume::{Delivery, Problem};
 use concord_runtime::feed;
 use concord_runtime::nats_ledger::NatsLedger;
@@ -78,8 +78,11 @@ impl Loops {
             Course::Breaks { depth, until } => {
                 let (case_id, message_id) = (said.case_id.clone(), said.message_id.clone());
                 let (from, to, window_ms) = (from.clone(), to.clone(), bounds.window_ms);
+                let (one, other, of) = (from.clone(), to.clone(), thread.clone());
                 let broken = LoopBroken { thread, case_id, message_id, from, to, depth, window_ms, at, until };
                 self.record(id, said, broken, delivery).await?;
+                // Not before it is recorded: where that fails, the message is delivered again and finds the loop again.
+                self.pause(&of, &one, &other, until);
                 Ok(true)
             }
         }
@@ -91,7 +94,8 @@ impl Loops {
         let Known { turns, threads } = &mut *guard;
         let answered = said.reply_to.as_ref().and_then(|id| MessageId::new(id.as_str()).ok());
         let known = answered.and_then(|id| threads.get(&id).cloned());
-        let named = said.correlation_id.clone().or(known);
+        // What it answers is surer than what it calls the conversation: that can be another with each turn.
+        let named = known.or_else(|| said.correlation_id.clone());
         let thread = named.unwrap_or_else(|| thread_of(said).to_owned());
         threads.put(said.message_id.clone(), thread.clone());
         // The answer's id is known before it is given, and what answers the answer may name nothing else.
@@ -101,16 +105,21 @@ impl Loops {
         let turns = turns.get_or_insert_mut(thread.clone(), Turns::default);
         let (from, at) = (&said.from_agent, delivery.stored_at);
         let is_answered = turns.have_both_spoken(from, to);
+        let course = turns.course(from, to, at, bounds);
         if delivery.deliveries > 1 {
-            let course = if turns.is_paused(from, to, at) { Course::Paused } else { Course::GoesOn };
             return Place { id, thread, course, is_answered: true };
         }
-        let course = turns.course(from, to, at, bounds);
-        match course {
-            Course::Breaks { until, .. } => turns.pause(from, to, until),
-            Course::GoesOn | Course::Paused => turns.hear(from, to, at),
+        if !matches!(course, Course::Breaks { .. }) {
+            turns.hear(from, to, at);
         }
         Place { id, thread, course, is_answered }
+    }
+
+    fn pause(&self, thread: &str, from: &AgentId, to: &AgentId, until: Timestamp) {
+        let mut guard = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = guard.turns.get_mut(thread) {
+            turns.pause(from, to, until);
+        }
     }
 
     /// Takes into account that a hosted agent has answered a message: whom it answers may be no hosted agent.

@@ -92,13 +92,14 @@ impl Model {
             Ok(said) => return Ok(said),
             Err(wrong) => wrong,
         };
-        tracing::info!(why = wrong, "A model's reply could not be used; it is asked once more.");
+        // What is wrong may repeat what the model was sent, or what a server between adds: only the model is told.
+        tracing::info!("A model's reply could not be used; it is asked once more.");
         messages.push(json!({ "role": "assistant", "content": text::beginning(&first, SHOWN_MAX) }));
         let mend = format!("Your reply cannot be used: {wrong}\nReply again, with one JSON object and nothing else.");
         messages.push(json!({ "role": "user", "content": mend }));
         let second = self.complete((guard, turn), &messages, max_tokens, &format!("{id}-again"), until).await?;
-        said::read(&second, asked).map_err(|wrong| {
-            let why = format!("the model's reply could not be used, nor that to a second asking: {wrong}");
+        said::read(&second, asked).map_err(|_| {
+            let why = "the model's reply could not be used, nor that to a second asking: it is not the JSON that was asked for";
             Failure::here(ErrorCode::InternalError, why)
         })
     }

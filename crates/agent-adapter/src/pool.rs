@@ -42,9 +42,10 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has one copy answer one line.
-    pub(crate) async fn ask(&self, line: &[u8]) -> Result<Vec<u8>, Error> {
-        let result = self.ask_one(line).await;
+    /// Has one copy answer one line. A copy whose answer is not `usable` is ended: it may have said something unasked, and its
+    /// next line would be the answer to an earlier one.
+    pub(crate) async fn ask(&self, line: &[u8], usable: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, Error> {
+        let result = self.ask_one(line, usable).await;
         match &result {
             Ok(_) => self.failures_in_a_row.store(0, Ordering::Relaxed),
             Err(_) => {
@@ -54,9 +55,20 @@ impl Pool {
         result
     }
 
-    async fn ask_one(&self, line: &[u8]) -> Result<Vec<u8>, Error> {
-        let idle = self.idle().pop();
-        let mut program = match idle {
+    /// A copy that waits for work, and has said nothing since it answered.
+    fn quiet(&self) -> Option<Program> {
+        loop {
+            let mut program = self.idle().pop()?;
+            if program.is_quiet() {
+                return Some(program);
+            }
+            let agent = &self.agent.agent_id;
+            tracing::warn!(%agent, "The program wrote a line to its standard output unasked, or ended; it is started again.");
+        }
+    }
+
+    async fn ask_one(&self, line: &[u8], usable: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, Error> {
+        let mut program = match self.quiet() {
             Some(program) => program,
             None => {
                 self.pause().await;
@@ -66,7 +78,9 @@ impl Pool {
         };
         // A copy that failed is dropped, which ends it: its next line could be the answer to an earlier one.
         let answer = program.ask(line, Duration::from_millis(self.agent.timeout_ms)).await?;
-        self.idle().push(program);
+        if usable(&answer) && program.is_quiet() {
+            self.idle().push(program);
+        }
         Ok(answer)
     }
 
@@ -80,20 +94,68 @@ impl Pool {
 }
 
 /// A line on its way to a program, which has a time of its own: one that is interrupted must be started again.
-pub(crate) struct OfProgram<'a> {
+pub(crate) struct OfProgram<'a, U> {
     pub(crate) pool: &'a Pool,
     pub(crate) line: &'a [u8],
+    /// Whether an answer can be used.
+    pub(crate) usable: U,
 }
 
-impl Call for OfProgram<'_> {
+impl<U: Fn(&[u8]) -> bool + Sync> Call for OfProgram<'_, U> {
     type Value = Vec<u8>;
 
     async fn make(&self, _within: Duration, _trace: Option<&Trace>) -> Result<(Vec<u8>, Option<u64>), Failure> {
         let failed = |trouble, why: String| Failure::of(trouble, false, why);
-        match self.pool.ask(self.line).await {
+        match self.pool.ask(self.line, &self.usable).await {
             Ok(line) => Ok((line, None)),
             Err(error @ Error::Timeout(_)) => Err(failed(Trouble::ProgramLate, error.to_string())),
             Err(error) => Err(failed(Trouble::ProgramEnded, Chain(&error).to_string())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pool(script: &str) -> Pool {
+        let settings = json!({ "agent_id": "ann", "command": ["sh", "-c", script] });
+        Pool::new(serde_json::from_value(settings).unwrap())
+    }
+
+    async fn answers(pool: &Pool) -> Vec<String> {
+        let mut answers = Vec::new();
+        for line in ["a", "b", "c", "d"] {
+            let answer = pool.ask(line.as_bytes(), |answer| answer == line.as_bytes()).await.unwrap();
+            answers.push(String::from_utf8(answer).unwrap());
+        }
+        answers
+    }
+
+    #[tokio::test]
+    async fn one_copy_answers_line_by_line() {
+        let pool = pool("while read -r line; do echo $line; done");
+        assert_eq!(answers(&pool).await, ["a", "b", "c", "d"]);
+        assert_eq!((pool.starts.load(Ordering::Relaxed), pool.idle_count()), (1, 1));
+    }
+
+    #[tokio::test]
+    async fn nobody_is_given_the_answer_to_another_whatever_a_program_says_unasked() {
+        let before = pool("echo ready; while read -r line; do echo $line; done");
+        assert_eq!(answers(&before).await, ["ready"; 4]);
+        assert_eq!((before.starts.load(Ordering::Relaxed), before.idle_count()), (4, 0));
+        let after = pool("while read -r line; do echo $line; echo thanks; done");
+        for (asked, answer) in ["a", "b", "c", "d"].iter().zip(answers(&after).await) {
+            assert!([*asked, "thanks"].contains(&&*answer), "{asked}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_program_writes_to_its_standard_error_is_read_to_the_end() {
+        // Neither text nor a line, and far more than a pipe holds.
+        let noisy = pool("head -c 300000 /dev/zero | tr '\\000' '\\377' >&2; while read -r line; do echo $line; done");
+        assert_eq!(answers(&noisy).await, ["a", "b", "c", "d"]);
     }
 }

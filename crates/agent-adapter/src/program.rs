@@ -3,13 +3,35 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use concord_protocol::AgentId;
+use futures::FutureExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::settings::HostedAgent;
 
 /// Longest line that a program may answer.
 const LINE_BYTES_MAX: u64 = 1_048_576;
+
+/// How much of a line of its standard error is logged at once.
+const LOGGED_BYTES_MAX: u64 = 500;
+
+/// Logs what a program writes to its standard error, to the end: one that is not read would be held up, and what has no end must
+/// not be gathered.
+async fn log(agent: AgentId, errors: ChildStderr) {
+    let (mut errors, mut line) = (BufReader::new(errors), Vec::new());
+    loop {
+        line.clear();
+        match (&mut errors).take(LOGGED_BYTES_MAX).read_until(b'\n', &mut line).await {
+            Ok(0) => return,
+            Ok(_) => tracing::info!(%agent, "The program says: {}", String::from_utf8_lossy(&line).trim_end()),
+            Err(error) => {
+                tracing::debug!(%agent, %error, "The program's standard error cannot be read.");
+                return;
+            }
+        }
+    }
+}
 
 /// Why a program gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -64,14 +86,14 @@ impl Program {
         let output = child.stdout.take().ok_or_else(missing)?;
         if let Some(errors) = child.stderr.take() {
             let agent = agent.agent_id.clone();
-            tokio::spawn(async move {
-                let mut lines = BufReader::new(errors).lines();
-                while let Ok(Some(line)) = lines.next_line().await {
-                    tracing::info!(%agent, "The program says: {}", line.chars().take(500).collect::<String>());
-                }
-            });
+            tokio::spawn(log(agent, errors));
         }
         Ok(Self { _child: child, input, output: BufReader::new(output) })
+    }
+
+    /// Whether it has written nothing that was not read, and has not ended.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.output.fill_buf().now_or_never().is_none()
     }
 
     /// Gives the program one line and waits for its answer.

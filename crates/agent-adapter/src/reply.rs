@@ -32,7 +32,14 @@ pub(crate) fn message(
     let Asked { agent, from, case_id, expected, .. } = asked;
     let answering = Answering { from: agent, to: from, case: case_id.as_ref(), speaks: said.speaks };
     let read = dialect::read_answer(said.body, declared, &answering, |payload| expected.kind(payload))?;
-    let Some(Envelope { message_type, payload, metadata, extensions, .. }) = read else { return Ok(None) };
+    let Some(Envelope { message_type, payload, metadata, extensions, reply_to, .. }) = read else { return Ok(None) };
+    if reply_to.is_some_and(|named| named != asked.message_id.as_str()) {
+        return Err(Fault::invalid(
+            "/reply_to",
+            "The answer names another message than the one that was asked.",
+            "Answer each message before the next is read, or leave reply_to out.",
+        ));
+    }
     let metadata = Metadata { processing_time_ms: metadata.processing_time_ms.or(took_ms), ..metadata };
     Ok(Some(Envelope { extensions, ..answer(asked, now, message_type, payload, metadata) }))
 }

@@ -49,11 +49,15 @@ pub(crate) async fn start(shell: &Shell, settings: &WakeSettings, known: Known) 
     let ledger = NatsLedger::new(shell.broker.clone()).await?;
     shell.consume(ConsumerKind::Effects(Service::AgentAdapter), EffectFeed::<WakeMachine>::new(shell, ledger));
     let matching = Matching::open(settings)?;
-    Matching::follow(&matching, shell, &directory);
-    shell.consume(
-        ConsumerKind::Wake,
-        Ears { shell: shell.clone(), enabled: settings.enabled, matching, conversations, cases, bounds },
-    );
+    let known = Matching::follow(&matching, shell, &directory);
+    let ears = Ears { shell: shell.clone(), enabled: settings.enabled, matching, conversations, cases, bounds };
+    let shell = shell.clone();
+    shell.clone().spawn(async move {
+        // Who is not known yet would neither wake nor be what others have to lead over, and what is decided stays so.
+        if known.await.is_ok() {
+            shell.consume(ConsumerKind::Wake, ears);
+        }
+    });
     Ok(())
 }
 

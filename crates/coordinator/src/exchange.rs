@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use concord_domain::request::terms::refusal_of;
 use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of, is_asked};
 use concord_protocol::event::{HeardAnswer, RequestOpened};
 use concord_protocol::payload::AgentStatus;
@@ -15,7 +16,7 @@ use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
 
-use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, refusal_of, unfit};
+use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, unfit};
 
 /// Messages between two agents that are looked through for an answer before a request is given up.
 const LOOKED_THROUGH_MAX: usize = 1_000;

@@ -30,6 +30,7 @@ use crate::machine::{Context, Decision, Machine};
 
 mod decide;
 mod effects;
+pub mod terms;
 
 pub use decide::is_asked;
 

@@ -20,6 +20,8 @@ pub(crate) use check::{check_size, differs, impostor, not_an_object};
 
 /// Largest envelope, in bytes: the specification's payload limit. Larger contents travel by reference.
 pub const ENVELOPE_BYTES_MAX: usize = 1_048_576;
+/// The longest name of a conversation or of an answered message.
+pub const REFERENCE_BYTES_MAX: usize = 256;
 /// The major version of the envelope that this build speaks.
 pub const VERSION_MAJOR: u64 = 1;
 
@@ -320,6 +322,16 @@ impl Envelope {
         }
         if let Some(confidence) = self.metadata.confidence {
             check_confidence("/metadata/confidence", confidence)?;
+        }
+        for (pointer, named) in [("/correlation_id", &self.correlation_id), ("/reply_to", &self.reply_to)] {
+            // Services remember threads by them.
+            if let Some(bytes) = named.as_ref().map(String::len).filter(|bytes| *bytes > REFERENCE_BYTES_MAX) {
+                return Err(Fault::invalid(
+                    pointer,
+                    format!("It has {bytes} bytes, more than {REFERENCE_BYTES_MAX}."),
+                    "Name a conversation, or the message that is answered, by its id.",
+                ));
+            }
         }
         let version = self.metadata.version.as_deref().unwrap_or("1.0");
         let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());

@@ -248,6 +248,12 @@ impl MessageId {
         }
     }
 
+    /// The same without the place where the message was stored; see [`without_place`].
+    #[must_use]
+    pub fn without_place(&self) -> Self {
+        Self(without_place(&self.0).into())
+    }
+
     /// Whether the message had no id of its own.
     pub fn is_unnamed(&self) -> bool {
         unnamed(&self.0).is_some()

@@ -33,6 +33,8 @@ use crate::settings::WorkSettings;
 
 /// So many agents are remembered; whoever was silent the longest begins anew.
 const ACCOUNTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
+/// How often it is tried to tell of refusals that are acknowledged.
+const TRIES_MAX: usize = 20;
 /// How long refusals that are not answered each are gathered into one notice.
 const GATHERED: Duration = Duration::from_secs(1);
 /// So long after it was seen to flood an agent is taken to do so.
@@ -191,11 +193,7 @@ impl Limit {
             Over::First => {
                 // Nothing is worked on meanwhile.
                 drop(permit);
-                tokio::select! {
-                    () = tokio::time::sleep(GATHERED) => {}
-                    () = shell.stop.cancelled() => {}
-                }
-                self.notify(shell, delivery).await
+                self.tell_together(shell, delivery).await
             }
         };
         match told {
@@ -212,12 +210,33 @@ impl Limit {
         refuse::tell(shell, delivery, shell.limits.report(&sender)).await
     }
 
-    /// Tells a sender how many of its messages were refused that were not answered each.
-    async fn notify(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
+    /// Waits while refusals are gathered, and tells of all of them. They are acknowledged already, but for the first, so what
+    /// cannot be said is said later, with what has come meanwhile.
+    async fn tell_together(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
         let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else { return Ok(()) };
-        let Gathered { count, last } = shell.limits.gathered(self.kind, &sender, delivery.sequence);
+        let mut tries = 0;
+        loop {
+            let stops = tokio::time::timeout(GATHERED, shell.stop.cancelled()).await.is_ok();
+            let gathered = shell.limits.gathered(self.kind, &sender, delivery.sequence);
+            tries += 1;
+            match self.notify(shell, delivery, &sender, gathered).await {
+                Err(_) if tries < TRIES_MAX && !stops => shell.limits.gather_again(self.kind, &sender, gathered),
+                told => return told,
+            }
+        }
+    }
+
+    /// Tells a sender how many of its messages were refused that were not answered each.
+    async fn notify(
+        self,
+        shell: &Shell,
+        delivery: &Delivery,
+        sender: &AgentId,
+        gathered: Gathered,
+    ) -> Result<(), Error> {
+        let Gathered { count, last } = gathered;
         tracing::warn!(agent = %sender, consumer = %delivery.consumer, count, "An agent sends more than it may.");
-        let mut report = shell.limits.report(&sender);
+        let mut report = shell.limits.report(sender);
         let what = &report.error_message;
         report.error_message = format!("{what} {count} of your messages were refused together, this one first.");
         report.details.insert("refused".into(), json!(count));
@@ -363,6 +382,15 @@ impl Limits {
         let gathered = self.account(kind, agent, |account| account.gathered.take());
         // An agent's account may have had to make room for others' meanwhile.
         gathered.unwrap_or(Gathered { count: 1, last: sequence })
+    }
+
+    /// Refusals that nobody was told of: those that come now are told with them.
+    fn gather_again(&self, kind: ConsumerKind, agent: &AgentId, untold: Gathered) {
+        self.account(kind, agent, |account| {
+            let since = account.gathered.take();
+            let (count, last) = since.map_or((0, 0), |since| (since.count, since.last));
+            account.gathered = Some(Gathered { count: untold.count + count, last: untold.last.max(last) });
+        });
     }
 
     /// What is wrong with a message over the limit.

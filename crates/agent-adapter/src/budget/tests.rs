@@ -42,6 +42,17 @@ async fn two_replicas_that_ask_at_once_are_granted_no_more_than_the_limit() {
 }
 
 #[tokio::test]
+async fn a_budget_of_tokens_alone_lets_as_many_calls_through_as_there_are_tokens_for() {
+    let server = TestBroker::start().await;
+    let limits = BudgetSettings { requests_per_minute: None, tokens_per_minute: Some(600_000) };
+    let budget = replica(&server, limits).await;
+    for call in 0..200 {
+        let taken = budget.take(100, soon(5_000)).await;
+        taken.unwrap_or_else(|failure| panic!("call {call} that there are tokens for: {failure:?}"));
+    }
+}
+
+#[tokio::test]
 async fn without_the_broker_nothing_is_granted() {
     let server = TestBroker::start().await;
     let budget = replica(&server, BudgetSettings { requests_per_minute: Some(40), tokens_per_minute: None }).await;

@@ -11,6 +11,7 @@ use concord_protocol::AgentId;
 use concord_protocol::payload::{Card, Skill};
 use concord_runtime::Directory;
 use concord_runtime::service::Shell;
+use tokio::sync::oneshot;
 
 use super::settings::WakeSettings;
 use crate::AnyError;
@@ -105,11 +106,15 @@ impl Matching {
         Ok(Arc::new(Self { matcher: RwLock::new(Matcher::new(Parameters::default())), source }))
     }
 
-    /// Keeps to what the directory knows until the service stops.
-    pub(super) fn follow(matching: &Arc<Self>, shell: &Shell, directory: &Arc<Directory>) {
+    /// Keeps to what the directory knows until the service stops. The answer comes when all that were registered before are
+    /// known, with vectors as far as these can be made.
+    pub(super) fn follow(matching: &Arc<Self>, shell: &Shell, directory: &Arc<Directory>) -> oneshot::Receiver<()> {
+        let (all_known, known_all) = oneshot::channel();
+        let mut all_known = Some(all_known);
         let (matching, directory, stop) = (Arc::clone(matching), Arc::clone(directory), shell.stop.clone());
         let mut changes = directory.changes();
         shell.spawn(async move {
+            directory.loaded().await;
             let mut known = BTreeMap::new();
             loop {
                 let mut now = BTreeMap::new();
@@ -119,6 +124,9 @@ impl Matching {
                     }
                 });
                 let is_whole = matching.renew(now, &mut known).await;
+                if all_known.take().is_some_and(|all_known| all_known.send(()).is_err()) {
+                    return;
+                }
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
                     () = tokio::time::sleep(LOOK_INTERVAL), if !is_whole => {}
@@ -126,6 +134,7 @@ impl Matching {
                 }
             }
         });
+        known_all
     }
 
     /// Takes cards over in place of those that are known; whether all of them have the vectors that they should have. Those that

@@ -1,11 +1,9 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
-use concord_domain::request::{
-    ACKNOWLEDGE_MS, ANSWER_MS, COMPLETION_MS, DUE_MAX_MS, Refusal, RequestInput, Said, id_of,
-};
+use concord_domain::request::{ACKNOWLEDGE_MS, Refusal, RequestInput, Said, id_of, terms};
 use concord_protocol::event::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_protocol::payload::{Card, ErrorReport, Request, Response};
-use concord_protocol::{Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, Token};
+use concord_protocol::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
 use concord_runtime::route::digest_of;
 pub use concord_runtime::route::is_between_agents;
 use serde_json::Value;
@@ -27,13 +25,8 @@ pub struct Place {
 pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened, Option<Refusal>), Fault> {
     let request: Request = envelope.payload()?;
     let asynchronous = request.callback_url.is_some();
-    let usual = place.at.plus_millis(if asynchronous { COMPLETION_MS } else { ANSWER_MS });
-    let stated = [envelope.deadline, request.deadline].into_iter().flatten().min();
-    let due = stated.unwrap_or(usual);
-    let refusal = match request.check() {
-        Err(fault) => Some(refusal_of(fault)),
-        Ok(()) => impossible_deadline(due, place.at),
-    };
+    let due = terms::due(envelope, &request, place.at);
+    let refusal = terms::refusal(&request, due, place.at);
     let opened = RequestOpened {
         request_id: envelope.message_id.clone(),
         from: envelope.from_agent.clone(),
@@ -54,33 +47,7 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
 /// Why a request is not what the card of the agent that is asked says of the action, if so.
 pub fn unfit(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
     // Most cards say nothing of actions, and reading a request twice is not free.
-    if card.actions.is_empty() {
-        return Ok(None);
-    }
-    Ok(card.check_request(&envelope.payload()?).err().map(refusal_of))
-}
-
-/// Why a request cannot be carried out, as what is wrong with it.
-pub fn refusal_of(fault: Fault) -> Refusal {
-    Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice }
-}
-
-fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
-    let pointer = "/deadline".to_owned();
-    if due <= now {
-        return Some(Refusal {
-            code: ErrorCode::Timeout,
-            pointer,
-            why: format!("The deadline {due} had passed when the request was stored at {now}."),
-            suggestion: "Give a deadline in the future; look at the clock of the machine that asks.".into(),
-        });
-    }
-    (due > now.plus_millis(DUE_MAX_MS)).then(|| Refusal {
-        code: ErrorCode::InvalidRequest,
-        pointer,
-        why: format!("The deadline {due} is more than {} days away.", DUE_MAX_MS / 86_400_000),
-        suggestion: "Give an earlier deadline.".into(),
-    })
+    if card.actions.is_empty() { Ok(None) } else { Ok(terms::unfit(card, &envelope.payload()?)) }
 }
 
 /// What a message says about a request; none when it is about something else.

@@ -123,11 +123,12 @@ fn canonical(mut fields: Fields, answering: &Answering<'_>) -> Result<Envelope, 
     let kind = fields.take("message_type")?.ok_or_else(|| incomplete("/message_type"))?;
     let payload = fields.take_raw("payload").ok_or_else(|| incomplete("/payload"))?;
     let metadata: Option<Metadata> = fields.take("metadata")?;
+    let reply_to: Option<String> = fields.take("reply_to")?;
     let (from, to) = (answering.from.clone(), Recipient::Agent(answering.to.clone()));
     // No id: whoever publishes it gives it one.
     let id = crate::MessageId::of_bytes("", payload.get().as_bytes());
     let envelope = Envelope::new(id, Timestamp::default(), from, to, kind, payload);
-    let envelope = Envelope { metadata: metadata.unwrap_or_default(), ..envelope };
+    let envelope = Envelope { metadata: metadata.unwrap_or_default(), reply_to, ..envelope };
     envelope.check_values()?;
     Ok(envelope)
 }

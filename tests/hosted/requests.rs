@@ -1,0 +1,120 @@
+//! Requests to hosted agents: acknowledged where they are to be, ended once, and not carried out when they are refused.
+
+use concord_protocol::stream::StreamKind;
+use concord_testkit::{Message, settled, stored, unique, until};
+use serde_json::{Value, json};
+
+use crate::stage::{PATIENCE, Server, Stage};
+
+const DONE: &str = r#"{"message_type":"response","payload":{"status":"success","result":{"done":true}}}"#;
+
+/// A stage with one agent that is a server.
+async fn hosted(agent: &str, server: &Server) -> Stage {
+    let url = &server.url;
+    Stage::start(1, &format!("[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{url}/x\" }}\n")).await
+}
+
+fn request(stage: &Stage, agent: &str, payload: Value) -> Message {
+    Message::new("_", &stage.asker, agent, "request", payload)
+}
+
+/// The type, and the message that is answered, of all that the asker was told.
+async fn told(stage: &Stage) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let answers = stage.answers().await.unwrap();
+    answers.iter().map(|answer| (text(&answer["message_type"]), text(&answer["reply_to"]))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_a_callback_is_acknowledged_before_the_agent_answers() {
+    let (release, released) = tokio::sync::watch::channel(false);
+    let server = Server::start(move |_| {
+        let mut released = released.clone();
+        async move {
+            let _ = released.wait_for(|released| *released).await;
+            (200, DONE.to_owned())
+        }
+    })
+    .await;
+    let agent = unique("slow");
+    let stage = hosted(&agent, &server).await;
+    let client = stage.installation.client();
+    let payload = json!({ "action": "train", "parameters": {}, "callback_url": "https://example.org/done" });
+    let slow = request(&stage, &agent, payload);
+    slow.publish(client).await;
+    let acknowledged = until("it to be acknowledged", PATIENCE, async || {
+        let facts = stored(client, StreamKind::Events, "concord.v1.event.request.*.acknowledged").await?;
+        if facts.len() == 1 { Ok(()) } else { Err(format!("{}", facts.len())) }
+    });
+    acknowledged.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    assert_eq!(told(&stage).await, [("acknowledgement".to_owned(), slow.id().to_owned())]);
+    release.send(true).unwrap();
+    let completed = until("the completion to be told", PATIENCE, async || {
+        let told = told(&stage).await;
+        if told.iter().any(|(kind, _)| kind == "notification") { Ok(told) } else { Err(format!("{told:?}")) }
+    });
+    let told = completed.await.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(told.iter().filter(|(kind, _)| kind == "response").count(), 1, "{told:?}");
+    stage.installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carried_out() {
+    let server = Server::start(|received| async move {
+        if received.body["payload"]["action"] == "ponder" {
+            std::future::pending::<()>().await;
+        }
+        (200, DONE.to_owned())
+    })
+    .await;
+    let agent = unique("bob");
+    let stage = hosted(&agent, &server).await;
+    let client = stage.installation.client();
+    // The deadline in the payload, as specification 5 has it.
+    let due = concord_protocol::Timestamp::from_unix_millis(concord_runtime::clock::now().unix_millis() + 1_500);
+    let late = request(&stage, &agent, json!({ "action": "ponder", "parameters": {}, "deadline": due }));
+    late.publish(client).await;
+    let error = stage.answer(late.id()).await;
+    assert_eq!(error["payload"]["error_code"], "TIMEOUT", "{error}");
+    let wrong = request(&stage, &agent, json!({ "action": "run_tests", "parameters": {} }));
+    wrong.publish(client).await;
+    let error = stage.answer(wrong.id()).await;
+    assert_eq!(error["payload"]["error_code"], "INVALID_REQUEST", "{error}");
+    let good = request(&stage, &agent, json!({ "action": "run_tests", "parameters": { "test_suite": "unit" } }));
+    good.publish(client).await;
+    assert_eq!(stage.answer(good.id()).await["message_type"], "response");
+    settled(client, PATIENCE).await.unwrap();
+    let ended = |message: &Message, kind: &str| (kind.to_owned(), message.id().to_owned());
+    assert_eq!(told(&stage).await, [ended(&late, "error"), ended(&wrong, "error"), ended(&good, "response")]);
+    let given: Vec<_> = server.received().iter().map(|received| received.body["message_id"].clone()).collect();
+    assert_eq!(given, [late.id(), good.id()]);
+    assert_eq!(server.received()[0].body["deadline"], json!(due), "the agent knows until when");
+    stage.installation.holds(PATIENCE).await;
+}
+
+/// A program that says something before it is asked, and repeats what it is asked then.
+const CHATTY: &str = r#"import json, sys
+print("ready", flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps({"message_type": "response", "payload": {"status": "success", "result": {"to": asked["message_id"]}}}), flush=True)
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_says_something_unasked_answers_nobody_with_what_was_for_another() {
+    let agent = unique("chatty");
+    let settings = format!(
+        "[[service.agents]]\nagent_id = {agent:?}\ninstances = 1\ncommand = [\"python3\", \"-c\", {CHATTY:?}]\n"
+    );
+    let stage = Stage::start(1, &settings).await;
+    for _ in 0..4 {
+        let asked = stage.ask(&agent, None, "normal").await;
+        let answer = stage.answer(&asked).await;
+        assert_eq!(
+            (&answer["message_type"], &answer["payload"]["error_code"]),
+            (&json!("error"), &json!("INTERNAL_ERROR")),
+            "{answer}"
+        );
+    }
+    stage.installation.holds(PATIENCE).await;
+}
