@@ -81,14 +81,23 @@ async fn two_programs_that_ask_each_other_back_are_stopped_and_answer_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_and_an_agent_of_nats_that_ask_each_other_back_are_stopped() {
+    // It names nothing but the message that it answers.
+    are_stopped(|answer| answer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_calls_the_conversation_another_name_with_each_turn_is_stopped_as_well() {
+    are_stopped(|answer| answer.with("/correlation_id", json!(unique("talk")))).await;
+}
+
+async fn are_stopped(named: impl Fn(Message) -> Message + Send + Sync + 'static) {
     let [ann, ben] = ["ann", "ben"].map(unique);
     let stage = start(1, &[&ann]).await;
     let client = stage.installation.client();
-    // It names nothing but the message that it answers.
-    let _ben = Agent::start(client, &ben, |heard| match heard.kind() {
+    let _ben = Agent::start(client, &ben, move |heard| match heard.kind() {
         "peer_request" => {
             let from = heard.body["from_agent"].as_str().unwrap();
-            vec![ask(&heard.agent, from).with("/reply_to", heard.body["message_id"].clone())]
+            vec![named(ask(&heard.agent, from).with("/reply_to", heard.body["message_id"].clone()))]
         }
         _ => Vec::new(),
     })
