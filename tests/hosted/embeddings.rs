@@ -16,8 +16,14 @@ fn vector(text: &str) -> [f32; 4] {
     [means(&["tax", "tva"]), means(&["database", "tabelle"]), means(&["weather"]), 0.01]
 }
 
+/// What the server says of whatever it is sent with these words in it.
+const UNWANTED: &str = "far too long";
+
 fn vectors(received: &Received) -> (u16, String) {
     let texts = received.body["input"].as_array().expect("texts");
+    if texts.iter().any(|text| text.as_str().is_some_and(|text| text.contains(UNWANTED))) {
+        return (413, "too many tokens".to_owned());
+    }
     let each = texts.iter().enumerate();
     let data: Vec<Value> = each
         .map(|(index, text)| json!({ "index": index, "embedding": vector(text.as_str().expect("a text")) }))
@@ -64,7 +70,7 @@ async fn a_server_makes_the_vectors_and_letters_decide_while_it_fails() {
     .await;
     // Has nothing to say to anything.
     let silent = Server::start(|_| async { (200, "{}".to_owned()) }).await;
-    let [tax, base] = ["tax", "base"].map(unique);
+    let [tax, base, long] = ["tax", "base", "long"].map(unique);
     let agent = |name: &str, skill: &str, example: &str| {
         format!(
             "[[service.agents]]\nagent_id = \"{name}\"\nhttp = {{ url = \"{}/x\" }}\n\
@@ -73,10 +79,12 @@ async fn a_server_makes_the_vectors_and_letters_decide_while_it_fails() {
         )
     };
     let settings = format!(
-        "[service.wake.embeddings]\nbase_url = \"{}/v1\"\nmodel = \"m\"\n{}{}",
+        "[service.wake.embeddings]\nbase_url = \"{}/v1\"\nmodel = \"m\"\n{}{}{}",
         model.url,
         agent(&tax, "tax", "Who bears the value added tax?"),
         agent(&base, "database", "Which indexes does this database need?"),
+        // What the server does not want of one agent concerns no other.
+        agent(&long, "essays", &format!("An essay that is {UNWANTED}.")),
     );
     let stage = Stage::start(2, &settings).await;
 

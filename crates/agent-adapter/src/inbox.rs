@@ -7,7 +7,7 @@ use concord_domain::request::terms;
 use concord_protocol::event::Remembered;
 use concord_protocol::payload::{Card, ErrorReport, Notification, Request};
 use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, ErrorCode, MessageType, Timestamp, Token};
+use concord_protocol::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::dialect;
 use concord_runtime::service::Shell;
@@ -82,7 +82,10 @@ impl Terms {
         }
         let Ok(request) = asked.payload::<Request>() else { return Some(Err(())) };
         let due = terms::due(asked, &request, stored_at);
-        let refused = terms::refusal(&request, due, stored_at).is_some() || terms::unfit(card, &request).is_some();
+        // Of what is for whoever can help, no card says what it has to be.
+        let is_for_it = asked.to_agent == Recipient::Agent(card.agent_id.clone());
+        let refused =
+            terms::refusal(&request, due, stored_at).is_some() || is_for_it && terms::unfit(card, &request).is_some();
         Some(if refused { Err(()) } else { Ok(Self { due, has_callback: request.callback_url.is_some() }) })
     }
 }

@@ -39,6 +39,13 @@ pub enum ServerError {
     Answer(&'static str),
 }
 
+impl ServerError {
+    /// Whether the server does not want what it was sent, be it too many texts or one that is too long, and others may do.
+    pub fn is_about_texts(&self) -> bool {
+        matches!(self, Self::Status(400 | 413 | 422))
+    }
+}
+
 /// Where the server is.
 #[derive(Clone)]
 pub struct ServerSettings {
@@ -128,14 +135,22 @@ impl Server {
     }
 
     /// The vectors of texts, of length 1, in their order. Takes no longer than the timeout for each batch of 64 texts that are
-    /// not in the cache.
+    /// not in the cache; a batch that the server does not want is halved until it does, or one text is left.
     pub async fn embed_all(&self, texts: &[&str]) -> Result<Vec<Arc<[f32]>>, ServerError> {
         let texts: Vec<&str> = texts.iter().map(|text| beginning(text)).collect();
         let mut found: Vec<Option<Arc<[f32]>>> = texts.iter().map(|text| self.cache.get(&Cache::key(text))).collect();
         let missing: Vec<usize> = (0..found.len()).filter(|place| matches!(found.get(*place), Some(None))).collect();
-        for batch in missing.chunks(BATCH_MAX) {
+        let mut batches: Vec<&[usize]> = missing.chunks(BATCH_MAX).rev().collect();
+        while let Some(batch) = batches.pop() {
             let asked: Vec<&str> = batch.iter().filter_map(|place| texts.get(*place).copied()).collect();
-            let vectors = self.ask(&asked).await?;
+            let vectors = match self.ask(&asked).await {
+                Err(error) if error.is_about_texts() && batch.len() > 1 => {
+                    let (first, second) = batch.split_at(batch.len() / 2);
+                    batches.extend([second, first]);
+                    continue;
+                }
+                asked => asked?,
+            };
             for ((place, text), vector) in batch.iter().zip(asked).zip(vectors) {
                 self.cache.put(Cache::key(text), Arc::clone(&vector));
                 if let Some(empty) = found.get_mut(*place) {
@@ -156,7 +171,7 @@ impl Server {
         match (&asked, standing.failed) {
             (Ok(_), _) => standing.failed = None,
             // It does not want these texts, which says nothing of others.
-            (Err(ServerError::Status(400 | 413 | 422)), _) => {}
+            (Err(error), _) if error.is_about_texts() => {}
             // Another call that failed at the same time has said so already.
             (Err(_), Some((until, _))) if now < until => {}
             (Err(_), before) => {

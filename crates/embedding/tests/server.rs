@@ -18,6 +18,8 @@ enum Says {
     /// Vectors of so many dimensions, in the opposite order.
     Good(usize),
     Never,
+    /// Vectors for so many texts at once at most.
+    AtMost(usize),
     Status(&'static str),
     Body(&'static str),
 }
@@ -81,8 +83,10 @@ async fn answer(mut stream: TcpStream, says: Arc<Mutex<Says>>, asked: Arc<Mutex<
     };
     asked.lock().unwrap().push((head, body.clone()));
     let now = *says.lock().unwrap();
+    let count = body["input"].as_array().unwrap().len();
     let (status, text) = match now {
-        Says::Good(dimensions) => {
+        Says::AtMost(most) if count > most => ("413 Content Too Large", "too many".into()),
+        Says::Good(dimensions) | Says::AtMost(dimensions) => {
             let texts = body["input"].as_array().unwrap();
             let vector = |text: &Value| {
                 let mut vector = vec![0.0; dimensions];
@@ -176,6 +180,20 @@ async fn texts_that_the_server_does_not_want_are_no_reason_to_leave_it_alone() {
     assert_eq!(server.embed_all(&["long"]).await, Err(ServerError::Status(413)));
     fake.say(Says::Good(3));
     assert!(server.embed_all(&["short"]).await.is_ok());
+}
+
+#[tokio::test]
+async fn more_texts_than_the_server_takes_at_once_are_halved_until_it_does() {
+    let fake = Fake::start(Says::AtMost(10)).await;
+    let server = fake.server(LONG);
+    let texts: Vec<String> = (0..33).map(|number| "x".repeat(number + 1)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let vectors = server.embed_all(&texts).await.unwrap();
+    // Each is the one of its text: of dimension length modulo ten.
+    for (text, vector) in texts.iter().zip(&vectors) {
+        assert_eq!(vector[text.len() % 10], 1.0, "{text}");
+    }
+    assert_eq!(vectors.len(), 33);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use concord_domain::wake::{Matcher, Message, Parameters, Previous, centroid, texts_of};
-use concord_embedding::{Embedder, Server};
+use concord_embedding::{Embedder, Server, ServerError};
 use concord_protocol::AgentId;
 use concord_protocol::payload::{Card, Skill};
 use concord_runtime::Directory;
@@ -45,21 +45,23 @@ struct Served {
 }
 
 impl Served {
-    async fn embed(&self, texts: &[&str]) -> Option<Vec<Arc<[f32]>>> {
-        match self.server.embed_all(texts).await {
-            Ok(vectors) => {
+    async fn embed(&self, texts: &[&str]) -> Result<Vec<Arc<[f32]>>, ServerError> {
+        let made = self.server.embed_all(texts).await;
+        match &made {
+            Ok(_) => {
                 if self.is_failing.swap(false, Ordering::Relaxed) {
                     tracing::info!("The embedding server answers again.");
                 }
-                Some(vectors)
             }
+            // Whose texts they are is matched by letters; others are not concerned.
+            Err(error) if error.is_about_texts() => {}
             Err(error) => {
                 if !self.is_failing.swap(true, Ordering::Relaxed) {
                     tracing::warn!(%error, "The embedding server fails: messages are matched by letters until it answers.");
                 }
-                None
             }
         }
+        made
     }
 }
 
@@ -185,7 +187,14 @@ impl Matching {
                 for skill in &card.skills {
                     let texts = texts_of(skill);
                     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                    let vectors = served.embed(&texts).await?;
+                    let vectors = match served.embed(&texts).await {
+                        Err(error) if error.is_about_texts() => {
+                            let (agent, skill) = (&card.agent_id, &skill.name);
+                            tracing::warn!(%agent, skill, %error, "The embedding server does not want a skill's texts.");
+                            continue;
+                        }
+                        made => made.ok()?,
+                    };
                     let centroid = centroid(vectors.iter().map(|vector| &vector[..]));
                     found.extend(centroid.map(|vector| (skill.name.clone(), vector)));
                 }
