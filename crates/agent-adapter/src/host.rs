@@ -9,12 +9,11 @@ use bytes::Bytes;
 use concord_domain::hosted::{self, Tell};
 use concord_protocol::payload::{Card, Task};
 use concord_protocol::subject::Service;
-use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType, Timestamp};
+use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType};
 use concord_runtime::clock;
 use concord_runtime::consume::{Delivery, Problem};
 use concord_runtime::metrics::Reason;
 use concord_runtime::service::Shell;
-use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -35,6 +34,10 @@ use crate::reply::{self, Said};
 use crate::settings::HostedAgent;
 use crate::settings::check::Error;
 use crate::turn::{About, Turn};
+
+mod describe;
+
+pub(crate) use describe::Description;
 
 /// The largest payload of an answer: with what the adapter adds it fits into an envelope.
 const ANSWER_BYTES_MAX: usize = concord_protocol::envelope::ENVELOPE_BYTES_MAX - 16_384;
@@ -86,28 +89,6 @@ pub(crate) struct Host {
     later: Semaphore,
 }
 
-/// A hosted agent, as `concord agents` shows it.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Description {
-    #[serde(flatten)]
-    card: Card,
-    kind: &'static str,
-    instances: usize,
-    working: usize,
-    waiting: usize,
-    breaker: &'static str,
-    failures: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refuses_until: Option<Timestamp>,
-    /// Of a program: copies that wait for work, and how often one was started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    idle: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    starts: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<String>,
-}
-
 /// What came of a message.
 enum Came {
     /// This is said.
@@ -134,28 +115,6 @@ impl Host {
     /// Deliveries under way at once.
     pub(crate) fn in_flight_max(&self) -> usize {
         hosted::in_flight_max(self.agent.instances, self.agent.queue_max)
-    }
-
-    pub(crate) fn describe(&self) -> Description {
-        let (working, waiting) = self.gate.load();
-        let stands = self.guard.stands();
-        let pool = match &self.runner {
-            Runner::Program(pool) => Some(&**pool),
-            Runner::Http(_) | Runner::OpenAi(_) => None,
-        };
-        Description {
-            card: self.agent.card(),
-            kind: self.runner.as_str(),
-            instances: self.agent.instances,
-            working,
-            waiting,
-            breaker: stands.standing.as_str(),
-            failures: stands.failures,
-            refuses_until: stands.refuses_until,
-            idle: pool.map(Pool::idle_count),
-            starts: pool.map(|pool| pool.starts.load(Ordering::Relaxed)),
-            provider: self.agent.provider.as_ref().map(ToString::to_string),
-        }
     }
 
     /// Has a message answered. What is published is published once, however often the message is delivered.
