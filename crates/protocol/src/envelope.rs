@@ -238,9 +238,11 @@ pub struct Envelope {
     pub case_id: Option<CaseId>,
     /// Ties a response to its request, and an answer to its debate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = REFERENCE_BYTES_MAX))]
     pub correlation_id: Option<String>,
     /// `message_id` of the message this answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = REFERENCE_BYTES_MAX))]
     pub reply_to: Option<String>,
     /// Discussion round; 0 or absent outside a discussion.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -41,6 +41,8 @@ fn each_fault_names_its_place() {
         ("/timestamp", json!({"timestamp": "noon"}), ErrorCode::InvalidRequest),
         ("/priority", json!({"priority": "extreme"}), ErrorCode::InvalidRequest),
         ("/metadata/version", json!({"metadata": {"version": "2.0"}}), ErrorCode::InvalidRequest),
+        ("/correlation_id", json!({"correlation_id": "x".repeat(257)}), ErrorCode::InvalidRequest),
+        ("/reply_to", json!({"reply_to": "x".repeat(257)}), ErrorCode::InvalidRequest),
     ];
     for (pointer, change, code) in cases {
         let mut message = good();
