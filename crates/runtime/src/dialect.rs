@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use async_nats::HeaderMap;
 use concord_protocol::payload::ErrorReport;
-use concord_protocol::subject::Subject;
+use concord_protocol::subject::{Service, Subject};
 use concord_protocol::{
     AgentId, Dialect, Envelope, Fault, MessageType, Priority, Recipient, Timestamp, dialect, header,
 };
@@ -33,7 +33,10 @@ pub async fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Pr
     let subject = subject_of(shell, delivery)?;
     let headers = delivery.headers.as_ref();
     let (envelope, spoken) = read(&delivery.payload, headers, &subject, delivery.sequence, delivery.stored_at)?;
-    shell.broker.heard_in(&envelope.from_agent, spoken);
+    // What a service says is in the dialect of whom it is for, and none of its own.
+    if Service::parse(envelope.from_agent.as_str()).is_err() {
+        shell.broker.heard_in(&envelope.from_agent, spoken);
+    }
     payload::whole(&shell.broker, envelope).await
 }
 
