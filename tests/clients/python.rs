@@ -62,6 +62,11 @@ impl Driver {
         Self(child)
     }
 
+    /// Ends it at once.
+    pub(crate) async fn kill(mut self) {
+        self.0.kill().await.expect("it is ended");
+    }
+
     /// Lets it come to its end, which it must do in good order.
     pub(crate) async fn end(mut self) {
         drop(self.0.stdin.take());

@@ -1,7 +1,8 @@
-"""An agent in trouble, as the tests of the workspace want it, until it is ended: `trouble.py SERVER waiting|retry`.
+"""An agent in trouble, as the tests of the workspace want it, until it is ended: `trouble.py SERVER waiting|holding|retry`.
 
-`waiting`: it asks `ben` before it answers a request, with a durable inbox. `retry`: its first registration is refused, and it
-connects again; it answers a request with how often it has heard it.
+`waiting`: it asks `ben` before it answers a request to `think`, with a durable inbox, and tells `zoe` of what is no request.
+`holding`: it tells `observer` that it has begun with a request, and never comes to its end, with a durable inbox. `retry`: its
+first registration is refused, and it connects again; it answers a request with how often it has heard it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,16 @@ async def main(server: str, how: str) -> None:
     @agent.on("request")
     async def answer(request: Message) -> None:
         heard[request.message_id] += 1
-        result = {"heard": heard.total()} if retries else await agent.request("ben", "help")
-        await agent.respond(request, result)
+        if request.payload["action"] == "hold":
+            await agent.send("observer", "info_update", {"begun": request.message_id})
+            await asyncio.Event().wait()
+        if how == "waiting" and request.payload["action"] == "think":
+            await agent.request("ben", "help")
+        await agent.respond(request, {"heard": heard.total()})
+
+    @agent.on("*")
+    async def other(message: Message) -> None:
+        await agent.send("zoe", "info_update", {"stray": message.message_id})
 
     if retries:
         try:

@@ -1,9 +1,9 @@
 //! The agent: its life, what it says, and the requests that it waits for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
@@ -17,11 +17,11 @@ use concord_protocol::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::{Builder, Handlers};
+use crate::waiting::Waiting;
 use crate::{Error, Message};
 
 /// How long a request waits for its answer when nothing else is said.
@@ -48,7 +48,7 @@ pub(crate) struct Inner {
     /// Agents that are known to read what is compressed.
     pub(crate) reads_gzip: Mutex<HashSet<AgentId>>,
     status: AtomicU8,
-    pending: Mutex<HashMap<String, oneshot::Sender<Message>>>,
+    pub(crate) waiting: Waiting,
 }
 
 impl fmt::Debug for Agent {
@@ -85,7 +85,7 @@ impl Agent {
                 compress_over,
                 reads_gzip: Mutex::default(),
                 status: AtomicU8::new(0),
-                pending: Mutex::default(),
+                waiting: Waiting::default(),
             }),
         };
         match agent.begin(durable).await {
@@ -216,48 +216,18 @@ impl Agent {
     /// Sends a request that has been written already, and waits for its result.
     pub async fn ask(&self, message: Message, within: Duration) -> Result<Value, Error> {
         let message = Envelope { requires_response: true, ..message };
-        let id = message.message_id.to_string();
-        let (answer, answered) = oneshot::channel();
-        self.pending().insert(id.clone(), answer);
-        // Forgotten whatever happens, also when nobody waits any more.
-        let _forget = Forget { agent: self, id };
+        let mut answered = self.inner.waiting.begin(message.message_id.as_str());
         self.publish(&message).await?;
-        match tokio::time::timeout(within, answered).await {
-            Ok(Ok(answer)) => result(&answer),
+        match tokio::time::timeout(within, answered.answer()).await {
+            Ok(Some(answer)) => result(&answer),
             _ => Err(Error::Timeout { to: message.to_agent, within }),
         }
-    }
-
-    fn pending(&self) -> std::sync::MutexGuard<'_, HashMap<String, oneshot::Sender<Message>>> {
-        self.inner.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Hands an answer to the request that waits for it; false when none does.
-    pub(crate) fn answered(&self, message: &Message) -> bool {
-        if !matches!(message.message_type, MessageType::Response | MessageType::Error) {
-            return false;
-        }
-        // An answer names its request in `correlation_id`, or at least in `reply_to`.
-        let names = [&message.correlation_id, &message.reply_to];
-        let waiting = names.into_iter().flatten().find_map(|name| self.pending().remove(name));
-        waiting.is_some_and(|waiting| waiting.send(message.clone()).is_ok())
     }
 }
 
 /// A card that says what this library reads, where it says nothing of it.
 fn reading(card: Card) -> Card {
     if card.encodings.is_empty() { Card { encodings: vec![Encoding::Gzip, Encoding::Zstd], ..card } } else { card }
-}
-
-struct Forget<'a> {
-    agent: &'a Agent,
-    id: String,
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        self.agent.pending().remove(&self.id);
-    }
 }
 
 fn result(answer: &Message) -> Result<Value, Error> {

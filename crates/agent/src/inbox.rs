@@ -9,14 +9,24 @@ use concord_protocol::payload::ErrorReport;
 use concord_protocol::subject::Lane;
 use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, dialect, header};
 use futures::StreamExt;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::agent::now;
+use crate::waiting::ENDS;
 use crate::{Agent, Error, Message, encoding};
 
-/// Messages that are worked on at a time from a durable inbox. The broker gives out a thousand; the others wait here, so that
-/// an answer among them is found by the handler that waits for it.
+type PullConsumer = jetstream::consumer::Consumer<pull::Config>;
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Messages that are worked on at a time from a durable inbox, of each lane. The broker keeps the others.
 const CONCURRENT: usize = 32;
+/// How long the broker keeps a request for messages that it does not have.
+const EXPIRES: Duration = Duration::from_secs(2);
+/// A broker that is silent for so long has lost the request, as when it was started again.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+/// How long to wait before a broker that gave no messages is asked again.
+const RETRY: Duration = Duration::from_secs(1);
 /// Then the broker gives a message to somebody else, or again.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 /// How often a message is delivered that is not acknowledged.
@@ -25,19 +35,27 @@ const DELIVERIES_MAX: i64 = 5;
 impl Agent {
     /// Listens: what is said after this returns is heard.
     pub(crate) async fn listen(&self, durable: bool) -> Result<(), Error> {
+        let (subjects, own) = (&self.inner.layout.subjects, &self.inner.agent_id);
         for lane in Lane::ALL {
             if durable {
+                for kind in ENDS {
+                    self.subscribe(subjects.between(lane, None, own, &kind.token()), Self::take_ahead).await?;
+                }
                 self.pull(lane).await?;
             } else {
-                self.subscribe(lane, &Recipient::Agent(self.inner.agent_id.clone())).await?;
+                self.subscribe(subjects.inbox(lane, &Recipient::Agent(own.clone())), Self::take).await?;
             }
-            self.subscribe(lane, &Recipient::All).await?;
+            self.subscribe(subjects.inbox(lane, &Recipient::All), Self::take).await?;
         }
         self.inner.client.flush().await.map_err(|error| Error::broker("take subscriptions")(error.into()))
     }
 
-    async fn subscribe(&self, lane: Lane, to: &Recipient) -> Result<(), Error> {
-        let subscribed = self.inner.client.subscribe(self.inner.layout.subjects.inbox(lane, to)).await;
+    async fn subscribe<F, R>(&self, subject: String, take: F) -> Result<(), Error>
+    where
+        F: Fn(Self, Message) -> R + Send + Sync + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let subscribed = self.inner.client.subscribe(subject).await;
         let mut inbox = subscribed.map_err(|error| Error::broker("take a subscription")(error.into()))?;
         let agent = self.clone();
         self.inner.listening.spawn(async move {
@@ -46,7 +64,7 @@ impl Agent {
                 let heard = now();
                 let place = u64::try_from(heard.unix_millis()).unwrap_or_default();
                 if let Some(message) = agent.read(&message, place, heard) {
-                    agent.inner.working.spawn(agent.clone().take(message));
+                    agent.inner.working.spawn(take(agent.clone(), message));
                 }
             }
         });
@@ -72,45 +90,46 @@ impl Agent {
             Ok(consumer) => consumer,
             Err(_) => stream.create_consumer(config).await.map_err(|error| unread(error.into()))?,
         };
-        let messages = consumer.stream().max_messages_per_batch(CONCURRENT).messages().await;
-        let messages = messages.map_err(|error| unread(error.into()))?;
-        let (agent, seats) = (self.clone(), Arc::new(Semaphore::new(CONCURRENT)));
+        let agent = self.clone();
         self.inner.listening.spawn(async move {
-            let stop = agent.inner.stop.clone();
-            let mut deliveries = std::pin::pin!(messages.take_until(stop.cancelled_owned()));
-            while let Some(delivery) = deliveries.next().await {
-                match delivery {
-                    Ok(delivery) => {
-                        agent.inner.working.spawn(agent.clone().work(delivery, Arc::clone(&seats)));
-                    }
-                    Err(error) => tracing::warn!(%error, "No messages from the broker."),
+            let (stop, seats) = (agent.inner.stop.clone(), Arc::new(Semaphore::new(CONCURRENT)));
+            while let Some(given) = stop.run_until_cancelled(agent.take_some(&consumer, &seats)).await {
+                if let Err(error) = given {
+                    tracing::warn!(%error, "No messages from the broker.");
+                    stop.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
             }
         });
         Ok(())
     }
 
-    /// Handles a delivery when there is a seat for it, and tells the broker that it goes on for as long as it does.
-    async fn work(self, delivery: jetstream::Message, seats: Arc<Semaphore>) {
+    /// Works on as many messages as there are seats, as they come. The broker is asked for no others: what is not begun stays
+    /// there, and none of its few deliveries is spent on it.
+    async fn take_some(&self, consumer: &PullConsumer, seats: &Arc<Semaphore>) -> Result<(), AnyError> {
+        let mut free = Arc::clone(seats).acquire_owned().await?;
+        while let Ok(another) = Arc::clone(seats).try_acquire_owned() {
+            free.merge(another);
+        }
+        let mut given = consumer.batch().max_messages(free.num_permits()).expires(EXPIRES).messages().await?;
+        while let Ok(Some(delivery)) = timeout(SILENCE_MAX, given.next()).await {
+            let Some(seat) = free.split(1) else { break };
+            self.inner.working.spawn(self.clone().work(delivery?, seat));
+        }
+        Ok(())
+    }
+
+    /// Handles a delivery, and tells the broker that it goes on for as long as it does.
+    async fn work(self, delivery: jetstream::Message, _seat: OwnedSemaphorePermit) {
         let stored = delivery.info().map_or((0, now()), |info| {
             let millis = info.published.unix_timestamp_nanos() / 1_000_000;
             (info.stream_sequence, i64::try_from(millis).map_or_else(|_| now(), Timestamp::from_unix_millis))
         });
         if let Some(message) = self.read(&delivery.message, stored.0, stored.1) {
-            let mut handling = std::pin::pin!(self.clone().take_seated(message, &seats));
-            let done = loop {
-                match tokio::time::timeout(ACK_WAIT / 3, &mut handling).await {
-                    Ok(done) => break done,
-                    Err(_) => {
-                        if let Err(error) = delivery.ack_with(AckKind::Progress).await {
-                            tracing::warn!(%error, "The broker may deliver a message again that is worked on.");
-                        }
-                    }
+            let mut handling = std::pin::pin!(self.clone().take(message));
+            while timeout(ACK_WAIT / 3, &mut handling).await.is_err() {
+                if let Err(error) = delivery.ack_with(AckKind::Progress).await {
+                    tracing::warn!(%error, "The broker may deliver a message again that is worked on.");
                 }
-            };
-            if !done {
-                // The agent goes, and has not begun with it: the broker keeps it.
-                return;
             }
         }
         if let Err(error) = delivery.ack().await {
@@ -138,21 +157,19 @@ impl Agent {
 
     async fn take(self, message: Message) {
         let Some(message) = self.whole(message).await else { return };
-        if !self.answered(&message) {
+        if !self.inner.waiting.hand_over(&message) {
             self.handle(message).await;
         }
     }
 
-    /// The same, with a seat for the handler: what a handler waits for needs none. False when the agent goes before there is one.
-    async fn take_seated(self, message: Message, seats: &Semaphore) -> bool {
-        let Some(message) = self.whole(message).await else { return true };
-        if self.answered(&message) {
-            return true;
+    /// Of what comes from the durable inbox as well, gives requests their answers: there nobody would find them behind
+    /// messages whose handlers wait for them.
+    async fn take_ahead(self, message: Message) {
+        if self.inner.waiting.waits_for(&message)
+            && let Some(message) = self.whole(message).await
+        {
+            self.inner.waiting.hand_over_ahead(&message);
         }
-        let stop = self.inner.stop.clone();
-        let Some(Ok(_seat)) = stop.run_until_cancelled(seats.acquire()).await else { return false };
-        self.handle(message).await;
-        true
     }
 
     async fn handle(self, message: Message) {

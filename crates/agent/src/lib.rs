@@ -12,6 +12,7 @@ mod group;
 mod inbox;
 mod large;
 mod reply;
+mod waiting;
 
 pub use agent::Agent;
 pub use builder::Builder;

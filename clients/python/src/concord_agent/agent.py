@@ -7,7 +7,6 @@ import dataclasses
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import nats
@@ -21,6 +20,7 @@ from .inbox import Inbox
 from .message import ALL, ANY, Json, Message, answer_id, envelope, subject
 from .payload import MESSAGE_BYTES_MAX, PayloadError, fetch, is_reference, put
 from .types import Answer, Finding
+from .waiting import ENDS, Waiting
 
 Handler = Callable[[Message], Awaitable[None]]
 
@@ -68,7 +68,7 @@ class Agent:
         # What it reads it says, unless its author does.
         self._card = {"encodings": list(READ)} | card if card else card
         self._handlers: dict[str, Handler] = {}
-        self._pending: dict[str, asyncio.Future[Message]] = {}
+        self._waiting = Waiting()
         self._tasks: set[asyncio.Task[None]] = set()
         self._client: Client | None = None
         self._inbox: Inbox | None = None
@@ -95,7 +95,7 @@ class Agent:
         # Answers come where the broker's permissions let this agent listen, and nobody else.
         options.setdefault("inbox_prefix", f"_INBOX.{self.agent_id}".encode())
         self._client = await nats.connect(servers, **options)
-        self._inbox = Inbox(self._client, self._prefix, self.agent_id, self._durable, self._heard)
+        self._inbox = Inbox(self._client, self._prefix, self.agent_id, self._durable, self._heard, self._heard_ahead)
         try:
             await self._inbox.open()
             if self._card:
@@ -268,15 +268,14 @@ class Agent:
         """
         payload = {"action": action, "parameters": dict(parameters or {})}
         said = envelope(self.agent_id, to, "request", payload, requires_response=True, **fields)
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._pending[said["message_id"]] = answer
+        answer = self._waiting.begin(said["message_id"])
         try:
             await self._publish(said)
             message = await asyncio.wait_for(answer, timeout)
         except TimeoutError:
             raise RequestTimeout(to, timeout) from None
         finally:
-            del self._pending[said["message_id"]]
+            self._waiting.end(said["message_id"])
         if message.message_type == "error":
             raise RequestError.of(message.payload)
         status = message.payload.get("status")
@@ -348,47 +347,53 @@ class Agent:
                 f"the broker did not store a {said['message_type']}: {why or type(why).__name__}"
             ) from why
 
-    async def _heard(self, delivery: Msg, seat: AbstractAsyncContextManager[None] | None = None) -> None:
+    async def _heard(self, delivery: Msg) -> asyncio.Task[None] | None:
+        """Has a message handled: the answer is the task that does, to be waited for by whoever is to know that it has ended."""
+        message = await self._whole(self._read(delivery))
+        if message is None or self._waiting.hand_over(message):
+            return None
+        handler = self._handlers.get(message.message_type) or self._handlers.get("*")
+        if handler is None:
+            return None
+        task = asyncio.create_task(self._handle(handler, message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _heard_ahead(self, delivery: Msg) -> None:
+        # It comes by the durable inbox as well, where whatever no request waits for is handled.
+        message = self._read(delivery)
+        if message is not None and self._waiting.waits_for(message):
+            message = await self._whole(message)
+            if message is not None:
+                self._waiting.hand_over(message, ahead=True)
+
+    def _read(self, delivery: Msg) -> Message | None:
         try:
             message = Message.decode(plain(delivery.data, delivery.headers))
         except ValueError as why:
             log.warning("%s: a message on %s is not understood: %s", self.agent_id, delivery.subject, why)
-            return
+            return None
         if message.from_agent == self.agent_id:
-            return
+            return None
         self._learn(message)
-        if is_reference(message.payload):
-            try:
-                whole = await fetch(self._connected(), self._prefix, message.payload)
-            except PayloadError as why:
-                log.warning("%s: a payload of %s cannot be had: %s", self.agent_id, message.from_agent, why)
-                if message.message_type not in ("response", "error"):
-                    if message.requires_response:
-                        await self.refuse(message, why.code, str(why), ["Put the payload again, and refer to it as it is."])
-                    return
-                # Whoever waits for it is told instead.
-                whole = {"error_code": why.code, "error_message": str(why), "details": {}, "recovery_suggestions": []}
-                message = dataclasses.replace(message, message_type="error")
-            message = dataclasses.replace(message, payload=whole)
-        if message.message_type in ("response", "error"):
-            # An answer names its request in `correlation_id`, or at least in `reply_to`.
-            for name in (message.correlation_id, message.reply_to):
-                pending = self._pending.get(name or "")
-                if pending is not None:
-                    if not pending.done():
-                        pending.set_result(message)
-                    return
-        handler = self._handlers.get(message.message_type) or self._handlers.get("*")
-        if handler is None:
-            return
-        if seat is not None:
-            # What a handler waits for needs no seat, so that it is found whoever else waits.
-            async with seat:
-                await self._handle(handler, message)
-            return
-        task = asyncio.create_task(self._handle(handler, message))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        return message
+
+    async def _whole(self, message: Message | None) -> Message | None:
+        """A message with its payload, wherever that is; none where it cannot be had, which its sender is told."""
+        if message is None or not is_reference(message.payload):
+            return message
+        try:
+            return dataclasses.replace(message, payload=await fetch(self._connected(), self._prefix, message.payload))
+        except PayloadError as why:
+            log.warning("%s: a payload of %s cannot be had: %s", self.agent_id, message.from_agent, why)
+            if message.message_type not in ENDS:
+                if message.requires_response:
+                    await self.refuse(message, why.code, str(why), ["Put the payload again, and refer to it as it is."])
+                return None
+            # Whoever waits for it is told instead.
+            report = {"error_code": why.code, "error_message": str(why), "details": {}, "recovery_suggestions": []}
+            return dataclasses.replace(message, message_type="error", payload=report)
 
     def _learn(self, message: Message) -> None:
         if message.message_type != "agent_joined" or message.from_agent != "coordinator":

@@ -15,11 +15,11 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from .message import ALL
+from .waiting import ENDS
 
 LANES = ("msg", "urgent")
 STREAMS = {"msg": "MESSAGES", "urgent": "URGENT"}
-#: Messages that are worked on at a time from a durable inbox, of each lane. The broker gives out a thousand; the others wait
-#: here, so that an answer among them is found by the handler that waits for it.
+#: Messages that are worked on at a time from a durable inbox, of each lane. The broker keeps the others.
 CONCURRENT = 32
 FETCH_SECONDS = 5.0
 RETRY_SECONDS = 1.0
@@ -28,71 +28,59 @@ MOST_DELIVERIES = 5
 log = logging.getLogger("concord_agent")
 
 
-class Closing(Exception):
-    """The agent goes, and has not begun with a message: the broker keeps it."""
-
-
-class Seats:
-    """Room for so many handlers; there is none any more once it is closed."""
-
-    def __init__(self, count: int) -> None:
-        self._free = asyncio.Semaphore(count)
-        self._closed = False
-
-    def close(self) -> None:
-        self._closed = True
-
-    async def __aenter__(self) -> None:
-        await self._free.acquire()
-        if self._closed:
-            self._free.release()
-            raise Closing
-
-    async def __aexit__(self, *_: object) -> None:
-        self._free.release()
-
-
 class Inbox:
-    """Messages for one agent and for everyone: by plain subscriptions, or also by durable consumers."""
+    """Messages for one agent and for everyone: by plain subscriptions, or also by durable consumers.
+
+    Beside a durable consumer answers are heard at once (`ahead`): behind messages whose handlers wait for them nobody would.
+    """
 
     def __init__(
-        self, client: Client, prefix: str, agent_id: str, durable: bool, heard: Callable[..., Awaitable[None]]
+        self,
+        client: Client,
+        prefix: str,
+        agent_id: str,
+        durable: bool,
+        heard: Callable[[Msg], Awaitable[asyncio.Task[None] | None]],
+        ahead: Callable[[Msg], Awaitable[None]],
     ) -> None:
         self._client = client
         self._prefix = prefix
         self._agent_id = agent_id
         self._durable = durable
         self._heard = heard
+        self._ahead = ahead
         self._subscriptions: list[Subscription] = []
         self._pulls: list[asyncio.Task[None]] = []
         self._working: set[asyncio.Task[None]] = set()
         # Of each lane its own: slow work must not hold up what is urgent.
-        self._seats = {lane: Seats(CONCURRENT) for lane in LANES}
+        self._seats = {lane: asyncio.Semaphore(CONCURRENT) for lane in LANES}
 
-    def _subject(self, lane: str, to: str) -> str:
-        return f"{self._prefix}.v1.{lane}.*.*.{to}.*"
+    def _subject(self, lane: str, to: str, message_type: str = "*") -> str:
+        return f"{self._prefix}.v1.{lane}.*.*.{to}.{message_type}"
 
     async def open(self) -> None:
         """Listens: what is said after this returns is heard."""
         for lane in LANES:
-            for to in (self._agent_id, ALL):
-                if self._durable and to != ALL:
-                    self._pulls.append(asyncio.create_task(self._pull(await self._consumer(lane), self._seats[lane])))
-                else:
-                    subscription = await self._client.subscribe(self._subject(lane, to), cb=self._heard)
-                    self._subscriptions.append(subscription)
+            if self._durable:
+                for message_type in ENDS:
+                    await self._subscribe(self._subject(lane, self._agent_id, message_type), self._ahead)
+                self._pulls.append(asyncio.create_task(self._pull(await self._consumer(lane), self._seats[lane])))
+            else:
+                await self._subscribe(self._subject(lane, self._agent_id), self._heard)
+            await self._subscribe(self._subject(lane, ALL), self._heard)
         await self._client.flush()
 
     async def close(self) -> None:
         """Hears nothing more. What is under way goes on; what was not acknowledged is delivered again."""
         for subscription in self._subscriptions:
             await subscription.unsubscribe()
-        for seats in self._seats.values():
-            seats.close()
         for pull in self._pulls:
             pull.cancel()
         await asyncio.gather(*self._pulls, return_exceptions=True)
         await asyncio.gather(*self._working, return_exceptions=True)
+
+    async def _subscribe(self, subject: str, heard: Callable[[Msg], Awaitable[object]]) -> None:
+        self._subscriptions.append(await self._client.subscribe(subject, cb=heard))
 
     async def _consumer(self, lane: str) -> JetStreamContext.PullSubscription:
         stream = f"{self._prefix.upper()}_{STREAMS[lane]}"
@@ -113,31 +101,45 @@ class Inbox:
             await context.add_consumer(stream, config)
         return await context.pull_subscribe_bind(name, stream)
 
-    async def _pull(self, subscription: JetStreamContext.PullSubscription, seats: Seats) -> None:
+    async def _pull(self, subscription: JetStreamContext.PullSubscription, seats: asyncio.Semaphore) -> None:
         while True:
+            # First a seat: what is not begun stays with the broker, and none of its few deliveries is spent on it.
+            await seats.acquire()
+            delivery = None
             try:
-                [delivery] = await subscription.fetch(1, timeout=FETCH_SECONDS)
-            except (NatsTimeoutError, asyncio.TimeoutError):
-                continue
-            except NatsError as why:
-                log.warning("%s: no messages from the broker: %s", self._agent_id, why)
-                await asyncio.sleep(RETRY_SECONDS)
-                continue
-            task = asyncio.create_task(self._work(delivery, seats))
-            self._working.add(task)
-            task.add_done_callback(self._working.discard)
+                delivery = await self._fetch(subscription)
+            finally:
+                if delivery is None:
+                    seats.release()
+            if delivery is not None:
+                task = asyncio.create_task(self._work(delivery, seats))
+                self._working.add(task)
+                task.add_done_callback(self._working.discard)
 
-    async def _work(self, delivery: Msg, seats: Seats) -> None:
+    async def _fetch(self, subscription: JetStreamContext.PullSubscription) -> Msg | None:
+        try:
+            [delivery] = await subscription.fetch(1, timeout=FETCH_SECONDS)
+        except (NatsTimeoutError, asyncio.TimeoutError):
+            return None
+        except NatsError as why:
+            log.warning("%s: no messages from the broker: %s", self._agent_id, why)
+            await asyncio.sleep(RETRY_SECONDS)
+            return None
+        return delivery
+
+    async def _work(self, delivery: Msg, seats: asyncio.Semaphore) -> None:
         alive = asyncio.create_task(self._keep_alive(delivery))
         try:
-            await self._heard(delivery, seats)
+            handling = await self._heard(delivery)
+            if handling is not None:
+                # What is not handled is delivered again.
+                await handling
             await delivery.ack()
-        except Closing:
-            log.debug("%s: a message is left to the broker", self._agent_id)
         except NatsError as why:
             log.warning("%s: a message was not acknowledged and will come again: %s", self._agent_id, why)
         finally:
             alive.cancel()
+            seats.release()
 
     async def _keep_alive(self, delivery: Msg) -> None:
         while True:

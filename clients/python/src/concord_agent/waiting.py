@@ -1,0 +1,63 @@
+"""Requests that wait for their answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from .message import Message
+
+#: What ends a request.
+ENDS = ("response", "error")
+#: Answers that are remembered until they come from the durable inbox as well.
+AHEAD_MAX = 16_384
+
+
+class Waiting:
+    """The requests of one agent that wait, by their `message_id`."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, asyncio.Future[Message]] = {}
+        # Those whose answers were heard ahead of the durable inbox, the earliest first.
+        self._ahead: dict[str, None] = {}
+
+    def begin(self, request: str) -> asyncio.Future[Message]:
+        """Waits for the answer to a request, until :meth:`end`."""
+        answer = self._answers[request] = asyncio.get_running_loop().create_future()
+        return answer
+
+    def end(self, request: str) -> None:
+        """Waits no more."""
+        del self._answers[request]
+
+    def waits_for(self, message: Message) -> bool:
+        """Whether it is an answer that a request waits for."""
+        return message.message_type in ENDS and any(name in self._answers for name in _named(message))
+
+    def hand_over(self, message: Message, *, ahead: bool = False) -> bool:
+        """Gives an answer to the request that waits for it; false when none does, nor has had it ahead of the durable inbox."""
+        if message.message_type not in ENDS:
+            return False
+        for name in _named(message):
+            answer = self._answers.get(name)
+            if answer is not None and not answer.done():
+                answer.set_result(message)
+                if ahead:
+                    self._remember(name)
+                return True
+        if not ahead:
+            for name in _named(message):
+                if name in self._ahead:
+                    del self._ahead[name]
+                    return True
+        return self.waits_for(message)
+
+    def _remember(self, request: str) -> None:
+        self._ahead[request] = None
+        if len(self._ahead) > AHEAD_MAX:
+            del self._ahead[next(iter(self._ahead))]
+
+
+def _named(answer: Message) -> Iterator[str]:
+    """The request that an answer names: in `correlation_id`, or at least in `reply_to`."""
+    return (name for name in (answer.correlation_id, answer.reply_to) if name)
