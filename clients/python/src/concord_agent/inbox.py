@@ -54,6 +54,7 @@ class Inbox:
         self._working: set[asyncio.Task[None]] = set()
         # Of each lane its own: slow work must not hold up what is urgent.
         self._seats = {lane: asyncio.Semaphore(CONCURRENT) for lane in LANES}
+        self._closed = False
 
     def _subject(self, lane: str, to: str, message_type: str = "*") -> str:
         return f"{self._prefix}.v1.{lane}.*.*.{to}.{message_type}"
@@ -72,6 +73,7 @@ class Inbox:
 
     async def close(self) -> None:
         """Hears nothing more. What is under way goes on; what was not acknowledged is delivered again."""
+        self._closed = True
         for subscription in self._subscriptions:
             await subscription.unsubscribe()
         for pull in self._pulls:
@@ -102,7 +104,8 @@ class Inbox:
         return await context.pull_subscribe_bind(name, stream)
 
     async def _pull(self, subscription: JetStreamContext.PullSubscription, seats: asyncio.Semaphore) -> None:
-        while True:
+        # Being cancelled is not enough: where a message comes just then, it is returned instead.
+        while not self._closed:
             # First a seat: what is not begun stays with the broker, and none of its few deliveries is spent on it.
             await seats.acquire()
             delivery = None
@@ -125,7 +128,7 @@ class Inbox:
             log.warning("%s: no messages from the broker: %s", self._agent_id, why)
             await asyncio.sleep(RETRY_SECONDS)
             return None
-        return delivery
+        return None if self._closed else delivery
 
     async def _work(self, delivery: Msg, seats: asyncio.Semaphore) -> None:
         alive = asyncio.create_task(self._keep_alive(delivery))
