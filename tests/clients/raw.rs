@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use concord_testkit::round_trip;
 use futures::StreamExt;
 use futures::stream::select_all;
 use serde_json::Value;
@@ -21,7 +22,7 @@ async fn raw_nats_conforms() {
         let subject = format!("concord.v1.{lane}.*.*.{}.*", conformance.agent);
         inboxes.push(client.subscribe(subject).await.expect("a subscription"));
     }
-    client.flush().await.expect("the broker has the subscriptions");
+    round_trip(&client).await;
     let mut inbox = select_all(inboxes);
     let agent = tokio::spawn(async move {
         while let Some(message) = inbox.next().await {

@@ -8,7 +8,7 @@ use concord_encoding::PayloadReference;
 use concord_protocol::Timestamp;
 use concord_protocol::header::CONTENT_ENCODING;
 use concord_protocol::stream::{Layout, StreamKind};
-use concord_testkit::{TestBroker, unique};
+use concord_testkit::{TestBroker, round_trip, unique};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ impl Stage {
         let store = context.create_object_store(config).await.expect("the bucket is made");
         let said = client.subscribe("concord.v1.*.*.ann.>").await.expect("a subscription");
         let beats = client.subscribe("concord.v1.beat.ann").await.expect("a subscription");
-        client.flush().await.expect("the broker has the subscriptions");
+        round_trip(&client).await;
         Self { broker, client, encoding: None, store, heard: select(said, beats).boxed() }
     }
 

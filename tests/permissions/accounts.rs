@@ -5,7 +5,7 @@ use std::process::Command;
 
 use concord_protocol::CaseId;
 use concord_protocol::foreign::is_acknowledgement;
-use concord_testkit::{Agent, programs_of};
+use concord_testkit::{Agent, programs_of, round_trip};
 
 use super::*;
 
@@ -34,23 +34,15 @@ async fn agents_in_accounts_of_their_own_take_part_and_have_nothing_stored_elsew
     let (hers, mut refused_to_her) = connect(&installation, &eva, "_INBOX").await;
     let (his, mut refused) = connect(&installation, &mallory, "_INBOX").await;
     let mut beats = installation.client().subscribe("concord.v1.beat.*").await.expect("a subscription");
-    installation.client().flush().await.expect("the broker answers");
-    // A beat may be lost; there is always another.
-    let heard = async {
-        loop {
-            hers.publish(format!("concord.v1.beat.{eva}"), "{}".into()).await.expect("sent");
-            if let Ok(beat) = tokio::time::timeout(Duration::from_secs(1), beats.next()).await {
-                return beat.expect("a message");
-            }
-        }
-    };
-    let beat = tokio::time::timeout(PATIENCE, heard).await.expect("her heart is heard");
+    round_trip(installation.client()).await;
+    hers.publish(format!("concord.v1.beat.{eva}"), "{}".into()).await.expect("sent");
+    let beat = tokio::time::timeout(PATIENCE, beats.next()).await.expect("her heart is heard").expect("a message");
     assert_eq!(beat.subject.as_str(), format!("concord.v1.beat.{eva}"));
 
     // Agents hear each other, and what is for everyone, once; and nobody hears what is for somebody else.
     let mut heard = hers.subscribe(format!("concord.v1.msg.*.*.{eva}.*")).await.expect("a subscription");
     let mut by_all = hers.subscribe("concord.v1.msg.*.*._all.*").await.expect("a subscription");
-    hers.flush().await.expect("the broker answers");
+    listens(&hers, &eva).await;
     let said = |to: &str| Message::new(&case, mallory.as_str(), to, "info_update", json!({ "summary": to }));
     for to in [eva.as_str(), "_all", eva.as_str(), "_all"] {
         said(to).publish(&his).await;

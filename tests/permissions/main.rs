@@ -50,6 +50,14 @@ async fn connect(
     (options.connect(installation.server_url()).await.expect("the agent's user is known"), refused)
 }
 
+/// Waits until the broker has the subscriptions of an agent, who may publish to no inbox: what she says is acknowledged after
+/// them.
+async fn listens(client: &Client, agent: &AgentId) {
+    let jetstream = async_nats::jetstream::new(client.clone());
+    let note = jetstream.publish(format!("concord.v1.msg._.{agent}.nobody.note"), "{}".into()).await.expect("sent");
+    note.await.expect("stored");
+}
+
 async fn is_refused(refused: &mut mpsc::UnboundedReceiver<String>, what: &str) {
     let word = tokio::time::timeout(PATIENCE, refused.recv()).await;
     let word = word.unwrap_or_else(|_| panic!("{what} was not refused")).expect("the client is there");
@@ -72,7 +80,7 @@ async fn nobody_speaks_for_another_reads_what_is_not_for_it_or_writes_a_fact() {
     let space = SubjectSpace::default();
     let inbox = space.permissions(&eva).subscribe[0].clone();
     let mut heard = hers.subscribe(inbox.clone()).await.expect("a subscription");
-    hers.flush().await.expect("the broker answers");
+    listens(&hers, &eva).await;
     installation.open_case(&opening).await;
     let task = tokio::time::timeout(PATIENCE, heard.next()).await.expect("she is told").expect("a message");
     let task: Value = serde_json::from_slice(&task.payload).expect("JSON");

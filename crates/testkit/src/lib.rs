@@ -1,6 +1,7 @@
 //! For tests: a real nats-server ([`TestBroker`]) or a whole installation ([`TestInstallation`]) per test, conditions to
 //! wait for ([`until`]), messages as any client would write them ([`Message`]) and agents that speak plain NATS
-//! ([`Agent`]) or are hosted ([`with_hosted_agent`]), and what the broker then holds ([`stored`], [`settled`], [`audit()`]).
+//! ([`Agent`]) or are hosted ([`with_hosted_agent`]), what a client has asked for ([`round_trip`]), and what the
+//! broker then holds ([`stored`], [`settled`], [`audit()`]).
 //! Everything ends when it is dropped.
 
 mod agent;
@@ -10,6 +11,7 @@ mod hosted;
 mod installation;
 mod message;
 mod programs;
+mod round_trip;
 mod stored;
 mod until;
 
@@ -21,5 +23,6 @@ pub use hosted::with_hosted_agent;
 pub use installation::TestInstallation;
 pub use message::{Message, unique};
 pub use programs::{binaries, nats_server, programs_of};
+pub use round_trip::round_trip;
 pub use stored::{Stored, layout, settled, stored, stored_from};
 pub use until::{Missing, until};

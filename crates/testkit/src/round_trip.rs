@@ -1,0 +1,20 @@
+//! What a client has asked for has come to the broker.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until the broker has read all that this client sent, such as its subscriptions: what another client sends after
+/// that is heard. `flush` alone says only that it was written to the socket.
+///
+/// # Panics
+/// When there is no connection, or when the client may not publish to an inbox of its own.
+pub async fn round_trip(client: &async_nats::Client) {
+    let inbox = client.new_inbox();
+    let mut heard = client.subscribe(inbox.clone()).await.expect("a subscription");
+    client.publish(inbox, "".into()).await.expect("it is sent");
+    timeout(PATIENCE, heard.next()).await.expect("the broker answers").expect("it is there");
+}
