@@ -1,13 +1,11 @@
 //! Hosted agents that know nothing but a dialect: they are spoken to in it, and understood in it.
 
 use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Lane;
-use concord_testkit::{Message, layout, stored, unique, until};
+use concord_testkit::{Message, stored, unique, until};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::journey::post;
-use crate::stage::{PATIENCE, Received, Server, Stage};
+use crate::stage::{PATIENCE, Received, Server, Stage, callback};
 
 /// A program that speaks as a panel of reviewers does.
 const PANEL: &str = r#"
@@ -69,14 +67,6 @@ fn program(name: &str, dialect: &str, code: &str) -> String {
 /// Those of a server.
 fn server(name: &str, dialect: &str, url: &str) -> String {
     format!("[[service.agents]]\nagent_id = \"{name}\"\ndialect = \"{dialect}\"\nhttp = {{ url = \"{url}/x\" }}\n")
-}
-
-async fn callback() -> String {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    format!(
-        "[service.callback]\nlisten = \"{free}\"\npublic_url = \"http://{free}\"\n\
-         secret = \"0123456789abcdef0123456789abcdef\"\n"
-    )
 }
 
 /// An answer as `create_reply` of specification 2 makes it.
@@ -230,12 +220,5 @@ async fn an_answer_that_comes_later_is_heard_in_whatever_dialect_its_asker_speak
     });
     speaks.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
     // The adapter has heard it, and waits for nothing more.
-    let (stream, name, _) = layout().agent_inbox(Lane::Normal, &agent.parse().expect("a name"));
-    let jetstream = async_nats::jetstream::new(stage.installation.client().clone());
-    let acknowledged = until("the message is done with", PATIENCE, async || {
-        let stream = jetstream.get_stream(layout().stream_name(stream)).await.map_err(|error| error.to_string())?;
-        let info = stream.consumer_info(&name).await.map_err(|error| error.to_string())?;
-        if info.num_ack_pending == 0 { Ok(()) } else { Err(format!("{} under way", info.num_ack_pending)) }
-    });
-    acknowledged.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    stage.is_done_with(&agent).await;
 }

@@ -40,15 +40,24 @@ async fn server() -> Server {
 
 /// A plain POST; the status.
 pub(crate) async fn post(url: &str, body: &str) -> u16 {
+    try_post(url, body).await.expect("the adapter answers")
+}
+
+/// The same, where the adapter may not listen yet.
+pub(crate) async fn try_post(url: &str, body: &str) -> Result<u16, String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let (host, path) = url.strip_prefix("http://").expect("http").split_once('/').expect("a path");
-    let mut stream = tokio::net::TcpStream::connect(host).await.expect("the adapter listens");
     let head =
         format!("POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-    stream.write_all((head + body).as_bytes()).await.expect("it is sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("it is answered");
-    answer.split(' ').nth(1).expect("a status").parse().expect("a number")
+    let exchange = async {
+        let mut stream = tokio::net::TcpStream::connect(host).await?;
+        stream.write_all((head + body).as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    };
+    let answer = exchange.await.map_err(|error: std::io::Error| error.to_string())?;
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or(answer)
 }
 
 /// A model that finds little risk, and whose first reply to a question is not what was asked for.

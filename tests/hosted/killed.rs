@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use concord_protocol::subject::Service;
 use concord_testkit::{settled, unique, until};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
-use crate::stage::{PATIENCE, Server, Stage};
+use crate::journey::try_post;
+use crate::stage::{PATIENCE, Server, Stage, callback};
 
 const ADAPTERS: usize = 3;
 const REQUESTS: usize = 120;
@@ -79,4 +83,39 @@ async fn every_request_is_answered_once_while_adapters_are_killed_and_no_budget_
     }
     assert!(!calls.is_empty());
     stage.installation.holds(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_while_its_replica_was_gone_is_not_asked_again() {
+    let (promised, mut addresses) = mpsc::unbounded_channel();
+    let server = Server::start(move |received| {
+        let address = received.headers["concord-callback-url"].to_str().expect("an address").to_owned();
+        promised.send(address).expect("the test waits for it");
+        async { (202, String::new()) }
+    })
+    .await;
+    let agent = unique("later");
+    let settings = format!(
+        "[work]\nack_wait_ms = 5000\n{}[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{}/x\" }}\n",
+        callback().await,
+        server.url
+    );
+    let stage = Stage::start(1, &settings).await;
+    let id = stage.ask(&agent, Some(60_000), "normal").await;
+    let address = timeout(PATIENCE, addresses.recv()).await.expect("it is asked").expect("an address");
+    stage.installation.kill(Service::AgentAdapter, 0).unwrap();
+    stage.installation.launch(Service::AgentAdapter, 0).unwrap();
+    // Before the broker misses the acknowledgement, and as soon as the replica listens.
+    let posted = until("the answer to be taken", PATIENCE, async || {
+        let answer = r#"{"message_type":"response","payload":{"status":"success","result":{}}}"#;
+        match try_post(&address, answer).await? {
+            200 => Ok(()),
+            status => Err(status.to_string()),
+        }
+    });
+    posted.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    stage.is_done_with(&agent).await;
+    assert_eq!(server.received().len(), 1, "it was asked again");
+    let [answer] = &stage.answers().await.unwrap()[..] else { panic!("{:#?}", stage.answers().await) };
+    assert_eq!((&answer["reply_to"], &answer["message_type"]), (&json!(id), &json!("response")), "{answer}");
 }

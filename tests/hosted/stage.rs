@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
-use concord_testkit::{Message, TestInstallation, stored, unique, until};
+use concord_protocol::subject::{Lane, Service};
+use concord_testkit::{Message, TestInstallation, layout, stored, unique, until};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -84,6 +84,15 @@ pub(crate) fn said_to(received: &Received, role: &str) -> String {
     one["content"].as_str().expect("words").to_owned()
 }
 
+/// Settings of where answers are posted that come later.
+pub(crate) async fn callback() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    format!(
+        "[service.callback]\nlisten = \"{free}\"\npublic_url = \"http://{free}\"\n\
+         secret = \"0123456789abcdef0123456789abcdef\"\n"
+    )
+}
+
 /// A running installation.
 pub(crate) struct Stage {
     pub(crate) installation: TestInstallation,
@@ -144,6 +153,19 @@ impl Stage {
             answers.into_iter().find(|answer| answer["reply_to"] == to).ok_or_else(|| "none yet".to_owned())
         });
         found.await.unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
+    }
+
+    /// Waits until an agent's messages are done with.
+    pub(crate) async fn is_done_with(&self, agent: &str) {
+        let (stream, name, _) = layout().agent_inbox(Lane::Normal, &agent.parse().expect("a name"));
+        let jetstream = async_nats::jetstream::new(self.installation.client().clone());
+        let acknowledged = until("the messages are done with", PATIENCE, async || {
+            let stream = jetstream.get_stream(layout().stream_name(stream)).await.map_err(|error| error.to_string())?;
+            let info = stream.consumer_info(&name).await.map_err(|error| error.to_string())?;
+            let left = (info.num_pending, info.num_ack_pending);
+            if left == (0, 0) { Ok(()) } else { Err(format!("{left:?} wait and are under way")) }
+        });
+        acknowledged.await.unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()));
     }
 
     /// How a hosted agent stands, as `concord agents` shows it.

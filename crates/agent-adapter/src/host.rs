@@ -36,6 +36,7 @@ use crate::settings::check::Error;
 use crate::turn::{About, Turn};
 
 mod describe;
+mod later;
 
 pub(crate) use describe::Description;
 
@@ -126,6 +127,11 @@ impl Host {
         delivery: &Delivery,
         will_be_answered_later: bool,
     ) -> Result<(), Problem> {
+        // A replica that was killed may have had an answer already, or have been promised one that has come since.
+        if delivery.deliveries > 1 && self.has_answered(asked, delivery).await? {
+            self.shared.shell.count_ignored("answered_before");
+            return Ok(());
+        }
         let now = clock::now();
         let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| deadline.millis_since(now));
         let until = Instant::now() + Duration::from_millis(wait);
@@ -134,7 +140,7 @@ impl Host {
             self.publish(&self.acknowledgement(asked)?, &turn).await?;
         }
         let came = match self.answer(asked, &turn, until).await {
-            Ok(Came::Later(Some(answer))) => self.wait_for(asked, answer).await.map(|()| {
+            Ok(Came::Later(Some(answer))) => self.wait_for(asked, delivery, answer).await.map(|()| {
                 self.shared.loops.answered(asked, &self.agent.agent_id);
                 turn.came_to("answered_later");
                 Came::Later(None)
@@ -306,30 +312,6 @@ impl Host {
                 format!("its answer cannot be used, at {at}; it is {dialect}message_type and payload, or {{}}")
             }
         }
-    }
-
-    /// Where the answer to a message can be posted later.
-    fn callback(&self, asked: &Envelope, turn: &Turn) -> Option<String> {
-        let address = self.shared.address.as_ref()?;
-        let until = address.until(clock::now(), asked.deadline);
-        let trace = turn.context().map(|trace| trace.parent.clone());
-        Some(address.url(&Asked { trace, ..Asked::of(asked, &self.agent.agent_id, until) }))
-    }
-
-    /// Waits for an answer that comes later, through whichever replica.
-    async fn wait_for(&self, asked: &Envelope, answer: Wait) -> Result<(), Stop> {
-        let Some(address) = &self.shared.address else {
-            let why = "it will answer later (status 202), and service.callback.listen is not set";
-            return Err(Failure::here(ErrorCode::InternalError, why).into());
-        };
-        let Ok(_permit) = self.later.try_acquire() else {
-            let why = format!("{} answers that come later are waited for already", self.agent.queue_max);
-            return Err(Failure::here(ErrorCode::CapacityExceeded, why).into());
-        };
-        let now = clock::now();
-        let wait = Duration::from_millis(address.until(now, asked.deadline).millis_since(now));
-        let late = |_| Failure::here(ErrorCode::Timeout, "the answer that it promised (status 202) did not come");
-        Ok(tokio::time::timeout(wait, answer.said()).await.map_err(late)?)
     }
 
     async fn task(&self, asked: &Envelope) -> Result<Option<Task>, Problem> {

@@ -18,9 +18,6 @@ use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
 
 use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, unfit};
 
-/// Messages between two agents that are looked through for an answer before a request is given up.
-const LOOKED_THROUGH_MAX: usize = 1_000;
-
 /// Hears what agents ask each other for.
 pub(crate) struct Exchange {
     shell: Shell,
@@ -99,39 +96,22 @@ pub(crate) async fn unread(shell: &Shell, opened: &RequestOpened) -> Result<Opti
         Recipient::Agent(agent) => Some(agent),
         Recipient::Any | Recipient::All => None,
     };
+    let id = id_of(&opened.from, opened.request_id.as_str());
+    let answer = |envelope: &Envelope, stored_at| match heard(envelope, stored_at) {
+        Ok(Some((of, Said::Answer(answer)))) => {
+            Some(answer).filter(|answer| of == id && answer.at <= opened.due && is_asked(opened, &answer.by))
+        }
+        _ => None,
+    };
     for kind in answers {
         for lane in Lane::ALL {
             let filter = shell.broker.subjects().between(lane, from, &opened.from, &kind.token());
             // Of the other lane only its own sequences are known, and there is little on it between two agents.
             let own_lane = opened.urgent == (lane == Lane::Urgent);
             let first = if own_lane { opened.sequence } else { 1 };
-            if let Some(answer) = find(shell, opened, lane, &filter, first).await? {
+            if let Some(answer) = transcript::find(&shell.broker, lane, &filter, first, answer).await? {
                 return Ok(Some(answer));
             }
-        }
-    }
-    Ok(None)
-}
-
-async fn find(
-    shell: &Shell,
-    opened: &RequestOpened,
-    lane: Lane,
-    filter: &str,
-    first: u64,
-) -> Result<Option<HeardAnswer>, Problem> {
-    let mut sequence = first;
-    for _ in 0..LOOKED_THROUGH_MAX {
-        let Some(stored) = transcript::next(&shell.broker, lane, filter, sequence).await? else { return Ok(None) };
-        sequence = stored.sequence + 1;
-        let Some(envelope) = stored.envelope else { continue };
-        let id = id_of(&opened.from, opened.request_id.as_str());
-        if let Ok(Some((of, Said::Answer(answer)))) = heard(&envelope, stored.stored_at)
-            && of == id
-            && answer.at <= opened.due
-            && is_asked(opened, &answer.by)
-        {
-            return Ok(Some(answer));
         }
     }
     Ok(None)

@@ -9,6 +9,9 @@ use crate::consume::Problem;
 use crate::ledger::Error;
 use crate::{described, dialect, payload};
 
+/// Messages that are looked through in one search.
+const LOOKED_THROUGH_MAX: usize = 1_000;
+
 /// A message that is stored.
 #[derive(Debug, Clone)]
 pub struct Stored {
@@ -42,4 +45,23 @@ pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> R
         },
     };
     Ok(Some(Stored { sequence: found.sequence, stored_at, envelope }))
+}
+
+/// What `wanted` makes of the first message that it makes something of, among those from `sequence` on whose subject matches
+/// `filter`. A thousand are looked through.
+pub async fn find<T>(
+    broker: &Broker,
+    lane: Lane,
+    filter: &str,
+    mut sequence: u64,
+    wanted: impl Fn(&Envelope, Timestamp) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    for _ in 0..LOOKED_THROUGH_MAX {
+        let Some(stored) = next(broker, lane, filter, sequence).await? else { return Ok(None) };
+        sequence = stored.sequence + 1;
+        if let Some(found) = stored.envelope.and_then(|envelope| wanted(&envelope, stored.stored_at)) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }

@@ -1,6 +1,6 @@
 //! Subjects with wildcards, for streams, consumers and locks.
 
-use super::{Aggregate, Lane, Service, SubjectSpace};
+use super::{Aggregate, Lane, NO_CASE, Service, SubjectSpace};
 use crate::id::{AgentId, CaseId, Recipient, Token};
 
 impl SubjectSpace {
@@ -17,6 +17,11 @@ impl SubjectSpace {
     /// Everything that `from` says on `lane`, in any case, to anyone, of any type.
     pub fn said_by(&self, lane: Lane, from: &AgentId) -> String {
         format!("{}{}.*.{from}.*.*", self.root, lane.as_str())
+    }
+
+    /// Everything that an agent says to another on `lane`, in whatever case.
+    pub fn said_to(&self, lane: Lane, from: &AgentId, to: &AgentId) -> String {
+        format!("{}{}.*.{from}.{to}.*", self.root, lane.as_str())
     }
 
     /// Everything addressed to a service on `lane`, malformed surplus tokens included, so that they can be answered.
@@ -83,11 +88,19 @@ impl SubjectSpace {
     /// What one sender sends of what a filter of messages lets through.
     pub fn only_from(&self, filter: &str, from: &AgentId) -> String {
         // Lane, case, sender.
-        const SENDER: usize = 2;
+        self.narrowed(filter, 2, from.as_str())
+    }
+
+    /// What is said outside of cases of what a filter of messages lets through.
+    pub fn outside_cases(&self, filter: &str) -> String {
+        self.narrowed(filter, 1, NO_CASE)
+    }
+
+    fn narrowed(&self, filter: &str, place: usize, token: &str) -> String {
         let Some(rest) = filter.strip_prefix(&self.root) else { return filter.to_owned() };
         let mut tokens: Vec<&str> = rest.split('.').collect();
-        if let Some(sender) = tokens.get_mut(SENDER) {
-            *sender = from.as_str();
+        if let Some(found) = tokens.get_mut(place) {
+            *found = token;
         }
         self.under_root(&tokens)
     }

@@ -66,16 +66,25 @@ fn hostile_subjects_are_refused_and_their_sender_is_known_where_it_can_be() {
 }
 
 #[test]
-fn a_filter_can_be_narrowed_to_one_sender() {
+fn a_filter_can_be_narrowed_to_one_sender_or_to_what_is_outside_of_cases() {
     let subjects = SubjectSpace::default();
     let ann = AgentId::new("ann").unwrap();
-    for (filter, narrowed) in [
-        (subjects.service_inbox(Lane::Normal, Service::Coordinator), "concord.v1.msg.*.ann.coordinator.>"),
-        (subjects.of_type(Lane::Urgent, &Token::fixed("request")), "concord.v1.urgent.*.ann.*.request"),
-        (subjects.inbox(Lane::Normal, &Recipient::Any), "concord.v1.msg.*.ann._any.*"),
-        ("another.thing".to_owned(), "another.thing"),
+    for (filter, of_ann, outside) in [
+        (
+            subjects.service_inbox(Lane::Normal, Service::Coordinator),
+            "concord.v1.msg.*.ann.coordinator.>",
+            "concord.v1.msg._.*.coordinator.>",
+        ),
+        (
+            subjects.of_type(Lane::Urgent, &Token::fixed("request")),
+            "concord.v1.urgent.*.ann.*.request",
+            "concord.v1.urgent._.*.*.request",
+        ),
+        (subjects.inbox(Lane::Normal, &Recipient::Any), "concord.v1.msg.*.ann._any.*", "concord.v1.msg._.*._any.*"),
+        ("another.thing".to_owned(), "another.thing", "another.thing"),
     ] {
-        assert_eq!(subjects.only_from(&filter, &ann), narrowed);
+        assert_eq!(subjects.only_from(&filter, &ann), of_ann);
+        assert_eq!(subjects.outside_cases(&filter), outside);
     }
 }
 
