@@ -81,6 +81,13 @@ async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom
     let reasons: Vec<&Value> = decision["woken"].as_array().unwrap().iter().map(|one| &one["reason"]).collect();
     assert_eq!(reasons, ["keyword:coffee"], "{decision}");
 
+    // Of whatever type: what everyone hears is observed, and wakes whom it names.
+    let note = Message::new("_", &ann, "_all", "note", json!({ "text": format!("Done, as @{prog} knows.") }));
+    note.publish(client).await;
+    let decision = decided(&installation, &note).await;
+    let woken: Vec<&Value> = decision["woken"].as_array().unwrap().iter().map(|one| &one["agent_id"]).collect();
+    assert_eq!((woken, &decision["observing"]), (vec![&json!(prog)], &json!(2)), "{decision}");
+
     // Everyone is mentioned; so many are woken by it and no more.
     let nobody = query(&ann, "Nice weather today, isn't it?");
     nobody.publish(client).await;

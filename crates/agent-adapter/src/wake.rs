@@ -13,7 +13,7 @@ use concord_domain::wake::conversation::{
 };
 use concord_domain::wake::{Conversation, Decisions, LoopBounds, Message, decide_all};
 use concord_protocol::event::Remembered;
-use concord_protocol::stream::{ConsumerKind, WAKING};
+use concord_protocol::stream::{ConsumerKind, is_given_twice};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, CaseId, Envelope};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
@@ -77,6 +77,14 @@ impl Handler for Ears {
             self.shell.count_ignored("waking_is_off");
             return Ok(Done::Acknowledge);
         }
+        // What a service says is no news to anybody whom it does not address, and is not even read.
+        let (subjects, message_type) = (self.shell.broker.subjects(), delivery.subject.rsplit('.').next());
+        let is_of_service =
+            subjects.sender_of(&delivery.subject).is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
+        if is_of_service || message_type.is_some_and(|kind| is_given_twice(&delivery.consumer, kind)) {
+            self.shell.count_ignored("nobody_to_wake");
+            return Ok(Done::Acknowledge);
+        }
         // What somebody garbled is answered by whom it is addressed to, if by anyone.
         let envelope = match dialect::envelope(&self.shell, delivery).await {
             Ok(envelope) => envelope,
@@ -86,12 +94,6 @@ impl Handler for Ears {
                 return Ok(Done::Acknowledge);
             }
         };
-        // Of what is addressed to whoever can help, the types that wake have consumers of their own.
-        let to_any = delivery.consumer.ends_with("-any");
-        if Service::parse(envelope.from_agent.as_str()).is_ok() || (to_any && WAKING.contains(&envelope.message_type)) {
-            self.shell.count_ignored("nobody_to_wake");
-            return Ok(Done::Acknowledge);
-        }
         let id = conversation_of(&envelope);
         let input = WakeInput::Weigh(Box::new(self.weigh(&envelope, delivery).await?));
         feed::step_of_message(&self.shell, &self.conversations, id, envelope, &input, delivery).await

@@ -6,7 +6,9 @@ use crate::subject::{Aggregate, DEFAULT_PREFIX, Lane, Service, SubjectSpace};
 
 mod consumer;
 
-pub use consumer::{Channel, ConsumerDefinition, ConsumerKind, EXCHANGED, WAKING, completes, notifies, reads};
+pub use consumer::{
+    Channel, ConsumerDefinition, ConsumerKind, EXCHANGED, WAKING, completes, is_given_twice, may_wake, notifies, reads,
+};
 
 /// Oldest broker that has what Concord needs: message schedules that survive and can be cancelled.
 pub const BROKER_VERSION_MIN: (u64, u64) = (2, 14);

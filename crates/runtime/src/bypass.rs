@@ -6,7 +6,7 @@
 //! in its turn by another is a repetition, which changes nothing. See `docs/adr/0032`.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,8 +26,9 @@ use crate::service::Shell;
 use crate::worker::Pulling;
 
 /// So many messages have to wait before anything is read past them: fewer are read in a moment.
-const WAITING_MIN: u64 = 2_000;
-/// How many senders are read past a flood: the services, then those that were heard last, then whoever is registered.
+const WAITING_MIN: u64 = 1_000;
+/// How many senders are read past a flood: the services, then those that were heard last, then whoever is registered, then
+/// strangers.
 /// The broker compares each message with each of them.
 const SENDERS_MAX: usize = 256;
 /// What was handled past a flood and not yet passed by; of what is forgotten the work is done again, as a repetition.
@@ -36,9 +37,15 @@ const HANDLED_MAX: usize = 65_536;
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// After so long without a replica that reads, the broker forgets the consumer.
 const INACTIVE_MAX: Duration = Duration::from_secs(30);
+/// How often some more of a flood is let by.
+const TICK: Duration = Duration::from_millis(10);
 
 /// What became of a delivery that was handled past a flood, when its turn came, in the metrics.
 pub(crate) const PASSED: &str = "passed";
+
+mod strangers;
+
+use strangers::Strangers;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -58,6 +65,8 @@ pub(crate) struct Bypass {
     at: AtomicU64,
     waiting: AtomicU64,
     is_needed: AtomicBool,
+    /// Messages of senders that flood, since the last tick.
+    let_by: AtomicU32,
     needed: Notify,
     handled: Mutex<BTreeSet<u64>>,
 }
@@ -71,8 +80,19 @@ impl Bypass {
 
     /// The sender of the message that came last floods.
     pub(crate) fn flooded(&self) {
+        self.let_by.fetch_add(1, Ordering::Relaxed);
         if self.waiting.load(Ordering::Relaxed) >= WAITING_MIN && !self.is_needed.swap(true, Ordering::Relaxed) {
             self.needed.notify_one();
+        }
+    }
+
+    /// Lets no more than so many messages a second of senders that flood come by, as long as the others are read past them:
+    /// nobody waits for these then, and whatever the flood is given is taken from the others.
+    pub(crate) async fn hold_back(&self, rate: u32) {
+        let ticks = u32::try_from(Duration::from_secs(1).as_millis() / TICK.as_millis()).unwrap_or(u32::MAX);
+        if self.is_needed.load(Ordering::Relaxed) && self.let_by.load(Ordering::Relaxed) >= (rate / ticks).max(1) {
+            tokio::time::sleep(TICK).await;
+            self.let_by.store(0, Ordering::Relaxed);
         }
     }
 
@@ -156,10 +176,33 @@ struct Bound {
 }
 
 impl<H: Handler> Past<H> {
+    /// What one sender sends of what is read past the flood.
+    fn only_from(&self, sender: &AgentId) -> String {
+        self.shell.broker.subjects().only_from(&self.consumer.filter, sender)
+    }
+
     /// Reads what others than the flooding senders sent until the flood is over.
     async fn read(&self, stop: &CancellationToken) -> Result<(), AnyError> {
         let stream = self.shell.broker.jetstream.get_stream_no_info(&self.consumer.stream).await?;
-        let mut read = self.bind(&stream, &BTreeSet::new()).await?.senders;
+        let strangers = Strangers::default();
+        tokio::select! {
+            read = self.read_beside(&stream, &strangers, stop) => read?,
+            never = strangers.watch(self, &stream) => never,
+        }
+        if !stop.is_cancelled() {
+            // Another replica that still reads from it makes it anew.
+            stream.delete_consumer(&self.consumer.name).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_beside(
+        &self,
+        stream: &Stream<()>,
+        strangers: &Strangers,
+        stop: &CancellationToken,
+    ) -> Result<(), AnyError> {
+        let mut read = self.bind(stream, &BTreeSet::new(), strangers).await?.senders;
         let mut messages = Pull::start(&self.shell.broker, &self.consumer, self.consumer.batch()).await?;
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         loop {
@@ -169,7 +212,7 @@ impl<H: Handler> Past<H> {
                     if self.bypass.is_over() {
                         break;
                     }
-                    let bound = self.bind(&stream, &read).await?;
+                    let bound = self.bind(stream, &read, strangers).await?;
                     if bound.anew {
                         // What was asked of the earlier one is not answered any more.
                         messages = Pull::start(&self.shell.broker, &self.consumer, self.consumer.batch()).await?;
@@ -179,24 +222,25 @@ impl<H: Handler> Past<H> {
                 () = stop.cancelled() => break,
             }
         }
-        messages.stop().await?;
-        if !stop.is_cancelled() {
-            // Another replica that still reads from it makes it anew.
-            stream.delete_consumer(&self.consumer.name).await?;
-        }
-        Ok(())
+        messages.stop().await
     }
 
     /// Creates the consumer, from where the other one has come to. Where somebody is new it is created anew: one that were
     /// only told so would go on from where it has come to, and leave what the new one sent before that to its turn.
-    async fn bind(&self, stream: &Stream<()>, read: &BTreeSet<String>) -> Result<Bound, AnyError> {
+    async fn bind(
+        &self,
+        stream: &Stream<()>,
+        read: &BTreeSet<String>,
+        strangers: &Strangers,
+    ) -> Result<Bound, AnyError> {
         let past = &self.consumer;
-        let filter = |sender: &AgentId| self.shell.broker.subjects().only_from(&past.filter, sender);
+        let filter = |sender: &AgentId| self.only_from(sender);
         let known = self.shell.limits.known(self.limit);
         let mut wanted: BTreeSet<String> = Service::ALL.iter().map(|service| filter(&service.agent_id())).collect();
         let registered = self.shell.registered();
-        let quiet = known.quiet.iter().chain(registered.iter().filter(|agent| !known.flooding.contains(agent)));
-        for sender in quiet {
+        let strangers = strangers.found();
+        let others = registered.iter().chain(&strangers).filter(|agent| !known.flooding.contains(agent));
+        for sender in known.quiet.iter().chain(others) {
             if wanted.len() >= SENDERS_MAX {
                 break;
             }
@@ -256,6 +300,31 @@ mod tests {
             bypass.came_to(3, waiting);
             assert_eq!(bypass.is_over(), over, "{waiting}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_let_by_at_its_rate_while_others_are_read_past_it() {
+        let bypass = Bypass::default();
+        let began = tokio::time::Instant::now();
+        let let_by = async |messages: u32| {
+            for number in 0..messages {
+                bypass.came_to(u64::from(number), WAITING_MIN);
+                bypass.flooded();
+                bypass.hold_back(2_000).await;
+            }
+        };
+        let_by(1).await;
+        bypass.is_needed.store(false, Ordering::Relaxed);
+        bypass.hold_back(2_000).await;
+        assert_eq!(began.elapsed(), Duration::ZERO, "nothing is read past it");
+        let_by(4_000).await;
+        let took = began.elapsed();
+        assert!((Duration::from_millis(1_980)..=Duration::from_millis(2_020)).contains(&took), "{took:?}");
+        // Others are not counted.
+        for _ in 0..4_000 {
+            bypass.hold_back(2_000).await;
+        }
+        assert!(began.elapsed() - took <= TICK);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::AckKind;
 use concord_protocol::payload::{ErrorReport, RATE_LIMIT};
-use concord_protocol::stream::{ConsumerKind, Layout, WAKING};
+use concord_protocol::stream::{ConsumerKind, Layout, is_given_twice};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, ErrorCode, Fault, MessageType, Timestamp};
 use lru::LruCache;
@@ -37,6 +37,10 @@ const ACCOUNTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
 const TRIES_MAX: usize = 20;
 /// How long refusals that are not answered each are gathered into one notice.
 const GATHERED: Duration = Duration::from_secs(1);
+/// Whoever sends what it may send in so many seconds at once floods. The sooner that is seen, the fewer wait behind it.
+const FLOOD_SECONDS: f64 = 0.25;
+/// Even where an agent may send fewer a second, so many of a flood are read: it is to come to an end.
+const FLOOD_RATE_MIN: u32 = 1_000;
 /// So long after it was seen to flood an agent is taken to do so.
 const FLOODS: Duration = Duration::from_secs(10);
 
@@ -89,7 +93,7 @@ pub(crate) struct Limit {
 pub(crate) struct Look {
     /// What is to be done in place of handling it, if it is not to be handled.
     pub(crate) over: Option<Over>,
-    /// Whether its sender floods: it has sent far more than a second's worth at once, if not yet more than it may.
+    /// Whether its sender floods: it has sent a good part of a second's worth at once, if not yet more than it may.
     pub(crate) floods: bool,
 }
 
@@ -172,9 +176,7 @@ impl Limit {
     fn counts(self, kind: Option<&str>, consumer: &str) -> bool {
         match self.kind {
             ConsumerKind::Exchange => kind == Some(MessageType::Request.as_str()),
-            ConsumerKind::Wake if consumer.ends_with("-any") => {
-                !WAKING.iter().any(|waking| kind == Some(waking.as_str()))
-            }
+            ConsumerKind::Wake => !kind.is_some_and(|kind| is_given_twice(consumer, kind)),
             _ => true,
         }
     }
@@ -316,6 +318,11 @@ impl Limits {
         Self { rate, burst, accounts: Mutex::new(LruCache::new(ACCOUNTS_MAX)) }
     }
 
+    /// How many messages a second of those who flood are read, while the others are read past them.
+    pub(crate) fn flood_rate(&self) -> u32 {
+        self.rate.max(FLOOD_RATE_MIN)
+    }
+
     fn is_off(&self) -> bool {
         self.rate == 0
     }
@@ -334,7 +341,8 @@ impl Limits {
         self.account(kind, agent, |account| {
             let admitted = account.messages.take(self.rate, self.burst, stored_at);
             // What may be sent at once may still take long to work on.
-            let floods = !admitted || account.messages.tokens < f64::from(self.burst) - f64::from(self.rate);
+            let floods =
+                !admitted || account.messages.tokens < f64::from(self.burst) - f64::from(self.rate) * FLOOD_SECONDS;
             if floods {
                 account.flooded = Some(Instant::now());
             }

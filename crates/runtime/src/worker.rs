@@ -115,6 +115,9 @@ impl<H: Handler> Pulling<H> {
                 Turn::Apart => {}
             }
             self.start(message).await?;
+            if let Some(limited) = &self.worker.limit {
+                limited.bypass.hold_back(shell.limits.flood_rate()).await;
+            }
         }
         messages.stop().await
     }

@@ -7,7 +7,7 @@ use concord_domain::wake::conversation::{WakeInput, Weigh, conversation_of, thre
 use concord_domain::wake::{Conversation, LoopBounds, Matcher, Message, Parameters, Previous, decide_all};
 use concord_protocol::event::Remembered;
 use concord_protocol::payload::Card;
-use concord_protocol::stream::WAKING;
+use concord_protocol::stream::is_given_twice;
 use concord_protocol::subject::Service;
 use concord_protocol::{Envelope, dialect};
 use concord_runtime::Routed;
@@ -42,8 +42,9 @@ impl Process {
     pub(crate) async fn wake(&self, delivery: &Delivery) -> Result<(), Problem> {
         let Ok(subject) = self.connection.subjects().parse(&delivery.subject) else { return Ok(()) };
         let Ok((envelope, _)) = dialect::read(&delivery.body, None, &subject) else { return Ok(()) };
-        let to_any = delivery.name.ends_with("-any");
-        if Service::parse(envelope.from_agent.as_str()).is_ok() || (to_any && WAKING.contains(&envelope.message_type)) {
+        if Service::parse(envelope.from_agent.as_str()).is_ok()
+            || is_given_twice(&delivery.name, envelope.message_type.as_str())
+        {
             return Ok(());
         }
         let id = conversation_of(&envelope);

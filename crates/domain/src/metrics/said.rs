@@ -1,7 +1,7 @@
 //! What of a message counts.
 
 use concord_protocol::payload::{DEREGISTER_AGENT, REGISTER_AGENT, UPDATE_AGENT};
-use concord_protocol::stream::WAKING;
+use concord_protocol::stream::may_wake;
 use concord_protocol::{AgentId, Envelope, MessageId, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ impl Said {
             offers: *kind == MessageType::ExpertiseOffer,
             may_answer,
             declines: may_answer && declines(envelope),
-            may_wake: WAKING.contains(kind) || envelope.to_agent == Recipient::Any,
+            may_wake: may_wake(kind, &envelope.to_agent),
             registers: registers(envelope),
         }
     }

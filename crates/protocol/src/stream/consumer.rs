@@ -51,11 +51,14 @@ impl Layout {
                     let name = format!("{}-{}-{message_type}", kind.name(), lane.as_str());
                     define(StreamKind::of_lane(lane), name, None, subjects.of_type(lane, &message_type.token()))
                 });
-                let to_any = Lane::ALL.into_iter().map(|lane| {
-                    let name = format!("{}-{}-any", kind.name(), lane.as_str());
-                    define(StreamKind::of_lane(lane), name, None, subjects.inbox(lane, &Recipient::Any))
+                let to_groups = GROUPS.into_iter().flat_map(|(suffix, to)| {
+                    let kind = kind.name();
+                    Lane::ALL.into_iter().map(move |lane| {
+                        let name = format!("{kind}-{}{suffix}", lane.as_str());
+                        define(StreamKind::of_lane(lane), name, None, subjects.inbox(lane, &to))
+                    })
                 });
-                of_types.chain(to_any).collect()
+                of_types.chain(to_groups).collect()
             }
             ConsumerKind::Exchange => {
                 let each = |lane| EXCHANGED.iter().map(move |message_type| (lane, message_type));
@@ -165,6 +168,21 @@ pub const WAKING: [MessageType; 8] = [
     MessageType::SessionBriefing,
 ];
 
+/// Whoever can help and everyone, and how the names of the consumers end that are given what is addressed to them.
+const GROUPS: [(&str, Recipient); 2] = [("-any", Recipient::Any), ("-all", Recipient::All)];
+
+/// Whether a message of an agent may concern others than whom it is addressed to.
+pub fn may_wake(message_type: &MessageType, to: &Recipient) -> bool {
+    WAKING.contains(message_type) || GROUPS.iter().any(|(_, group)| group == to)
+}
+
+/// Whether a message is given to two consumers of [`ConsumerKind::Wake`] and this is the second of them: one is given what is
+/// addressed to a group, of whatever type, and another each type [that wakes](WAKING).
+pub fn is_given_twice(consumer: &str, message_type: &str) -> bool {
+    GROUPS.iter().any(|(suffix, _)| consumer.ends_with(suffix))
+        && WAKING.iter().any(|kind| kind.as_str() == message_type)
+}
+
 /// The kinds of consumers of the services: durable, pulled, shared by all replicas. Of a kind that is given facts there
 /// is one consumer for each fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -185,7 +203,7 @@ pub enum ConsumerKind {
     /// message type.
     Exchange,
     /// Messages that may concern others than whom they are addressed to, for the agent adapter: there is a consumer for each
-    /// lane and message type, and for what is addressed to whoever can help.
+    /// lane and message type, and for what is addressed to whoever can help or to everyone.
     Wake,
     /// Ends of requests, which are posted where the request asks for it, for the agent adapter.
     Completions,

@@ -41,11 +41,11 @@ async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
 }
 
 #[tokio::test]
-async fn whoever_sends_a_seconds_worth_at_once_floods_before_it_is_over_the_limit() {
+async fn whoever_sends_a_quarter_of_a_seconds_worth_at_once_floods_before_it_is_over_the_limit() {
     let limits = limits(10, 30);
     let ann = agent("ann");
     let floods: Vec<bool> = (0..12).map(|_| limits.admits(INBOX, &ann, at(0)).floods).collect();
-    assert_eq!(floods.iter().filter(|floods| **floods).count(), 2, "{floods:?}");
+    assert_eq!(floods.iter().filter(|floods| **floods).count(), 10, "{floods:?}");
     limits.admits(INBOX, &agent("bob"), at(0));
     let known = limits.known(Limit { kind: INBOX, measure: Measure::Refuse });
     assert_eq!((known.quiet, known.flooding), (vec![agent("bob")], BTreeSet::from([ann.clone()])));
@@ -89,6 +89,8 @@ fn what_hears_agents_has_a_limit_and_what_two_consumers_are_given_counts_once() 
         ("agent-adapter-wake-msg-group_query", "group_query", true),
         ("agent-adapter-wake-msg-any", "group_query", false),
         ("agent-adapter-wake-msg-any", "question", true),
+        ("agent-adapter-wake-msg-all", "info_update", false),
+        ("agent-adapter-wake-urgent-all", "note", true),
         ("coordinator-inbox", "status", true),
     ] {
         assert_eq!(counts(consumer, kind), expected, "{consumer} {kind}");

@@ -15,8 +15,10 @@ impl Agents {
         let in_ms = self.random.between(0, 6_000);
         let from = self.random.pick(&NAMES).copied().unwrap_or(STRANGER);
         let thread = self.random.pick(&THREADS).copied().filter(|_| self.random.chance(0.7));
-        let (kind, to) = match self.random.between(0, 4) {
+        let (kind, to) = match self.random.between(0, 6) {
             0 => ("info_update", "_all"),
+            4 => ("note", "_all"),
+            5 => ("note", "_any"),
             1 => ("group_query", "_any"),
             2 => ("group_query", "_all"),
             3 => ("expertise_offer", "_all"),

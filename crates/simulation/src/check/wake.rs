@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use concord_domain::wake::conversation::conversation_of;
 use concord_protocol::event::{LoopBroken, WakeEvent};
-use concord_protocol::stream::WAKING;
+use concord_protocol::stream::may_wake;
 use concord_protocol::subject::{Service, Subject};
-use concord_protocol::{AgentId, MessageId, Recipient, Timestamp, Token};
+use concord_protocol::{AgentId, MessageId, Timestamp, Token};
 
 use super::archive::Archive;
 
@@ -42,8 +42,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
         let (Some(Subject::Message { from, to, .. }), Some(envelope)) = (&message.subject, &message.envelope) else {
             continue;
         };
-        let concerns_others = WAKING.contains(&envelope.message_type) || *to == Recipient::Any;
-        if !concerns_others || Service::parse(from.as_str()).is_ok() {
+        if !may_wake(&envelope.message_type, to) || Service::parse(from.as_str()).is_ok() {
             continue;
         }
         let times = decided.get(&(&conversation_of(envelope), &envelope.message_id)).copied().unwrap_or(0);
