@@ -272,3 +272,31 @@ async fn a_python_agent_that_could_not_register_listens_no_longer() {
     hears_once(&mut stage).await;
     driver.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_python_agent_that_connects_again_is_available_and_its_heart_beats() {
+    let mut stage = Stage::start().await;
+    let url = stage.broker.url();
+    let arguments = [&*url, "again"];
+    let registered = async {
+        for _ in 0..2 {
+            let (_, request) = said(&mut stage, "coordinator").await;
+            assert_eq!(request["payload"]["action"], "register_agent");
+            let success = json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
+            stage.answer(&request, &success).await;
+            let mut beats = 0;
+            // At once, and twice more where it stays.
+            while beats < 3 {
+                let (_, said) = stage.next("a heartbeat, or that it goes").await;
+                match (said["status"].as_str(), said["payload"]["action"].as_str()) {
+                    (Some("available"), None) => beats += 1,
+                    (Some("unavailable"), None) => {}
+                    (None, Some("deregister_agent")) => break,
+                    _ => panic!("{said}"),
+                }
+            }
+        }
+    };
+    let (driver, ()) = tokio::join!(Driver::of("trouble.py", &arguments), registered);
+    driver.end().await;
+}

@@ -1,30 +1,15 @@
 //! What the replicas of the adapter count of how agents help each other: each message once, among all of them.
 
 use concord_protocol::subject::Service;
-use concord_testkit::{Message, TestInstallation, instances, until};
+use concord_testkit::{Message, TestInstallation, until};
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::PATIENCE;
-use crate::stage::{becomes, card, names, to_coordinator};
+use crate::stage::{becomes, card, names, read, to_coordinator};
 
 /// The text of `/metrics` of every replica.
 async fn texts(installation: &TestInstallation) -> Vec<String> {
-    let is_adapter = |name: &str| name == "concord-agent-adapter";
-    let found = instances(installation.client(), PATIENCE, |found| {
-        found.iter().filter(|one| is_adapter(&one.name)).count() == 2
-    });
-    let mut texts = Vec::new();
-    for one in found.await.expect("both replicas answer").iter().filter(|one| is_adapter(&one.name)) {
-        let address = one.http().expect("it answers HTTP");
-        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.unwrap();
-        texts.push(text);
-    }
-    texts
+    read(installation, (Service::AgentAdapter, 2), "/metrics").await
 }
 
 fn sum(texts: &[String], name: &str) -> u64 {

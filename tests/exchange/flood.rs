@@ -10,7 +10,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::stage::{answer_to, becomes, card, facts, names, to_coordinator};
+use crate::stage::{answer_to, becomes, card, facts, names, read, to_coordinator};
 
 /// Each agent may send so many at once, and next to none after them.
 const BURST: usize = 100;
@@ -21,8 +21,11 @@ const OF_EACH_QUIET: usize = 20;
 const SECONDS: usize = 60;
 
 /// Far more than can be read in the time that an answer takes.
-const BACKLOG: usize = 20_000;
+const BACKLOG: usize = 30_000;
 const AFTER_BACKLOG: usize = 5;
+/// With so many waiting a service is not ready, unless they are a flood.
+const LAG_MAX: usize = 2_000;
+const LAG: &str = "concord_consumer_lag{consumer=\"coordinator-inbox\"}";
 
 /// What was said to an agent, as bodies.
 async fn told(client: &Client, agent: &str) -> Vec<Value> {
@@ -148,6 +151,7 @@ async fn what_others_send_is_answered_before_the_flood_has_been_read() {
         plan.with_replicas(Service::AgentAdapter, 0)
             .with_replicas(Service::Coordinator, 2)
             .with_setting("work.agent_rate_max=50")
+            .with_setting(format!("http.ready_lag_max={LAG_MAX}"))
             .with_setting(format!("work.agent_burst_max={BURST}"))
     })
     .await;
@@ -178,6 +182,20 @@ async fn what_others_send_is_answered_before_the_flood_has_been_read() {
     }
     client.flush().await.unwrap();
     stream.resume_consumer("coordinator-inbox").await.unwrap();
+    // What waits of the flood alone does not make the service unready, and is said.
+    let coordinators = (Service::Coordinator, 2);
+    let noted = until("the replicas to say that they are flooded", PATIENCE, async || {
+        let lag = |text: &String| {
+            let line = text.lines().find_map(|line| line.strip_prefix(LAG))?;
+            line.trim().parse().ok().filter(|lag: &usize| *lag > LAG_MAX)
+        };
+        let lags: Vec<_> = read(&installation, coordinators, "/metrics").await.iter().filter_map(lag).collect();
+        let ready = read(&installation, coordinators, "/readyz").await;
+        let noted = ready.iter().filter(|text| text.contains("\"a flood waits in coordinator-inbox")).count();
+        if lags.len() == 2 && noted == 2 { Ok(ready) } else { Err(format!("{lags:?} {ready:?}")) }
+    });
+    let noted = noted.await.unwrap_or_else(|error| panic!("{error}"));
+    assert!(noted.iter().all(|text| text.contains("\"ready\":true")), "{noted:?}");
     let asked = waiting.clone();
     let answered = async {
         while !waiting.is_empty() {

@@ -3,8 +3,9 @@
 use async_nats::Client;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Service;
-use concord_testkit::{Message, TestInstallation, stored, unique, until};
+use concord_testkit::{Instance, Message, TestInstallation, instances, stored, unique, until};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::PATIENCE;
 
@@ -69,4 +70,26 @@ pub(crate) async fn becomes(installation: &TestInstallation, agent: &str, expect
 /// Names that no other test has.
 pub(crate) fn names<const N: usize>(names: [&str; N]) -> [String; N] {
     names.map(unique)
+}
+
+/// What each of so many replicas of a service answers to HTTP on this path.
+pub(crate) async fn read(
+    installation: &TestInstallation,
+    (service, replicas): (Service, usize),
+    path: &str,
+) -> Vec<String> {
+    let name = format!("concord-{service}");
+    let enough = |found: &[Instance]| found.iter().filter(|one| one.name == name).count() == replicas;
+    let found = instances(installation.client(), PATIENCE, enough).await.expect("all replicas answer");
+    let mut texts = Vec::new();
+    for one in found.iter().filter(|one| one.name == name) {
+        let address = one.http().expect("it answers HTTP");
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        texts.push(text);
+    }
+    texts
 }

@@ -1,10 +1,11 @@
 //! Whom messages wake: decided once, recorded, told to those who wake, and answered by a hosted agent to whoever asked.
 
+use concord_protocol::subject::Service;
 use concord_testkit::{Message, TestInstallation, settled, stored, until};
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
-use crate::stage::{answer_to, becomes, card, facts, names, to_coordinator};
+use crate::stage::{answer_to, becomes, card, facts, names, read, to_coordinator};
 
 fn skills(of: &str) -> Value {
     let examples = match of {
@@ -73,6 +74,15 @@ async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom
     thread.publish(client).await;
     let (kind, said) = answer_to(client, &about_tax).await;
     assert_eq!((kind.as_str(), &said["reason"]), ("info_update", &json!("mention")), "{said}");
+
+    // By what it matches is said where operators look.
+    let adapter = (Service::AgentAdapter, 1);
+    let metrics = read(&installation, adapter, "/metrics").await.concat();
+    for (way, is) in [("letters", 1), ("model", 0), ("server", 0)] {
+        assert!(metrics.contains(&format!("concord_wake_matching{{by=\"{way}\"}} {is}\n")), "{metrics}");
+    }
+    let ready = read(&installation, adapter, "/readyz").await.concat();
+    assert!(ready.contains(r#""ready":true,"reasons":[],"notes":["there is no model"#), "{ready}");
 
     // Without skills that fit, its phrase wakes it.
     let coffee = query(&ann, "Is there any coffee left?");

@@ -1,8 +1,9 @@
-"""An agent in trouble, as the tests of the workspace want it, until it is ended: `trouble.py SERVER waiting|holding|retry`.
+"""An agent in trouble, as the tests of the workspace want it, until it is ended: `trouble.py SERVER waiting|holding|retry|again`.
 
 `waiting`: it asks `ben` before it answers a request to `think`, with a durable inbox, and tells `zoe` of what is no request.
 `holding`: it tells `observer` that it has begun with a request, and never comes to its end, with a durable inbox. `retry`: its
-first registration is refused, and it connects again; it answers a request with how often it has heard it.
+first registration is refused, and it connects again; it answers a request with how often it has heard it. `again`: it
+connects, closes, and connects again.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from concord_agent import Agent, Message, RequestError
 
 
 async def main(server: str, how: str) -> None:
-    retries = how == "retry"
-    card = {"skills": [{"name": "tax", "examples": ["What is VAT?"]}]} if retries else {}
-    agent = Agent("ann", durable=not retries, **card)
+    retries, again = how == "retry", how == "again"
+    card = {"skills": [{"name": "tax", "examples": ["What is VAT?"]}], "heartbeat_ms": 100} if retries or again else {}
+    agent = Agent("ann", durable=not card, **card)
     heard: collections.Counter[str] = collections.Counter()
 
     @agent.on("request")
@@ -39,6 +40,8 @@ async def main(server: str, how: str) -> None:
             await agent.connect(server)
         except RequestError:
             pass
+    if again:
+        await (await agent.connect(server)).close()
     async with await agent.connect(server):
         print("listening", flush=True)
         # Ends with its input.

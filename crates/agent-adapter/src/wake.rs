@@ -117,6 +117,7 @@ impl Ears {
         };
         let previous = known.recent.back().map(|said| said.text.clone());
         let vectors = self.matching.vectors(&message, previous.clone()).await;
+        self.matching.report(&self.shell);
         let participations = known.participations();
         let (decisions, with_model) = self.matching.read(|matcher| {
             let conversation = Conversation {

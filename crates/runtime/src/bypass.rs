@@ -145,6 +145,8 @@ pub(crate) async fn run<H: Handler>(
         }
         let name = &past.consumer.name;
         tracing::warn!(consumer = %name, "A flood: what others send is read past it.");
+        let flooded = past.pulling.consumer().to_owned();
+        past.shell.note(&flooded, Some(format!("a flood waits in {flooded}; what others send is read past it")));
         while !past.bypass.is_over() && !stop.is_cancelled() {
             if let Err(error) = past.read(&stop).await {
                 tracing::warn!(consumer = %name, error = %Chain(&*error), "Reading past a flood failed; trying again.");
@@ -155,6 +157,7 @@ pub(crate) async fn run<H: Handler>(
             }
         }
         past.bypass.is_needed.store(false, Ordering::Relaxed);
+        past.shell.note(&flooded, None);
     }
 }
 

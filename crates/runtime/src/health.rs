@@ -1,7 +1,8 @@
 //! Health for orchestrators: `/healthz` (the process lives), `/readyz` (broker reachable, consumers bound, lag bearable),
 //! `/metrics`.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -28,6 +29,35 @@ pub struct Readiness {
     pub ready: bool,
     /// What stands in the way.
     pub reasons: Vec<String>,
+    /// What is restricted while it can.
+    pub notes: Vec<String>,
+}
+
+/// What is restricted in a service that can do its work, by what it is about.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(Mutex<BTreeMap<String, String>>);
+
+impl Notes {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what is restricted, or that nothing is any more.
+    pub(crate) fn set(&self, about: &str, restriction: Option<String>) {
+        let mut all = self.all();
+        match restriction {
+            Some(restriction) => all.insert(about.to_owned(), restriction),
+            None => all.remove(about),
+        };
+    }
+
+    pub(crate) fn is_about(&self, about: &str) -> bool {
+        self.all().contains_key(about)
+    }
+
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.all().values().cloned().collect()
+    }
 }
 
 /// Serves until `stop`.

@@ -61,6 +61,13 @@ pub struct WakeLabels {
 
 /// One label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct MatchingLabel {
+    /// What messages are matched with skills by: `model`, `server` or `letters`.
+    pub by: &'static str,
+}
+
+/// One label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RouteLabel {
     /// Which way a message between agents took: `lead` or `peer`.
     pub route: &'static str,
@@ -149,6 +156,8 @@ pub struct Metrics {
     pub notifications: Family<NoticeLabels, Counter>,
     /// Decisions whom messages wake, by what the agent does and why.
     pub wakes: Family<WakeLabels, Counter>,
+    /// Which way messages are matched with skills: 1 for that, 0 for the others.
+    pub wake_matching: Family<MatchingLabel, Gauge>,
     /// Messages between agents, by whether a lead sent or received them.
     pub agent_messages: Family<RouteLabel, Counter>,
     /// How long peers waited for the first answer when they asked for help, in seconds.
@@ -187,6 +196,7 @@ impl Default for Metrics {
             budgets: Family::default(),
             notifications: Family::default(),
             wakes: Family::default(),
+            wake_matching: Family::default(),
             agent_messages: Family::default(),
             peer_help_seconds: Histogram::new([0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0]),
             peer_help: Family::default(),
@@ -229,6 +239,11 @@ impl Metrics {
         );
         registry.register("budgets", "What was asked of providers' budgets, by result.", self.budgets.clone());
         registry.register("wakes", "Decisions whom messages wake, by outcome and reason.", self.wakes.clone());
+        registry.register(
+            "wake_matching",
+            "What messages are matched with skills by: 1 for that, 0 for what it could be.",
+            self.wake_matching.clone(),
+        );
         registry.register("notifications", "Notifications of people, by result.", self.notifications.clone());
         self.register_coordination(registry);
     }

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::broker::Broker;
 use crate::bystander::Bystander;
 use crate::consume::Handler;
-use crate::health::Readiness;
+use crate::health::{Notes, Readiness};
 use crate::limit::Limits;
 use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
 use crate::provision::PullConsumer;
@@ -52,6 +52,7 @@ pub struct Shell {
     consumers: Arc<Mutex<Bindings>>,
     verbs: Arc<Mutex<Vec<(&'static str, api::Verb)>>>,
     ready_lag_max: u64,
+    notes: Arc<Notes>,
     pub(crate) rush: Arc<Rush>,
 }
 
@@ -171,11 +172,18 @@ impl Shell {
         reasons.extend(unbound.into_iter().map(|name| format!("the consumer {name} is not bound yet")));
         for consumer in expected {
             let lag = self.metrics.lag.get_or_create(&Consumer { consumer: consumer.clone() }).get();
-            if u64::try_from(lag).unwrap_or(0) > self.ready_lag_max {
+            // Of a flood that is read past nobody waits for the end.
+            if u64::try_from(lag).unwrap_or(0) > self.ready_lag_max && !self.notes.is_about(&consumer) {
                 reasons.push(format!("{lag} messages wait in the consumer {consumer}"));
             }
         }
-        Readiness { ready: reasons.is_empty(), reasons }
+        Readiness { ready: reasons.is_empty(), reasons, notes: self.notes.texts() }
+    }
+
+    /// Says in the readiness what is restricted of the service, or that nothing is any more; `about` is a consumer of it or
+    /// another word for what is restricted.
+    pub fn note(&self, about: &str, restriction: Option<String>) {
+        self.notes.set(about, restriction);
     }
 
     /// Counts what a step came to.

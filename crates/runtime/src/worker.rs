@@ -96,6 +96,11 @@ impl<H: Handler> Pulling<H> {
         &self.worker.shell
     }
 
+    /// The consumer that is read in order.
+    pub(crate) fn consumer(&self) -> &str {
+        &self.worker.consumer
+    }
+
     async fn pull(&self, consumer: &PullConsumer, stop: &CancellationToken) -> Result<(), AnyError> {
         let shell = self.shell();
         consumer.bind(&shell.broker).await?;

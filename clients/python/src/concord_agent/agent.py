@@ -113,12 +113,13 @@ class Agent:
             return
         if self._beat is not None:
             self._beat.cancel()
+            self._beat = None
         try:
             if self._inbox is not None:
                 await self._inbox.close()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             if self._registered:
-                await self.status("unavailable")
+                await self._say_status("unavailable")
                 await self._deregister()
             await self._client.flush()
         except (NatsError, ConcordError, TimeoutError) as why:
@@ -177,6 +178,9 @@ class Agent:
     async def status(self, status: str) -> None:
         """Says that this agent is `available`, `busy` or `unavailable`, now and in every heartbeat."""
         self._status = status
+        await self._say_status(status)
+
+    async def _say_status(self, status: str) -> None:
         beat = json.dumps({"status": status}).encode()
         await self._connected().publish(f"{self._prefix}.v1.beat.{self.agent_id}", beat)
 

@@ -10,6 +10,7 @@ use concord_embedding::{Embedder, Server, ServerError};
 use concord_protocol::AgentId;
 use concord_protocol::payload::{Card, Skill};
 use concord_runtime::Directory;
+use concord_runtime::metrics::MatchingLabel;
 use concord_runtime::service::Shell;
 use tokio::sync::oneshot;
 
@@ -114,6 +115,7 @@ impl Matching {
         let (all_known, known_all) = oneshot::channel();
         let mut all_known = Some(all_known);
         let (matching, directory, stop) = (Arc::clone(matching), Arc::clone(directory), shell.stop.clone());
+        let told = shell.clone();
         let mut changes = directory.changes();
         shell.spawn(async move {
             directory.loaded().await;
@@ -126,6 +128,7 @@ impl Matching {
                     }
                 });
                 let is_whole = matching.renew(now, &mut known).await;
+                matching.report(&told);
                 if all_known.take().is_some_and(|all_known| all_known.send(()).is_err()) {
                     return;
                 }
@@ -219,6 +222,28 @@ impl Matching {
             }
             Source::Server(_) => Vectors::default(),
         }
+    }
+
+    /// Says by what messages are matched now, in the metrics and, where that is less than what is set up or could be, in the
+    /// readiness.
+    pub(super) fn report(&self, shell: &Shell) {
+        let (by, restriction) = match &self.source {
+            Source::Letters => {
+                ("letters", Some("there is no model: messages are matched with skills by letters alone"))
+            }
+            Source::Model(_) => ("model", None),
+            Source::Server(served) if served.is_failing.load(Ordering::Relaxed) => {
+                ("letters", Some("the embedding server fails: messages are matched with skills by letters alone"))
+            }
+            Source::Server(served) if !served.is_whole.load(Ordering::Relaxed) => {
+                ("letters", Some("cards wait for their vectors: messages are matched with skills by letters alone"))
+            }
+            Source::Server(_) => ("server", None),
+        };
+        for way in ["letters", "model", "server"] {
+            shell.metrics.wake_matching.get_or_create(&MatchingLabel { by: way }).set(i64::from(way == by));
+        }
+        shell.note("wake", restriction.map(str::to_owned));
     }
 
     pub(super) fn read<T>(&self, read: impl FnOnce(&Matcher) -> T) -> T {

@@ -149,6 +149,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         consumers: Arc::default(),
         verbs: Arc::default(),
         ready_lag_max: settings.http.ready_lag_max,
+        notes: Arc::default(),
         rush: Arc::default(),
     };
     serve::<R>(shell, listener, settings).await

@@ -64,7 +64,7 @@ pub(crate) struct WakeArgs {
     #[arg(long, default_value_t = 1, requires = "agents")]
     seed: u64,
     /// Compare n-grams only.
-    #[arg(long, conflicts_with = "model_dir")]
+    #[arg(long)]
     no_model: bool,
     /// The folder of the model; .tools/model when absent, which scripts/model fills.
     #[arg(long, env = "CONCORD_MODEL", value_name = "D")]
