@@ -97,7 +97,7 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
     .await;
     let agent = unique("slow");
     let settings = format!(
-        "[[service.agents]]\nagent_id = \"{agent}\"\ninstances = 1\nqueue_max = 3\ntimeout_ms = 59000\n\
+        "[[service.agents]]\nagent_id = \"{agent}\"\ninstances = 1\nqueue_max = 3\ntimeout_ms = 60000\n\
          openai = {{ base_url = \"{}/v1\", model = \"m\" }}\n",
         slow.url
     );

@@ -66,7 +66,6 @@ fn settings_that_could_not_work_are_refused_by_name() {
         (agents(json!([{ "agent_id": "a", "http": http, "environment": { "A": "b" } }])), "agents[0]"),
         (one(json!({ "instances": 0 })), "agents[0].instances"),
         (one(json!({ "timeout_ms": 0 })), "agents[0].timeout_ms"),
-        (one(json!({ "timeout_ms": 60_000 })), "agents[0].timeout_ms"),
         (one(json!({ "tries_max": 0 })), "agents[0].tries_max"),
         (one(json!({ "breaker": { "failures_max": 0 } })), "agents[0].breaker.failures_max"),
         (one(json!({ "skills": [{ "name": " " }] })), "agents[0].skills.0.name"),
