@@ -32,7 +32,10 @@ pub enum Error {
         /// In what way.
         problem: String,
     },
-    /// The computation failed.
-    #[error("the model cannot compute a vector")]
-    Compute(#[source] candle_core::Error),
+    /// The tokenizer is that of another model.
+    #[error("the weights have no row for token {token}: model.safetensors and tokenizer.json are of different models")]
+    UnknownToken {
+        /// The number that the tokenizer gave it.
+        token: u32,
+    },
 }

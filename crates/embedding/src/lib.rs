@@ -9,6 +9,7 @@ mod cache;
 mod error;
 mod model;
 mod server;
+mod weights;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub struct Settings {
     pub model_dir: Option<PathBuf>,
     /// How many vectors are kept, each of 1.5 KB with the usual model.
     pub cache: NonZeroUsize,
-    /// How many threads compute.
+    /// How many texts are computed at once, each on a thread.
     pub threads: NonZeroUsize,
 }
 

@@ -3,12 +3,12 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use candle_core::{Device, safetensors};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tokenizers::{Tokenizer, TruncationParams};
 
 use crate::bert::{Bert, Config};
 use crate::error::Error;
+use crate::weights::Weights;
 
 /// The files that the folder of a model has.
 pub const MODEL_FILES: [&str; 3] = ["config.json", "model.safetensors", "tokenizer.json"];
@@ -27,7 +27,7 @@ pub(crate) fn beginning(text: &str) -> &str {
 pub struct Model {
     tokenizer: Tokenizer,
     bert: Bert,
-    /// Its own threads, so that computing takes as many cores as it was given and no more.
+    /// Its own threads, so that computing takes as many cores as it was given and no more. A text is computed on one.
     threads: ThreadPool,
 }
 
@@ -47,9 +47,9 @@ impl Model {
             .with_padding(None)
             .with_truncation(Some(truncation))
             .map_err(|error| malformed(&tokenizer, error.to_string()))?;
-        let tensors = safetensors::load_buffer(&read(&weights)?, &Device::Cpu)
-            .map_err(|error| malformed(&weights, error.to_string()))?;
-        let bert = Bert::new(parsed, tensors).map_err(|error| malformed(&weights, error.to_string()))?;
+        let file = read(&weights)?;
+        let bert = Weights::read(&file).and_then(|tensors| Bert::new(&parsed, &tensors));
+        let bert = bert.map_err(|problem| malformed(&weights, problem))?;
         let threads = ThreadPoolBuilder::new()
             .num_threads(threads.get())
             .thread_name(|number| format!("embedding-{number}"))
@@ -64,7 +64,7 @@ impl Model {
             .tokenizer
             .encode_fast(beginning(text), true)
             .map_err(|error| Error::Tokens { problem: error.to_string() })?;
-        self.threads.install(|| self.bert.sentence(tokens.get_ids())).map_err(Error::Compute)
+        self.threads.install(|| self.bert.sentence(tokens.get_ids())).map_err(|token| Error::UnknownToken { token })
     }
 
     /// How many numbers a vector has.

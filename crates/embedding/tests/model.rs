@@ -41,6 +41,22 @@ fn meaning_is_near_meaning() {
     assert!(cosine(&cat, &embedder.embed("a CAT sits on the mat").unwrap()) > 0.999);
 }
 
+/// The first numbers of two vectors, as candle-core 0.11 computes them of the same weights.
+#[test]
+fn vectors_are_those_of_another_implementation() {
+    let Some(embedder) = embedder("vectors_are_those_of_another_implementation") else { return };
+    let text = "in spanish, meet me tomorrow is said how";
+    for (text, expected) in [
+        (text.to_owned(), [-0.031_512_61, 0.015_618_246, 0.092_589_8, 0.064_871_65]),
+        (text.repeat(10), [-0.008_485_281, -0.019_604_536, 0.078_221_425, 0.037_606_664]),
+    ] {
+        let vector = embedder.embed(&text).unwrap();
+        for (number, expected) in vector.iter().zip(expected) {
+            assert!((number - expected).abs() < 1e-6, "{number}, not {expected}, of {text}");
+        }
+    }
+}
+
 #[test]
 fn no_text_is_too_long_or_too_strange() {
     let Some(embedder) = embedder("no_text_is_too_long_or_too_strange") else { return };
@@ -61,7 +77,7 @@ fn what_is_no_model_is_refused_with_its_file() {
     assert!(matches!(open(), Error::Read { path, .. } if path.ends_with("config.json")));
     let shape = |kind: &str, heads: usize| {
         format!(
-            r#"{{"model_type": "{kind}", "hidden_act": "gelu", "hidden_size": 384, "layer_norm_eps": 1e-12,
+            r#"{{"model_type": "{kind}", "hidden_act": "gelu", "hidden_size": 384, "intermediate_size": 1536, "vocab_size": 30522, "layer_norm_eps": 1e-12,
                 "max_position_embeddings": 512, "num_attention_heads": {heads}, "num_hidden_layers": 6}}"#
         )
     };
