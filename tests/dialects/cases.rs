@@ -1,12 +1,11 @@
 //! Whole cases.
 
-use std::process::Command;
 use std::time::Duration;
 
 use concord_protocol::CaseId;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Service;
-use concord_testkit::{TestInstallation, programs_of, stored, unique, until};
+use concord_testkit::{TestInstallation, concord, stored, unique, until};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -87,9 +86,7 @@ async fn agents_that_speak_nothing_else_decide_a_case_in_each_dialect() {
 
 /// The command shows what was said in a dialect as an envelope, with what was written beside it.
 fn transcript(installation: &TestInstallation, dialect: &str, case: &str, ben: &str) {
-    let mut command = Command::new(programs_of(&["concord-cli"]).join("concord"));
-    command.args(["case", "transcript", case, "--json", "--server", installation.server_url()]);
-    let output = command.output().expect("concord runs");
+    let output = concord(&["case", "transcript", case, "--json", "--server", installation.server_url()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
     let of = |kind: &str| {

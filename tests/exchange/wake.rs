@@ -1,7 +1,7 @@
 //! Whom messages wake: decided once, recorded, told to those who wake, and answered by a hosted agent to whoever asked.
 
 use concord_protocol::subject::Service;
-use concord_testkit::{Message, TestInstallation, settled, stored, until};
+use concord_testkit::{Message, TestInstallation, concord, settled, stored, until};
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
@@ -97,6 +97,16 @@ async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom
     let decision = decided(&installation, &note).await;
     let woken: Vec<&Value> = decision["woken"].as_array().unwrap().iter().map(|one| &one["agent_id"]).collect();
     assert_eq!((woken, &decision["observing"]), (vec![&json!(prog)], &json!(2)), "{decision}");
+
+    // The command says of each what decided.
+    for (message, how) in [(&coffee, "compared by letters, without a model"), (&note, "by whom it names")] {
+        let output = concord(&["wake", "explain", message.id(), "--server", installation.server_url()]);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(how) && said.contains(prog.as_str()), "{said}");
+    }
+    let output = concord(&["wake", "explain", "no-such-message", "--server", installation.server_url()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("nothing was decided about no-such-message"), "{said}");
 
     // Everyone is mentioned; so many are woken by it and no more.
     let nobody = query(&ann, "Nice weather today, isn't it?");

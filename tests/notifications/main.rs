@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use concord_protocol::subject::Service;
-use concord_testkit::{binaries, programs_of, until};
+use concord_testkit::{binaries, concord, until};
 use serde_json::{Value, json};
 
 mod callback;
@@ -168,16 +168,16 @@ async fn what_is_refused_for_good_is_kept_and_can_be_sent_again_and_the_ladder_g
     // The mailbox is made, and an operator has the mail sent again; the other letter cannot be mended so.
     drop(smtp);
     let smtp = Server::smtp(smtp_port, &[]).await;
-    let (good, said) = concord(&stage, &["dead", "retry", &letter.sequence.to_string()]);
+    let (good, said) = command(&stage, &["dead", "retry", &letter.sequence.to_string()]);
     assert!(good, "{said}");
     smtp.mail("[Concord] A ruling is awaited: Margin").await;
-    let (good, said) = concord(&stage, &["dead", "retry", &other.sequence.to_string()]);
+    let (good, said) = command(&stage, &["dead", "retry", &other.sequence.to_string()]);
     assert!(!good && said.contains("webhook.hosts"), "{said}");
-    let (_, said) = concord(&stage, &["dead", "list", "--json"]);
+    let (_, said) = command(&stage, &["dead", "list", "--json"]);
     let open: Vec<Value> = serde_json::from_str(&said).expect("the list is JSON");
     let is_open = |sequence: u64| open.iter().any(|letter| letter["sequence"] == sequence);
     assert_eq!((is_open(letter.sequence), is_open(other.sequence)), (false, true), "{said}");
-    let (_, said) = concord(&stage, &["doctor"]);
+    let (_, said) = command(&stage, &["doctor"]);
     assert!(!said.contains("missing"), "{said}");
     stage.holds().await;
 }
@@ -201,10 +201,8 @@ fn bad_settings_end_the_adapter_and_good_ones_are_printed_without_secrets() {
 }
 
 /// Runs the command: whether it is content, and what it says.
-fn concord(stage: &Stage, arguments: &[&str]) -> (bool, String) {
-    let program = programs_of(&["concord-cli"]).join("concord");
-    let output = Command::new(program).args(["--server", stage.installation.server_url()]).args(arguments).output();
-    let output = output.expect("concord runs");
+fn command(stage: &Stage, arguments: &[&str]) -> (bool, String) {
+    let output = concord(&[&["--server", stage.installation.server_url()], arguments].concat());
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }

@@ -1,21 +1,18 @@
 //! Each agent in an account of its own, as `concord permissions --accounts` prints them: what it says is acknowledged to itself
 //! alone, whatever reply subject it names.
 
-use std::process::Command;
-
 use concord_protocol::CaseId;
 use concord_protocol::foreign::is_acknowledgement;
-use concord_testkit::{Agent, programs_of, round_trip};
+use concord_testkit::{Agent, concord, round_trip};
 
 use super::*;
 
 /// The configuration that the command prints, with the passwords that it leaves to the operator.
 fn accounts(agents: &[&AgentId]) -> String {
-    let mut command = Command::new(programs_of(&["concord-cli"]).join("concord"));
-    let output = command.args(["permissions", "--accounts"]).args(agents.iter().map(|agent| agent.as_str())).output();
-    let output = output.expect("concord runs");
+    let agents: Vec<&str> = agents.iter().map(|agent| agent.as_str()).collect();
+    let output = concord(&[&["permissions", "--accounts"], &agents[..]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let users = agents.iter().map(|agent| agent.as_str()).chain(["concord"]);
+    let users = agents.into_iter().chain(["concord"]);
     let passwords = users.map(|user| format!("PASSWORD_{} = \"x\"\n", user.replace('-', "_")));
     let passwords: String = passwords.collect();
     format!("{passwords}{}no_auth_user: concord\n", String::from_utf8_lossy(&output.stdout))

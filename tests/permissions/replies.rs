@@ -1,12 +1,10 @@
 //! The broker does not check the reply subject that a user names, and stores its acknowledgement there. Whoever does that in the
 //! place of facts, deadlines and messages hinders nobody.
 
-use std::process::Command;
-
 use concord_protocol::event::fact_names;
 use concord_protocol::foreign::is_acknowledgement;
 use concord_protocol::subject::{Aggregate, Service};
-use concord_testkit::programs_of;
+use concord_testkit::concord;
 
 use super::*;
 
@@ -43,10 +41,8 @@ impl Mallory<'_> {
 }
 
 /// What a verb of the command prints as JSON; it must succeed.
-fn concord(installation: &TestInstallation, arguments: &[&str]) -> Value {
-    let mut command = Command::new(programs_of(&["concord-cli"]).join("concord"));
-    let output = command.args(arguments).args(["--json", "--server", installation.server_url()]).output();
-    let output = output.expect("concord runs");
+fn printed(installation: &TestInstallation, arguments: &[&str]) -> Value {
+    let output = concord(&[arguments, &["--json", "--server", installation.server_url()]].concat());
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{arguments:?}: {out}{err}");
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {out}"))
@@ -120,7 +116,7 @@ async fn findings_close(his: &Mallory<'_>, case: &str, eva: &AgentId) {
     });
     is_armed.await.unwrap_or_else(|error| panic!("{error}"));
     his.names(StreamKind::Timers, &[format!("concord.v1.timer.due.case.{case}.findings"), armed]).await;
-    concord(his.installation, &["deadlines"]);
+    printed(his.installation, &["deadlines"]);
     for subject in [
         format!("concord.v1.msg.{case}.{eva}.coordinator.finding"),
         format!("concord.v1.msg.{case}.coordinator.debate-facilitator.request"),
@@ -155,7 +151,7 @@ async fn debated(his: &Mallory<'_>, case: &str, agents: [&AgentId; 2]) -> (Strin
 
 /// Every reader passes over what is no fact, and whoever checks is told.
 fn reads(installation: &TestInstallation, case: &str, debate: &str, foreign: u64) {
-    let check = concord(installation, &["check"]);
+    let check = printed(installation, &["check"]);
     assert_eq!(check["holds"], true, "{check:#}");
     assert!(check["foreign"]["number"].as_u64().is_some_and(|number| number >= foreign), "{foreign}: {check:#}");
     assert!(
@@ -163,20 +159,20 @@ fn reads(installation: &TestInstallation, case: &str, debate: &str, foreign: u64
         "{check:#}"
     );
     for what in [case, "--all"] {
-        let replay = concord(installation, &["replay", what]);
+        let replay = printed(installation, &["replay", what]);
         assert_eq!(replay["identical"], true, "{replay:#}");
         assert!(replay["passed_over"].as_u64().is_some_and(|number| number > 0), "{replay:#}");
     }
-    let shown = concord(installation, &["case", "show", case]);
+    let shown = printed(installation, &["case", "show", case]);
     assert!(shown["debates"][0]["outcome"]["status"].is_string(), "{shown:#}");
-    assert_eq!(concord(installation, &["debate", "show", debate])["debate_id"], debate);
-    assert!(!concord(installation, &["decisions", "list", case]).as_array().expect("entries").is_empty());
-    let cases = concord(installation, &["case", "list", "--limit", "0"]);
+    assert_eq!(printed(installation, &["debate", "show", debate])["debate_id"], debate);
+    assert!(!printed(installation, &["decisions", "list", case]).as_array().expect("entries").is_empty());
+    let cases = printed(installation, &["case", "list", "--limit", "0"]);
     assert_eq!(cases.as_array().expect("cases").len(), 1, "{cases:#}");
-    assert!(!concord(installation, &["case", "transcript", case]).as_array().expect("lines").is_empty());
-    concord(installation, &["dead", "list"]);
-    concord(installation, &["deadlines"]);
-    concord(installation, &["metrics"]);
+    assert!(!printed(installation, &["case", "transcript", case]).as_array().expect("lines").is_empty());
+    printed(installation, &["dead", "list"]);
+    printed(installation, &["deadlines"]);
+    printed(installation, &["metrics"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -223,7 +219,7 @@ async fn a_card_that_is_hidden_is_found_and_a_copy_is_no_fact_whatever_it_says()
     let facts = facts(2).await;
     assert_eq!(facts[1].json()["data"]["decision"]["findings"][0]["agent_id"], eva.as_str(), "{:#}", facts[1].json());
     installation.holds(PATIENCE).await;
-    let check = concord(&installation, &["check"]);
+    let check = printed(&installation, &["check"]);
     assert_eq!((&check["holds"], &check["foreign"]["number"]), (&json!(true), &json!(2)), "{check:#}");
-    assert_eq!(concord(&installation, &["replay", &case])["identical"], true);
+    assert_eq!(printed(&installation, &["replay", &case])["identical"], true);
 }

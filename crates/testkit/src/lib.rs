@@ -22,7 +22,7 @@ pub use concord_installation::{Installation, Instance, NatsServer, Plan, SERVICE
 pub use hosted::with_hosted_agent;
 pub use installation::TestInstallation;
 pub use message::{Message, unique};
-pub use programs::{binaries, nats_server, programs_of};
+pub use programs::{binaries, concord, nats_server, programs_of};
 pub use round_trip::round_trip;
 pub use stored::{Stored, layout, settled, stored, stored_from};
 pub use until::{Missing, until};

@@ -1,7 +1,7 @@
 //! The programs that tests run: nats-server and the services, as this checkout builds them.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use concord_installation::{SERVICES, binary_name};
@@ -43,6 +43,15 @@ pub fn binaries() -> PathBuf {
 /// When they cannot be built.
 pub fn programs_of(packages: &[&str]) -> PathBuf {
     std::env::var_os("CONCORD_BINARIES").map_or_else(|| build(packages), PathBuf::from)
+}
+
+/// Runs the command `concord` to its end.
+///
+/// # Panics
+/// When it cannot be built or started.
+pub fn concord(arguments: &[&str]) -> Output {
+    let program = programs_of(&["concord-cli"]).join("concord");
+    Command::new(program).args(arguments).output().expect("concord runs")
 }
 
 /// Cargo builds the programs of the package under test alone, so the others are built here.

@@ -87,7 +87,12 @@ async fn find(broker: &Broker, message: &MessageId) -> Result<Option<Explained>,
 fn text(explained: &Explained) -> String {
     let Explained { decided_at, decided } = explained;
     let said = &decided.said;
-    let how = if decided.with_model { "meaning compared by a model" } else { "compared by letters, without a model" };
+    let compared = decided.woken.iter().chain(&decided.others).any(|one| one.score.is_some());
+    let how = match (compared, decided.with_model) {
+        (false, _) => "by whom it names and what kind of message it is",
+        (true, true) => "meaning compared by a model",
+        (true, false) => "compared by letters, without a model",
+    };
     let mut text = format!(
         "{} from {} to {}: {}\n{}\n",
         said.message_type,
