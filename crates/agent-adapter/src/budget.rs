@@ -19,8 +19,10 @@ use tokio::time::Instant;
 use crate::failure::Failure;
 use crate::settings::BudgetSettings;
 
+mod lease;
 pub(crate) mod window;
 
+use lease::{Charge, Lease};
 use window::{Amount, Granted, Limits, Verdict};
 
 /// Pause after a lost race or a broker that did not answer, at most.
@@ -40,38 +42,8 @@ pub(crate) struct Budget {
     lease: Mutex<Lease>,
 }
 
-/// What this replica may still use.
-#[derive(Default)]
-struct Lease {
-    left: Amount,
-    until: i64,
-    /// Tokens that were used and not asked for: the next lease is for these, too.
-    owed: u64,
-}
-
-impl Lease {
-    /// Of what has no limit there is always enough.
-    fn use_of(&mut self, now: i64, limits: Limits, wish: Amount) -> Option<Charge> {
-        let enough = (limits.requests.is_none() || self.left.requests >= wish.requests)
-            && (limits.tokens.is_none() || self.left.tokens >= wish.tokens);
-        if now >= self.until || !enough {
-            return None;
-        }
-        self.left.requests = self.left.requests.saturating_sub(wish.requests);
-        self.left.tokens = self.left.tokens.saturating_sub(wish.tokens);
-        Some(Charge { tokens: wish.tokens, until: self.until })
-    }
-}
-
 /// What traces name a call that its budget does not allow.
 const OVER_BUDGET: &str = "over_budget";
-
-/// What one call may use.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Charge {
-    tokens: u64,
-    until: i64,
-}
 
 /// The budgets in the settings.
 pub(crate) fn budgets(shell: &Shell, settings: &BTreeMap<Token, BudgetSettings>) -> Budgets {
@@ -118,7 +90,7 @@ impl Budget {
             }
             let renewed = tokio::time::timeout_at(until, self.renew(now, wish)).await;
             let wait = match renewed.unwrap_or(Err(RenewError::Silent)) {
-                Ok(Renewed::Now) => continue,
+                Ok(Renewed::Now { .. }) => continue,
                 Ok(Renewed::Never) => {
                     let why = format!("one call of {tokens} tokens is more than {} allows in a minute", self.name());
                     return Err((Failure::here(ErrorCode::CapacityExceeded, why).named(OVER_BUDGET), "never"));
@@ -158,41 +130,36 @@ impl Budget {
         let room = self.limits.tokens.map_or(0, |most| most.saturating_sub(wish.tokens));
         let owed = self.lease().owed.min(room);
         let whole = Amount { tokens: wish.tokens + owed, ..wish };
-        match granted.grant(now, self.limits, whole) {
-            Verdict::Never => Ok(Renewed::Never),
-            Verdict::Wait(at) => Ok(Renewed::At(at)),
-            Verdict::Lease { amount, until, granted } => {
-                let value = serde_json::to_vec(&granted)?;
-                if !self.register.replace(held.as_ref(), value.into()).await? {
-                    return Ok(Renewed::Again);
-                }
-                let left = Amount { tokens: amount.tokens - owed, ..amount };
-                let fresh = clock::now().unix_millis() < until;
-                let mut lease = self.lease();
-                // What is left of the last lease is given up, as is what was granted to a process that was killed: the
-                // provider is then asked for less than it allows.
-                let owed = lease.owed - owed;
-                *lease = Lease { left: if fresh { left } else { Amount::default() }, until, owed };
-                Ok(Renewed::Now)
+        let unused = self.lease().give_up();
+        let rest = granted.without(&unused);
+        let (stored, renewed) = match rest.grant(now, self.limits, whole) {
+            Verdict::Never => (None, Renewed::Never),
+            // Others may have room for what is given back.
+            Verdict::Wait(at) => ((rest != granted).then_some(rest), Renewed::At(at)),
+            Verdict::Lease { amount, until, noted, granted } => {
+                (Some(granted), Renewed::Now { amount, until, noted, owed })
             }
+        };
+        let Some(stored) = stored else {
+            self.lease().keep(unused);
+            return Ok(renewed);
+        };
+        // Where it is not known whether it was stored, nothing is given back again: the provider is then asked for less than
+        // it allows.
+        if !self.register.replace(held.as_ref(), serde_json::to_vec(&stored)?.into()).await? {
+            self.lease().keep(unused);
+            return Ok(Renewed::Again);
         }
+        if let Renewed::Now { amount, until, noted, owed } = renewed {
+            self.lease().renew(amount, until, noted, owed);
+        }
+        Ok(renewed)
     }
 
     /// Takes note of what a call has used in fact.
     pub(crate) fn settle(&self, charge: Charge, used: u64) {
-        if self.limits.tokens.is_none() {
-            return;
-        }
-        let mut lease = self.lease();
-        match used.checked_sub(charge.tokens) {
-            // Given back to the lease that it was taken from, while that one can be used.
-            None if lease.until == charge.until => lease.left.tokens += charge.tokens - used,
-            None => {}
-            Some(more) => {
-                let here = more.min(lease.left.tokens);
-                lease.left.tokens -= here;
-                lease.owed = lease.owed.saturating_add(more - here);
-            }
+        if self.limits.tokens.is_some() {
+            self.lease().settle(charge, used);
         }
     }
 
@@ -210,8 +177,15 @@ impl Budget {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Renewed {
-    Now,
+    /// A lease, some of whose tokens are for what was owed.
+    Now {
+        amount: Amount,
+        until: i64,
+        noted: i64,
+        owed: u64,
+    },
     At(i64),
     Again,
     Never,

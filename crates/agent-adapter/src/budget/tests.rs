@@ -89,3 +89,17 @@ async fn what_was_not_used_is_given_back_and_what_was_used_too_much_is_owed() {
     // More than a minute has.
     assert!(budget.take(6_001, soon(3_000)).await.unwrap_err().why.contains("in a minute"));
 }
+
+#[tokio::test]
+async fn what_one_replica_has_not_used_another_may() {
+    let server = TestBroker::start().await;
+    let limits = BudgetSettings { requests_per_minute: None, tokens_per_minute: Some(6_000) };
+    let [one, other] = [replica(&server, limits).await, replica(&server, limits).await];
+    let charge = one.take(1_000, soon(5_000)).await.unwrap();
+    one.settle(charge, 100);
+    // It does not suffice for this, and is given back with the next lease.
+    one.take(1_500, soon(5_000)).await.unwrap();
+    other.take(4_400, soon(5_000)).await.unwrap();
+    let failure = other.take(1, soon(3_000)).await.unwrap_err();
+    assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded, "{failure:?}");
+}
