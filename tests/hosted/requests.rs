@@ -94,6 +94,57 @@ async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carr
     stage.installation.holds(PATIENCE).await;
 }
 
+/// A program that answers, or ends, when there is a file.
+const HELD: &str = r#"import json, os, sys, time
+for line in sys.stdin:
+    asked = json.loads(line)
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
+    if asked["payload"]["action"] == "fail":
+        sys.exit(1)
+    print(json.dumps({"message_type": "response", "payload": {"status": "success", "result": {"after": "all"}}}), flush=True)
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_says_or_fails_after_the_time_is_recorded_and_whoever_asked_is_told_once() {
+    let agent = unique("held");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("go");
+    let settings = format!(
+        "[[service.agents]]\nagent_id = {agent:?}\ninstances = 2\ncommand = [\"python3\", \"-c\", {HELD:?}, {file:?}]\n"
+    );
+    let stage = Stage::start(1, &settings).await;
+    let client = stage.installation.client();
+    let due = || concord_protocol::Timestamp::from_unix_millis(concord_runtime::clock::now().unix_millis() + 1_500);
+    let [says, fails] = ["ponder", "fail"]
+        .map(|action| request(&stage, &agent, json!({ "action": action, "parameters": {}, "deadline": due() })));
+    for asked in [&says, &fails] {
+        asked.publish(client).await;
+    }
+    for asked in [&says, &fails] {
+        let error = stage.answer(asked.id()).await;
+        assert_eq!(error["payload"]["error_code"], "TIMEOUT", "{error}");
+    }
+    std::fs::write(&file, "").unwrap();
+    stage.is_done_with(&agent).await;
+    settled(client, PATIENCE).await.unwrap();
+    let mut told = told(&stage).await;
+    told.sort();
+    let mut once = [&says, &fails].map(|asked| ("error".to_owned(), asked.id().to_owned()));
+    once.sort();
+    assert_eq!(told, once);
+    let late = stored(client, StreamKind::Events, "concord.v1.event.request.*.answered_late").await.unwrap();
+    let [late] = &late[..] else { panic!("{} answers are recorded as late", late.len()) };
+    let answer = late.json()["data"]["answer"].clone();
+    assert_eq!((&answer["by"], &answer["form"]), (&json!(agent), &json!("response")), "{answer}");
+    let notices = format!("concord.v1.msg._.{agent}.coordinator.notification");
+    let kept = stored(client, StreamKind::Messages, &notices).await.unwrap();
+    let [kept] = &kept[..] else { panic!("{} notifications of the coordinator", kept.len()) };
+    assert_eq!(kept.json()["message_id"], answer["message_id"]);
+    assert_eq!(kept.json()["payload"]["data"]["message"]["payload"]["result"]["after"], "all", "what it said is kept");
+    stage.installation.holds(PATIENCE).await;
+}
+
 /// A program that says something before it is asked, and repeats what it is asked then.
 const CHATTY: &str = r#"import json, sys
 print("ready", flush=True)

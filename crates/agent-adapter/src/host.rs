@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_domain::hosted::{self, Tell};
 use concord_protocol::payload::{Card, Task};
-use concord_protocol::subject::Service;
 use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType};
 use concord_runtime::clock;
 use concord_runtime::consume::{Delivery, Problem};
@@ -36,9 +35,11 @@ use crate::settings::check::Error;
 use crate::turn::{About, Turn};
 
 mod describe;
+mod late;
 mod later;
 
 pub(crate) use describe::Description;
+use late::is_told_by_coordinator;
 
 /// The largest payload of an answer: with what the adapter adds it fits into an envelope.
 const ANSWER_BYTES_MAX: usize = concord_protocol::envelope::ENVELOPE_BYTES_MAX - 16_384;
@@ -136,7 +137,7 @@ impl Host {
         let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| deadline.millis_since(now));
         let until = Instant::now() + Duration::from_millis(wait);
         let turn = self.turn(asked, delivery);
-        if will_be_answered_later && self.guard.check().is_ok() {
+        if will_be_answered_later && self.guard.check().is_ok() && !is_told_by_coordinator(asked) {
             self.publish(&self.acknowledgement(asked)?, &turn).await?;
         }
         let came = match self.answer(asked, &turn, until).await {
@@ -148,6 +149,9 @@ impl Host {
             other => other,
         };
         let message = match came.and_then(fits) {
+            Ok(Came::Answer(message)) if is_told_by_coordinator(asked) => {
+                return self.keep(&message, asked, &turn).await;
+            }
             Ok(Came::Answer(message)) => {
                 turn.came_to("answered");
                 *message
@@ -201,6 +205,9 @@ impl Host {
     pub(crate) async fn decline(&self, failure: Failure, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
         let turn = self.turn(asked, delivery);
         turn.failed(failure.outcome);
+        if is_told_by_coordinator(asked) {
+            return Ok(());
+        }
         self.publish(&reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?, &turn).await
     }
 
@@ -355,14 +362,6 @@ fn fits(came: Came) -> Result<Came, Stop> {
         }
     }
     Ok(came)
-}
-
-/// Whether the asker of a message is told by the coordinator that its time is over: of requests between agents, at their
-/// deadline. Nobody needs to hear that twice.
-fn is_told_by_coordinator(asked: &Envelope) -> bool {
-    let between_agents =
-        asked.message_type == MessageType::Request && Service::parse(asked.from_agent.as_str()).is_err();
-    between_agents && asked.deadline.is_some_and(|deadline| deadline <= clock::now())
 }
 
 /// Why there is no answer: the agent's side, or ours.

@@ -41,7 +41,8 @@ impl Run for Coordinator {
         let requests = Arc::new(Aggregates::<RequestMachine, _>::new(ledger.clone(), shell.work.cached_max));
         let directory = Directory::follow(&shell);
         directory.loaded().await;
-        let messages = || mail::Mail::new(&shell, &agents, MessageFeed::new(&shell, &cases, route::from_message));
+        let messages =
+            || mail::Mail::new(&shell, &agents, &requests, MessageFeed::new(&shell, &cases, route::from_message));
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::Facts(Self::SERVICE), facts::Others::new(&shell, &cases, &requests));

@@ -1,21 +1,23 @@
-//! Messages to the coordinator: what is about agents, and all else, which is about cases.
+//! Messages to the coordinator: what is about agents or requests, and all else, which is about cases.
 
 use std::sync::Arc;
 
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
+use concord_domain::request::RequestMachine;
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::feed::{self, MessageFeed};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Routed, dialect};
 
-use crate::route::register;
+use crate::route::{exchange, register};
 
 /// Gives each message to the machine it is for.
 pub(crate) struct Mail {
     shell: Shell,
     agents: Arc<Aggregates<AgentMachine, NatsLedger>>,
+    requests: Arc<Aggregates<RequestMachine, NatsLedger>>,
     cases: MessageFeed<CaseMachine, NatsLedger>,
 }
 
@@ -23,15 +25,19 @@ impl Mail {
     pub(crate) fn new(
         shell: &Shell,
         agents: &Arc<Aggregates<AgentMachine, NatsLedger>>,
+        requests: &Arc<Aggregates<RequestMachine, NatsLedger>>,
         cases: MessageFeed<CaseMachine, NatsLedger>,
     ) -> Self {
-        Self { shell: shell.clone(), agents: Arc::clone(agents), cases }
+        Self { shell: shell.clone(), agents: Arc::clone(agents), requests: Arc::clone(requests), cases }
     }
 }
 
 impl Handler for Mail {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let envelope = dialect::envelope(&self.shell, delivery).await?;
+        if let Some((id, input)) = exchange::kept(&envelope, delivery.stored_at)? {
+            return feed::step_of_message(&self.shell, &self.requests, id, envelope, &input, delivery).await;
+        }
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,
             Some(Routed::Ignored(reason)) => {

@@ -354,7 +354,7 @@ mod exchange;
 mod ladder;
 mod round;
 
-pub use exchange::WOKEN;
+pub use exchange::{ANSWERED_LATE, WOKEN};
 pub(crate) use round::Round;
 
 #[cfg(test)]

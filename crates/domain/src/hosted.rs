@@ -142,12 +142,12 @@ pub enum Tell {
 }
 
 /// What is done about a message that was delivered so often and has no answer. `elsewhere` says whether the coordinator
-/// tells its asker that the time is over.
+/// tells its asker that the time is over: whatever failed, that is the one end of it.
 pub fn tell(verdict: &Verdict, deliveries: u64, elsewhere: bool) -> Tell {
-    if verdict.again == Again::Redelivered && deliveries < DELIVERIES_MAX {
-        Tell::Later
-    } else if verdict.code == ErrorCode::Timeout && elsewhere {
+    if elsewhere {
         Tell::Nothing
+    } else if verdict.again == Again::Redelivered && deliveries < DELIVERIES_MAX {
+        Tell::Later
     } else {
         Tell::Error
     }

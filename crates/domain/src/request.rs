@@ -3,7 +3,7 @@
 //! The agents speak with each other directly; this machine hears them. What it adds is the end: a request that nobody
 //! answers in time ends in an `error` to whoever asked.
 //!
-//! | state    | Ask                       | Acknowledge    | Answer in time       | Answer late     | deadline passes           |
+//! | state    | Ask                       | Acknowledge    | Answer in time       | Answer late [6] | deadline passes           |
 //! |----------|---------------------------|----------------|----------------------|-----------------|---------------------------|
 //! | unknown  | opened, or failed [1]     | heard_early    | heard_early          | heard_early     | -                         |
 //! | early    | opened, or answered       | ignored        | ignored              | ignored         | -                         |
@@ -14,7 +14,8 @@
 //! repetition is ignored; another request under the same id is refused. [3] Whoever handles the deadline looks first for an
 //! answer that is stored and not handled yet: what was in time counts, whatever waits in a queue. [4] Up to
 //! [`LATE_MAX`]; more are counted and not recorded. [5] A request without an id of its own that is made again in the same
-//! words is a new one once the last has ended: opened, or failed [1].
+//! words is a new one once the last has ended: opened, or failed [1]. [6] So is one that was kept from who asked because it came
+//! too late, whenever that is heard; of a request that is not known it is ignored.
 //!
 //! *In time* is told by when the broker stored the answer, not by when it is handled. Only whoever was asked can answer;
 //! of `_any`, whoever is first.
@@ -109,6 +110,8 @@ pub enum RequestInput {
 /// An acknowledgement or an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
+    /// It had an answer when the time was over, which was kept from who asked: that is told the end by us.
+    Kept(HeardAnswer),
     /// It will answer later.
     Acknowledgement(RequestAcknowledged),
     /// It answers.

@@ -152,6 +152,8 @@ pub enum Plant {
     AsksWhileOpen,
     /// What a process says of a message is stored beside what another said of it.
     AnsweredTwice,
+    /// An answer is said although whoever asked has been told that the time is over.
+    SaidTooLate,
     /// However many wait for an agent, one more may.
     QueueUnbounded,
     /// A call is made again although it may have arrived.
@@ -160,7 +162,7 @@ pub enum Plant {
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::MissingFence,
         Self::EffectBeforeEvent,
         Self::DeadlineTwice,
@@ -178,6 +180,7 @@ impl Plant {
         Self::NeverHalfOpen,
         Self::AsksWhileOpen,
         Self::AnsweredTwice,
+        Self::SaidTooLate,
         Self::QueueUnbounded,
         Self::UnsafeRetry,
     ];
@@ -198,6 +201,7 @@ impl Plant {
                 | Self::NeverHalfOpen
                 | Self::AsksWhileOpen
                 | Self::AnsweredTwice
+                | Self::SaidTooLate
                 | Self::QueueUnbounded
                 | Self::UnsafeRetry
         )
@@ -223,6 +227,7 @@ impl Plant {
             Self::NeverHalfOpen => "never_half_open",
             Self::AsksWhileOpen => "asks_while_open",
             Self::AnsweredTwice => "answered_twice",
+            Self::SaidTooLate => "said_too_late",
             Self::QueueUnbounded => "queue_unbounded",
             Self::UnsafeRetry => "unsafe_retry",
         }

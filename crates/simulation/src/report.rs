@@ -142,8 +142,10 @@ pub struct HostedCounts {
     pub failed: u64,
     /// Requests that the coordinator ended.
     pub by_coordinator: u64,
-    /// Answers and errors that came after that.
+    /// Answers and errors that were on their way by then.
     pub late: u64,
+    /// Answers that came after that, and were kept from who asked.
+    pub kept: u64,
     /// Answers and errors that another process had been ahead of.
     pub repeated: u64,
     /// Messages that gave their place to an urgent one.
@@ -162,7 +164,7 @@ pub struct HostedCounts {
 
 impl HostedCounts {
     /// Names, values and meanings, in the order of the table.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 15] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 16] {
         [
             ("asked", self.asked, "messages to a hosted agent"),
             ("answered", self.answered, "messages that were answered"),
@@ -171,7 +173,8 @@ impl HostedCounts {
             ("late_turn", self.late_turn, "messages whose time was over before the agent was asked"),
             ("failed", self.failed, "messages that the agent could not answer"),
             ("by_coordinator", self.by_coordinator, "requests that the coordinator ended"),
-            ("late", self.late, "answers and errors that came after that"),
+            ("late", self.late, "answers and errors that were on their way by then"),
+            ("kept", self.kept, "answers that came after that and were kept from who asked"),
             ("repeated", self.repeated, "answers and errors that another process had been ahead of"),
             ("displaced", self.displaced, "messages that gave their place to an urgent one"),
             ("calls", self.calls, "calls of the endpoint"),
@@ -191,6 +194,7 @@ impl HostedCounts {
         self.failed += other.failed;
         self.by_coordinator += other.by_coordinator;
         self.late += other.late;
+        self.kept += other.kept;
         self.repeated += other.repeated;
         self.displaced += other.displaced;
         self.calls += other.calls;

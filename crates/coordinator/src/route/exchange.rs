@@ -1,8 +1,9 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
+use concord_domain::effect::ANSWERED_LATE;
 use concord_domain::request::{ACKNOWLEDGE_MS, Refusal, RequestInput, Said, id_of, terms};
 use concord_protocol::event::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
-use concord_protocol::payload::{Card, ErrorReport, Request, Response};
+use concord_protocol::payload::{Card, ErrorReport, Notification, Request, Response};
 use concord_protocol::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
 use concord_runtime::route::digest_of;
 pub use concord_runtime::route::is_between_agents;
@@ -56,6 +57,36 @@ pub fn hear(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
     Ok(Some((id, RequestInput::Hear(Box::new(said)))))
 }
 
+/// An answer that came too late and was kept from who asked, where a message to the coordinator says so.
+pub fn kept(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, RequestInput)>, Fault> {
+    if envelope.message_type != MessageType::Notification {
+        return Ok(None);
+    }
+    // News of any other kind are for people and other agents, whatever they look like.
+    let Ok(mut notification) = envelope.payload::<Notification>() else { return Ok(None) };
+    if notification.event != ANSWERED_LATE {
+        return Ok(None);
+    }
+    let message = notification.data.get_mut("message").map(Value::take).unwrap_or_default();
+    let answer = serde_json::from_value::<Envelope>(message).map_err(|error| no_answer(error.to_string()))?;
+    if answer.from_agent != envelope.from_agent {
+        return Err(no_answer(format!("it is of {}", answer.from_agent)));
+    }
+    let Some((id, Said::Answer(heard))) = heard(&answer, at)? else {
+        return Err(no_answer(format!("a {} answers no request", answer.message_type)));
+    };
+    let message_id = envelope.message_id.clone();
+    Ok(Some((id, RequestInput::Hear(Box::new(Said::Kept(HeardAnswer { message_id, ..heard }))))))
+}
+
+fn no_answer(why: String) -> Fault {
+    Fault::invalid(
+        "/payload/data/message",
+        format!("This is no answer of yours to a request: {why}."),
+        "Give the whole message with which you would have answered whoever asked.",
+    )
+}
+
 /// An acknowledgement or answer, with the request that it is for.
 pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>, Fault> {
     let Recipient::Agent(asker) = &envelope.to_agent else { return Ok(None) };
@@ -86,4 +117,43 @@ pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>
         _ => return Ok(None),
     };
     Ok(Some((id_of(asker, request_id), said)))
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_protocol::subject::SubjectSpace;
+    use serde_json::json;
+
+    use super::*;
+
+    fn notice(event: &str, answer: Value) -> Envelope {
+        let bytes = json!({
+            "message_id": "m-9", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "bob", "to_agent": "coordinator",
+            "message_type": "notification", "payload": { "event": event, "data": { "message": answer } },
+        });
+        let subject = SubjectSpace::default().parse("concord.v1.msg._.bob.coordinator.notification").unwrap();
+        Envelope::decode(bytes.to_string().as_bytes(), &subject).unwrap()
+    }
+
+    #[test]
+    fn an_answer_that_was_kept_is_heard_of_whoever_gave_it_alone() {
+        let answer = |from: &str, kind: &str| {
+            json!({
+                "message_id": "m-1", "timestamp": "2026-11-21T20:00:00Z", "from_agent": from, "to_agent": "ann",
+                "message_type": kind, "reply_to": "m-ask", "payload": { "status": "success" },
+            })
+        };
+        let at = Timestamp::from_unix_millis(0);
+        let (id, input) = kept(&notice(ANSWERED_LATE, answer("bob", "response")), at).unwrap().unwrap();
+        assert_eq!(id, id_of(&"ann".parse().unwrap(), "m-ask"));
+        let RequestInput::Hear(said) = input else { panic!("{input:?}") };
+        let Said::Kept(heard) = *said else { panic!("{said:?}") };
+        assert_eq!((heard.by.as_str(), heard.message_id.as_str()), ("bob", "m-9"), "the message that is stored");
+        for wrong in [answer("eve", "response"), answer("bob", "question"), answer("bob", "acknowledgement"), json!(7)]
+        {
+            let fault = kept(&notice(ANSWERED_LATE, wrong), at).unwrap_err();
+            assert_eq!(fault.pointer, "/payload/data/message", "{fault}");
+        }
+        assert!(kept(&notice("lunch", json!(7)), at).unwrap().is_none());
+    }
 }

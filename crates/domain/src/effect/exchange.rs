@@ -12,6 +12,10 @@ pub(super) const REQUEST_COMPLETED: &str = "request_completed";
 /// The event of a notification that a message concerns an agent although it was not addressed to it.
 pub const WOKEN: &str = "woken";
 
+/// The event of a notification to the coordinator that an answer was kept from who asked, because it came too late. Its data
+/// has the answer, in `message`.
+pub const ANSWERED_LATE: &str = "answered_late";
+
 /// The message of an effect about a request or an agent; others have drafts of their own.
 pub(super) fn draft(effect: Effect, owner: Service) -> Draft {
     match effect {

@@ -55,9 +55,9 @@ fn pauses_double_up_to_a_bound_unless_the_server_says_how_long() {
 fn an_asker_is_told_once_and_a_program_is_given_a_message_three_times() {
     let ended = verdict(Trouble::ProgramEnded, false);
     assert_eq!([1, 2, 3].map(|deliveries| tell(&ended, deliveries, false)), [Tell::Later, Tell::Later, Tell::Error]);
-    let late = Verdict::here(ErrorCode::Timeout);
-    assert_eq!((tell(&late, 1, true), tell(&late, 1, false)), (Tell::Nothing, Tell::Error));
-    assert_eq!(tell(&Verdict::here(ErrorCode::AgentUnavailable), 1, true), Tell::Error);
+    for verdict in [ended, Verdict::here(ErrorCode::Timeout), Verdict::here(ErrorCode::AgentUnavailable)] {
+        assert_eq!((tell(&verdict, 1, true), tell(&verdict, 3, false)), (Tell::Nothing, Tell::Error), "{verdict:?}");
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

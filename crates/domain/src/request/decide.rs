@@ -36,7 +36,13 @@ pub(super) fn ask(state: &RequestState, asked: &RequestOpened, refusal: Option<&
 }
 
 pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
-    let Some(opened) = &state.opened else { return hear_early(state, said) };
+    let Some(opened) = &state.opened else {
+        return match said {
+            // Nobody has it, so it must not become the answer.
+            Said::Kept(_) => Decision::Ignore(Ignored::AlreadyDone),
+            Said::Acknowledgement(_) | Said::Answer(_) => hear_early(state, said),
+        };
+    };
     // A message leads to one fact: what was heard early is not heard again.
     if state.early.iter().any(|early| early.message_id == *said.message_id()) {
         return Decision::Ignore(Ignored::Repetition);
@@ -53,6 +59,7 @@ pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
     match said {
         Said::Acknowledgement(acknowledged) => acknowledge(state, opened, acknowledged),
         Said::Answer(answer) => self::answer(state, opened, answer),
+        Said::Kept(answer) => late(state, opened, answer),
     }
 }
 
@@ -76,11 +83,18 @@ fn answer(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) ->
     let repeats = matches!(&state.ended, Some(Ended::Answered(by)) if *by == answer.message_id);
     // It was for the same request as it was made before.
     let for_earlier = opened.request_id.is_unnamed() && answer.at < opened.asked_at;
-    if repeats || for_earlier || state.late.contains(&answer.message_id) {
+    if repeats || for_earlier {
         return Decision::Ignore(Ignored::Repetition);
     }
     if state.ended.is_none() && answer.at <= opened.due {
         return Decision::Append(RequestEvent::Answered(answered(opened, answer)));
+    }
+    late(state, opened, answer)
+}
+
+fn late(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) -> RequestDecision {
+    if state.late.contains(&answer.message_id) {
+        return Decision::Ignore(Ignored::Repetition);
     }
     if state.late.len() >= LATE_MAX {
         return Decision::Ignore(Ignored::AlreadyDone);
@@ -154,14 +168,14 @@ impl Said {
     fn by(&self) -> &AgentId {
         match self {
             Self::Acknowledgement(acknowledged) => &acknowledged.by,
-            Self::Answer(answer) => &answer.by,
+            Self::Answer(answer) | Self::Kept(answer) => &answer.by,
         }
     }
 
     fn message_id(&self) -> &MessageId {
         match self {
             Self::Acknowledgement(acknowledged) => &acknowledged.message_id,
-            Self::Answer(answer) => &answer.message_id,
+            Self::Answer(answer) | Self::Kept(answer) => &answer.message_id,
         }
     }
 
@@ -170,7 +184,7 @@ impl Said {
             Self::Acknowledgement(RequestAcknowledged { by, message_id, at }) => {
                 HeardAnswer::acknowledgement(by.clone(), message_id.clone(), *at)
             }
-            Self::Answer(answer) => answer.clone(),
+            Self::Answer(answer) | Self::Kept(answer) => answer.clone(),
         }
     }
 }

@@ -53,6 +53,10 @@ fn answer(by: &str, id: &str, at: u64) -> RequestInput {
     RequestInput::Hear(Box::new(Said::Answer(heard(by, id, at))))
 }
 
+fn kept(by: &str, id: &str, at: u64) -> RequestInput {
+    RequestInput::Hear(Box::new(Said::Kept(heard(by, id, at))))
+}
+
 fn acknowledgement(by: &str, at: u64) -> RequestInput {
     let acknowledged = RequestAcknowledged { by: agent(by), message_id: message("m-ack"), at: after(at) };
     RequestInput::Hear(Box::new(Said::Acknowledgement(acknowledged)))
@@ -153,6 +157,19 @@ fn who_asked_is_told_of_a_timeout_and_what_comes_then_is_late() {
     assert_eq!(report.error_code, ErrorCode::Timeout);
     assert!(!report.recovery_suggestions.is_empty());
     assert_eq!(story.hears(&said("m-2", DUE + 3), &answer("bob", "m-2", DUE + 3)), "answered_late");
+}
+
+#[test]
+fn what_was_kept_from_who_asked_is_recorded_as_late_and_ends_nothing() {
+    let mut story = story();
+    assert_eq!(story.hears(&said("m-0", 1), &kept("bob", "m-0", 1)), "ignored: already_done", "nobody has asked");
+    story.hears(&said("m-ask", 2), &ask(asked("bob")));
+    assert_eq!(story.hears(&said("m-1", 3), &kept("eve", "m-1", 3)), "refused: /correlation_id");
+    // Whoever kept it has a clock that is ahead: who asked has nothing yet.
+    assert_eq!(story.hears(&said("m-2", 4), &kept("bob", "m-2", 4)), "answered_late");
+    assert_eq!(story.hears(&said("m-2", 5), &kept("bob", "m-2", 4)), "ignored: repetition");
+    assert_eq!(story.hears(&happened("f-1", DUE + 1), &elapsed(ANSWER, DUE, None)), "failed");
+    assert_eq!(story.hears(&said("m-3", DUE + 2), &kept("bob", "m-3", DUE + 2)), "answered_late");
 }
 
 #[test]

@@ -33,14 +33,18 @@ fn is_of_coordinator(said: &Said) -> bool {
     matches!(said.error, Some((_, Cause::Coordinator)))
 }
 
-/// Each message ends in one response or one error. What the adapter says of a request that the coordinator has ended is late
-/// and said once, too.
+/// Each message ends in one response or one error. Of a request that the coordinator has ended the adapter says nothing more;
+/// what was on its way by then is said once, too.
 fn ended_once(world: &World, violations: &mut Vec<String>) {
-    for sequence in 0..world.asked.len() {
+    for (sequence, asked) in world.asked.iter().enumerate() {
         let said: Vec<&Said> = world.said.iter().filter(|said| said.sequence == sequence).collect();
         let of_adapter = said.iter().filter(|said| !is_of_coordinator(said)).count();
         if said.is_empty() || of_adapter > 1 {
             violations.push(format!("{sequence} is told {} ends, {of_adapter} of them by the adapter", said.len()));
+        }
+        let too_late = |said: &&&Said| !is_of_coordinator(said) && asked.ended_at.is_some_and(|at| at <= said.sent);
+        if let Some(said) = said.iter().find(too_late) {
+            violations.push(format!("{sequence} is told something at {} although its time was over", said.sent));
         }
     }
 }

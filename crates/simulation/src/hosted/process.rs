@@ -105,22 +105,26 @@ impl Process {
     async fn handle(&self, delivery: &Delivery) -> Result<(), Again> {
         let (now, asked) = (self.now(), &delivery.asked);
         let until = asked.deadline.map_or(now + self.setup.wait_max_ms, |deadline| deadline.max(now));
-        let error = match self.answer(delivery, until).await {
-            Ok(()) => None,
-            Err(failure) => {
-                let over = asked.deadline.is_some_and(|deadline| deadline <= self.now());
-                match tell(&failure.verdict, delivery.deliveries, asked.ended_at.is_some() && over) {
-                    Tell::Later => return Err(Again),
-                    Tell::Nothing => return Ok(()),
-                    Tell::Error => Some((failure.verdict.code, failure.cause)),
-                }
+        let answered = self.answer(delivery, until).await;
+        let over = asked.ended_at.is_some_and(|at| at <= self.now());
+        let error = match answered {
+            Ok(()) if over && self.world.lock().plant != Some(Plant::SaidTooLate) => {
+                // For the record of the coordinator, not for who asked.
+                self.world.lock().hosted().kept += 1;
+                return Ok(());
             }
+            Ok(()) => None,
+            Err(failure) => match tell(&failure.verdict, delivery.deliveries, over) {
+                Tell::Later => return Err(Again),
+                Tell::Nothing => return Ok(()),
+                Tell::Error => Some((failure.verdict.code, failure.cause)),
+            },
         };
         let mut id = MessageId::of_answer(&asked.id, &self.setup.agent);
         if self.world.lock().plant == Some(Plant::AnsweredTwice) {
             id = MessageId::new(format!("{id}-{}-{}", self.life.replica, self.life.number)).unwrap_or(id);
         }
-        let said = Said { sequence: delivery.sequence, error, at: 0 };
+        let said = Said { sequence: delivery.sequence, error, sent: self.now(), at: 0 };
         self.send(Request::Say(id, said)).await.map(|_| ()).ok_or(Again)
     }
 

@@ -132,6 +132,8 @@ pub(crate) struct Said {
     pub(crate) sequence: usize,
     /// None of a response.
     pub(crate) error: Option<(ErrorCode, Cause)>,
+    /// When it was sent.
+    pub(crate) sent: u64,
     /// When it was stored.
     pub(crate) at: u64,
 }

@@ -63,9 +63,11 @@ impl World {
         let Ok(id) = MessageId::new(format!("m-{sequence}")) else { return };
         let lane = if self.random.chance(0.2) { Lane::Urgent } else { Lane::Normal };
         let within = self.random.between(50, self.setup.timeout_ms * 6);
-        let deadline = self.random.chance(0.5).then_some(self.now + within);
+        let stated = self.random.chance(0.5).then_some(self.now + within);
         let of_agent = self.random.chance(0.5);
-        let ended_at = of_agent.then(|| deadline.unwrap_or(self.now + REQUEST_MS));
+        let ended_at = of_agent.then(|| stated.unwrap_or(self.now + REQUEST_MS));
+        // Who is asked by an agent is told until when, whether that was stated or not.
+        let deadline = ended_at.or(stated);
         let asked = Asked { id, lane, deadline, ended_at, deliveries: 0, lease: Some(0) };
         self.note(|| format!("{sequence} is asked: {asked:?}"));
         self.asked.push(asked);
@@ -121,7 +123,7 @@ impl World {
         if !self.said.iter().any(|said| said.sequence == sequence) {
             self.note(|| format!("{sequence} is ended by the coordinator"));
             let error = Some((ErrorCode::Timeout, Cause::Coordinator));
-            self.said.push(Said { sequence, error, at: self.now });
+            self.said.push(Said { sequence, error, sent: self.now, at: self.now });
         }
     }
 
