@@ -103,8 +103,7 @@ async fn collaborator() -> Server {
 async fn a_program_and_a_server_decide_a_case_each_in_its_own_dialect() {
     let collaborator = collaborator().await;
     let (careful, quick) = (unique("careful"), unique("quick"));
-    let settings =
-        [callback().await, program(&quick, "panel", PANEL), server(&careful, "collaboration", &collaborator.url)];
+    let settings = [callback(), program(&quick, "panel", PANEL), server(&careful, "collaboration", &collaborator.url)];
     let stage = Stage::start(1, &settings.concat()).await;
     let opening = json!({
         "participants": [careful, quick], "task": { "type": "contract_review", "title": "Lease", "input": {} },
@@ -198,7 +197,7 @@ async fn every_dialect_is_spoken_and_what_is_none_or_cannot_be_said_ends_in_an_e
 async fn an_answer_that_comes_later_is_heard_in_whatever_dialect_its_asker_speaks() {
     let collaborator = collaborator().await;
     let agent = unique("later");
-    let settings = [callback().await, server(&agent, "collaboration", &collaborator.url)];
+    let settings = [callback(), server(&agent, "collaboration", &collaborator.url)];
     let stage = Stage::start(1, &settings.concat()).await;
     let card = json!({ "agent_id": stage.asker, "dialect": "session" });
     let request = json!({ "action": "register_agent", "parameters": card });

@@ -1,8 +1,7 @@
 //! Agents that do not do what they should: their askers are told, once each, and others are not concerned.
 
-use concord_testkit::{unique, until};
+use concord_testkit::{free_address, unique, until};
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use crate::stage::{PATIENCE, Server, Stage, completion};
 
@@ -11,9 +10,8 @@ fn code(answer: &serde_json::Value) -> &str {
 }
 
 /// An address where nobody listens.
-async fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
+fn nobody() -> String {
+    format!("http://{}", free_address())
 }
 
 #[tokio::test]
@@ -40,7 +38,7 @@ async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
              openai = {{ base_url = \"{url}/v1\", model = \"m\", api_key_file = \"{{key}}\" }}\n"
         )
     };
-    let nobody = nobody().await;
+    let nobody = nobody();
     let settings = [
         model(garbled, &garbage.url, ""),
         model(html, &no_completion.url, ""),

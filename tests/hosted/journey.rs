@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use concord_testkit::unique;
+use concord_testkit::{free_address, unique};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::stage::{KEY, PATIENCE, Server, Stage, completion, said_to};
 
@@ -87,7 +86,7 @@ async fn model() -> Server {
 async fn a_case_of_a_server_and_a_model_reaches_its_decision() {
     let (server, model) = (server().await, model().await);
     let (careful, quick) = (unique("careful"), unique("quick"));
-    let callback = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let callback = free_address();
     let settings = format!(
         r#"
         [service.callback]

@@ -97,7 +97,7 @@ async fn what_was_answered_while_its_replica_was_gone_is_not_asked_again() {
     let agent = unique("later");
     let settings = format!(
         "[work]\nack_wait_ms = 5000\n{}[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{}/x\" }}\n",
-        callback().await,
+        callback(),
         server.url
     );
     let stage = Stage::start(1, &settings).await;

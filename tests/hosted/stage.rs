@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Lane, Service};
-use concord_testkit::{Message, TestInstallation, layout, stored, unique, until};
+use concord_testkit::{Message, TestInstallation, free_address, layout, stored, unique, until};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -85,8 +85,8 @@ pub(crate) fn said_to(received: &Received, role: &str) -> String {
 }
 
 /// Settings of where answers are posted that come later.
-pub(crate) async fn callback() -> String {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+pub(crate) fn callback() -> String {
+    let free = free_address();
     format!(
         "[service.callback]\nlisten = \"{free}\"\npublic_url = \"http://{free}\"\n\
          secret = \"0123456789abcdef0123456789abcdef\"\n"

@@ -1,12 +1,11 @@
 //! The servers that people are told by: real ones, each a small program in Python that says what it was given.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use concord_testkit::until;
+use concord_testkit::{free_address, until};
 use serde_json::Value;
 
 use crate::PATIENCE;
@@ -31,8 +30,7 @@ fn python_path() -> PathBuf {
 
 /// A port that nobody listens on.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
+    free_address().port()
 }
 
 /// A server that runs until it is dropped.

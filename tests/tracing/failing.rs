@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use concord_protocol::CaseId;
 use concord_protocol::subject::Service;
-use concord_testkit::{Agent, TestInstallation, unique, until};
+use concord_testkit::{Agent, TestInstallation, free_address, unique, until};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -79,10 +79,7 @@ async fn goes_on_without(address: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_is_not_there() {
-    let port = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = port.local_addr().expect("an address").to_string();
-    drop(port);
-    goes_on_without(&address).await;
+    goes_on_without(&free_address().to_string()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +101,10 @@ async fn a_collector_that_refuses_until_it_is_mended() {
         });
         attempted.await.unwrap_or_else(|error| panic!("{error}"));
     }
-    until_it_says(&installation, Service::Coordinator, FAILS).await;
+    // All of them: one whose first attempt were the next would have nothing to say.
+    for service in [Service::Coordinator, Service::ConflictDetector, Service::DebateFacilitator] {
+        until_it_says(&installation, service, FAILS).await;
+    }
     assert!(collector.spans().is_empty());
     collector.answer(StatusCode::OK);
     decides_a_case(&installation).await;

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use concord_protocol::stream::StreamKind;
-use concord_testkit::{Message, Plan, Stored, TestInstallation, stored, unique, until};
+use concord_testkit::{Message, Plan, Stored, TestInstallation, free_address, stored, unique, until};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -150,7 +150,7 @@ fn turns<'a>(spans: &'a [Span], trace: &str, agent: &str) -> Vec<&'a Span> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_trace_goes_on_with_agents_that_are_servers_and_models() {
     let (collector, (url, received)) = (Collector::start(StatusCode::OK).await, server().await);
-    let callback = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("an address");
+    let callback = free_address();
     let installation =
         TestInstallation::start_with(|plan| with_agents(plan, &url, callback).with_setting(collector.setting())).await;
     let opening = json!({ "participants": ["good", "model"], "task": { "type": "test", "input": CONTENT } });

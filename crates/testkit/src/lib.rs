@@ -1,12 +1,14 @@
 //! For tests: a real nats-server ([`TestBroker`]) or a whole installation ([`TestInstallation`]) per test, conditions to
 //! wait for ([`until`]), messages as any client would write them ([`Message`]) and agents that speak plain NATS
-//! ([`Agent`]) or are hosted ([`with_hosted_agent`]), what a client has asked for ([`round_trip`]), and what the
+//! ([`Agent`]) or are hosted ([`with_hosted_agent`]), what a client has asked for ([`round_trip`]), a place to listen at
+//! ([`free_address`]), and what the
 //! broker then holds ([`stored`], [`settled`], [`audit()`]).
 //! Everything ends when it is dropped.
 
 mod agent;
 mod audit;
 mod broker;
+mod free_port;
 mod hosted;
 mod installation;
 mod message;
@@ -19,6 +21,7 @@ pub use agent::{Agent, Heard};
 pub use audit::{audit, now};
 pub use broker::TestBroker;
 pub use concord_installation::{Installation, Instance, NatsServer, Plan, SERVICES, instances};
+pub use free_port::free_address;
 pub use hosted::with_hosted_agent;
 pub use installation::TestInstallation;
 pub use message::{Message, unique};
