@@ -1,8 +1,13 @@
 //! The completion of a request with a callback is posted, signed and tried again; nobody is called who is not listed.
 
-use concord_testkit::{Message, unique};
+use std::collections::BTreeSet;
+
+use async_nats::jetstream;
+use concord_protocol::stream::StreamKind;
+use concord_testkit::{Message, layout, settled, unique, until};
 use serde_json::json;
 
+use crate::PATIENCE;
 use crate::server::{Server, free_port};
 use crate::stage::{Channels, Stage};
 
@@ -43,4 +48,34 @@ async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
     let letter = stage.dead("undeliverable", ANSWERED).await;
     assert!(letter.header("Concord-Dead-Error").contains("169.254.169.254"), "{letter:?}");
     assert_eq!(server.given().iter().filter(|call| call["body"]["type"] == "request.answered").count(), 2);
+}
+
+/// Completions that wait for one that is slow.
+const WAITING: usize = 8;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_slow_its_receiver_is_a_completion_that_is_taken_is_posted_once() {
+    let port = free_port();
+    // The last waits for much longer than the broker does.
+    let server = Server::webhook_with(port, &["--answers", "204", "--takes", "1"]).await;
+    let work = "in_flight_max = 1\nack_wait_ms = 1000";
+    let stage = Stage::start(&Channels { webhook: Some(port), work, ..Channels::default() }).await;
+    let client = stage.installation.client();
+    let (ann, bob) = (unique("ann"), unique("bob"));
+    for _ in 0..WAITING {
+        let asked = ask(&ann, &bob, &format!("http://127.0.0.1:{port}/done"));
+        asked.publish(client).await;
+        answer(&asked, &bob).publish(client).await;
+    }
+    settled(client, PATIENCE).await.unwrap();
+    let stream = jetstream::new(client.clone()).get_stream(layout().stream_name(StreamKind::Events)).await.unwrap();
+    let done = until("all to be posted", PATIENCE, async || {
+        let info = stream.consumer_info(ANSWERED).await.map_err(|error| error.to_string())?;
+        let left = (info.num_pending, info.num_ack_pending);
+        if left == (0, 0) && info.delivered.consumer_sequence > 0 { Ok(()) } else { Err(format!("{left:?} are left")) }
+    });
+    done.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    let given = server.given();
+    let ids: BTreeSet<&str> = given.iter().filter_map(|call| call["id"].as_str()).collect();
+    assert_eq!((ids.len(), given.len()), (WAITING, WAITING), "completions, and calls");
 }

@@ -254,7 +254,9 @@ async fn mails_and_calls_go_by_tls_and_a_refused_login_is_tried_again() {
     let login = |password| [&tls[..], &["--user", "concord", "--password", password]].concat();
     let smtp = Server::smtp(smtp_port, &login("other")).await;
     let tls = Some((certificate.clone(), password));
-    let stage = Stage::start(&Channels { smtp: Some(smtp_port), webhook: Some(webhook_port), tls }).await;
+    let stage =
+        Stage::start(&Channels { smtp: Some(smtp_port), webhook: Some(webhook_port), tls, ..Channels::default() })
+            .await;
     let address = hook(webhook_port).replace("http:", "https:");
     stage.register(json!({ "email": "eve@example.org", "webhook": address })).await;
     stage.challenge("Margin", HOUR, HOUR).await;

@@ -24,11 +24,13 @@ pub(crate) struct Channels {
     pub(crate) webhook: Option<u16>,
     /// With TLS, by this certificate, and for mails with a user name and the password in this file.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// The adapter's section `work`.
+    pub(crate) work: &'static str,
 }
 
 impl Channels {
     fn toml(&self) -> String {
-        let mut text = "[service.notify]\nwait_first_ms = 100\nwait_max_ms = 500\n".to_owned();
+        let mut text = format!("[work]\n{}\n[service.notify]\nwait_first_ms = 100\nwait_max_ms = 500\n", self.work);
         let mut login = "tls = \"none\"\n".to_owned();
         let mut scheme = "http://";
         if let Some((certificate, password)) = &self.tls {

@@ -1,7 +1,7 @@
 """What receives webhooks in the tests. It checks signatures by the text of the Standard Webhooks specification and
 nothing but Python's own library, and says on standard output, a JSON object a line, what it was given.
 
-Usage: webhook_server.py --port N --secret whsec_... [--answers 500,200] [--certificate FILE --key FILE]   (the last answer is given for ever)
+Usage: webhook_server.py --port N --secret whsec_... [--answers 500,200] [--takes SECONDS] [--certificate FILE --key FILE]   (the last answer is given for ever)
 """
 
 import argparse
@@ -17,6 +17,7 @@ arguments = argparse.ArgumentParser()
 arguments.add_argument("--port", type=int, required=True)
 arguments.add_argument("--secret", required=True)
 arguments.add_argument("--answers", default="204")
+arguments.add_argument("--takes", type=float, default=0)
 arguments.add_argument("--certificate")
 arguments.add_argument("--key")
 given = arguments.parse_args()
@@ -48,6 +49,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             type=self.headers["content-type"],
             body=json.loads(body),
         )
+        time.sleep(given.takes)
         self.send_response(status)
         if 300 <= status < 400:
             self.send_header("Location", "/elsewhere")

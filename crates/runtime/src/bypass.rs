@@ -206,11 +206,11 @@ impl<H: Handler> Past<H> {
         stop: &CancellationToken,
     ) -> Result<(), AnyError> {
         let mut read = self.bind(stream, &BTreeSet::new(), strangers).await?.senders;
-        let mut messages = Pull::start(&self.shell.broker, &self.consumer, self.consumer.batch()).await?;
+        let mut messages = Pull::start(&self.shell.broker, &self.consumer).await?;
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         loop {
             tokio::select! {
-                message = messages.next() => self.pulling.start(message?).await?,
+                taken = messages.next() => self.pulling.start(taken?).await,
                 _ = look.tick() => {
                     if self.bypass.is_over() {
                         break;
@@ -218,7 +218,7 @@ impl<H: Handler> Past<H> {
                     let bound = self.bind(stream, &read, strangers).await?;
                     if bound.anew {
                         // What was asked of the earlier one is not answered any more.
-                        messages = Pull::start(&self.shell.broker, &self.consumer, self.consumer.batch()).await?;
+                        messages = Pull::start(&self.shell.broker, &self.consumer).await?;
                     }
                     read = bound.senders;
                 }

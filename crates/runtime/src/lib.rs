@@ -22,6 +22,7 @@ pub mod foreign;
 pub mod health;
 pub mod ledger;
 mod limit;
+mod line;
 pub mod metrics;
 pub mod nats_ledger;
 pub mod operate;

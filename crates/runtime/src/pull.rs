@@ -4,13 +4,18 @@
 //! nobody has looked at; the broker would give that to another process only after it has missed the answers. Here it is
 //! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
 //! sent, and gives it back.
+//!
+//! It asks for no more than there are places for, where what waits is kept from being delivered again (see
+//! [`crate::worker`]): what the client has received and nobody has looked at would be.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::AckKind;
 use async_nats::{Message, Subscriber};
 use futures::StreamExt;
 use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::broker::Broker;
@@ -18,7 +23,7 @@ use crate::place::ACKNOWLEDGEMENTS;
 use crate::provision::PullConsumer;
 
 /// How long the broker keeps a request for messages that it does not have; so long can it take to stop asking.
-const EXPIRES: Duration = Duration::from_secs(1);
+pub(crate) const EXPIRES: Duration = Duration::from_secs(1);
 /// A broker that is silent for so long after a request has expired has lost it, as when it was started again.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 
@@ -35,30 +40,51 @@ pub(crate) struct Pull {
     subject: String,
     inbox: String,
     answers: Subscriber,
+    /// How many messages are asked for at most.
     batch: usize,
+    /// For so many it asks at least: a request for each message costs the broker more than the message.
+    share: usize,
+    /// Of what is taken and not yet done with; those for what is asked for are free.
+    places: Arc<Semaphore>,
     /// How many messages the broker may send without being asked again.
     asked: usize,
 }
 
+/// A message, with its place until it is done with.
+pub(crate) struct Taken {
+    pub(crate) message: Message,
+    /// None where the broker sent it long after it was asked.
+    pub(crate) place: Option<OwnedSemaphorePermit>,
+}
+
 impl Pull {
-    /// Begins to ask for messages of a consumer that exists, about `batch` at a time.
-    pub(crate) async fn start(broker: &Broker, consumer: &PullConsumer, batch: usize) -> Result<Self, AnyError> {
+    /// Begins to ask for messages of a consumer that exists.
+    pub(crate) async fn start(broker: &Broker, consumer: &PullConsumer) -> Result<Self, AnyError> {
         let inbox = broker.client.new_inbox();
         let answers = broker.client.subscribe(inbox.clone()).await?;
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", consumer.stream, consumer.name);
-        Ok(Self { broker: broker.clone(), subject, inbox, answers, batch, asked: 0 })
+        let batch = consumer.batch();
+        let places = consumer.in_flight_max.saturating_add(batch).min(Semaphore::MAX_PERMITS);
+        let (share, places) = ((batch / 2).max(1), Arc::new(Semaphore::new(places)));
+        Ok(Self { broker: broker.clone(), subject, inbox, answers, batch, share, places, asked: 0 })
     }
 
     /// The next message; nothing is lost when this is not waited for.
-    pub(crate) async fn next(&mut self) -> Result<Message, AnyError> {
+    pub(crate) async fn next(&mut self) -> Result<Taken, AnyError> {
         loop {
-            if self.asked <= self.batch / 2 {
-                self.ask().await?;
+            let more = self.places.available_permits().min(self.batch).saturating_sub(self.asked);
+            if more >= self.share {
+                self.ask(more).await?;
+            } else if self.asked == 0 {
+                // All places are taken. These are given back at once, with those that are free by then.
+                drop(self.places.acquire_many(u32::try_from(self.share)?).await?);
+                continue;
             }
             match timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await {
                 Ok(answer) => {
                     if let Some(message) = self.take(answer.ok_or("the subscription ended")?)? {
-                        return Ok(message);
+                        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+                        return Ok(Taken { message, place });
                     }
                 }
                 Err(_) => self.asked = 0,
@@ -66,8 +92,7 @@ impl Pull {
         }
     }
 
-    async fn ask(&mut self) -> Result<(), AnyError> {
-        let more = self.batch - self.asked;
+    async fn ask(&mut self, more: usize) -> Result<(), AnyError> {
         let request = json!({ "batch": more, "expires": u64::try_from(EXPIRES.as_nanos())? });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
         self.broker.client.publish_with_reply(subject, inbox, request.to_string().into()).await?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::AckKind;
 use async_nats::{Message, Subject};
 use concord_protocol::dead::DeadReason;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -15,11 +15,12 @@ use crate::broker::{Broker, timestamp, trace_of};
 use crate::bypass::{self, Bypass, PASSED, Way};
 use crate::consume::{Chain, Delivery, Done, Handler, Patience, Problem};
 use crate::limit::{LIMITED, Limit, Look, Over};
+use crate::line::Line;
 use crate::metrics::DeliveryLabels;
 use crate::place::Place;
 use crate::provision::PullConsumer;
-use crate::pull::Pull;
-use crate::rush::{self, Turn};
+use crate::pull::{self, Pull, Taken};
+use crate::rush::Turn;
 use crate::service::Shell;
 use crate::{dead, foreign, quarantine, refuse};
 
@@ -33,17 +34,17 @@ pub(crate) async fn run<H: Handler>(
 ) {
     let limited = Limit::of(&shell.broker.layout, &consumer.name).map(|limit| (Arc::<Bypass>::default(), limit));
     let tasks = TaskTracker::new();
-    let pulling = |way, permits| {
+    let pulling = |way, line| {
         let limit = limited.clone().map(|(bypass, limit)| Limited { limit, bypass, way });
         // Of one name: what is read on both ways is one delivery, refused under one id and counted once.
         let (name, handler) = (consumer.name.as_str().into(), Arc::clone(&handler));
-        let worker = Arc::new(Worker { shell: shell.clone(), consumer: name, limit, handler });
-        Pulling { worker, permits, tasks: tasks.clone() }
+        let worker = Arc::new(Worker { shell: shell.clone(), consumer: name, limit, line, handler });
+        Pulling { worker, tasks: tasks.clone() }
     };
-    let work = pulling(Way::Through, permits);
+    let work = pulling(Way::Through, Line::new(permits, consumer.turn));
     if let Some(limited) = &limited {
         // What the flood's messages are allowed to occupy is not taken away from the others.
-        let past = pulling(Way::Past, Arc::new(Semaphore::new(consumer.in_flight_max)));
+        let past = pulling(Way::Past, Line::new(Arc::new(Semaphore::new(consumer.in_flight_max)), Turn::Apart));
         let read_past = bypass::consumer(&consumer);
         tasks.spawn(quarantine::watch(shell.clone(), read_past.clone()));
         tasks.spawn(bypass::run(past, limited.clone(), read_past, stop.clone()));
@@ -71,6 +72,7 @@ struct Worker<H> {
     shell: Shell,
     consumer: Arc<str>,
     limit: Option<Limited>,
+    line: Line,
     handler: Arc<H>,
 }
 
@@ -85,7 +87,6 @@ struct Limited {
 /// Deliveries of one consumer, as they come.
 pub(crate) struct Pulling<H> {
     worker: Arc<Worker<H>>,
-    permits: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
@@ -104,22 +105,17 @@ impl<H: Handler> Pulling<H> {
     async fn pull(&self, consumer: &PullConsumer, stop: &CancellationToken) -> Result<(), AnyError> {
         let shell = self.shell();
         consumer.bind(&shell.broker).await?;
-        let mut messages = Pull::start(&shell.broker, consumer, consumer.batch()).await?;
+        let mut messages = Pull::start(&shell.broker, consumer).await?;
         shell.bound(&consumer.name);
-        // How many may still be taken in a rush of deadlines.
-        let mut turn = 0;
         loop {
-            let message = tokio::select! {
+            let taken = tokio::select! {
                 next = messages.next() => next?,
                 () = stop.cancelled() => break,
             };
-            match consumer.turn {
-                Turn::First => shell.rush.deadline(),
-                Turn::GivesWay if turn == 0 => turn = if shell.rush.give_way().await { rush::TURN - 1 } else { 0 },
-                Turn::GivesWay => turn -= 1,
-                Turn::Apart => {}
+            if consumer.turn == Turn::First {
+                shell.rush.deadline();
             }
-            self.start(message).await?;
+            self.start(taken).await;
             if let Some(limited) = &self.worker.limit {
                 limited.bypass.hold_back(shell.limits.flood_rate()).await;
             }
@@ -127,32 +123,32 @@ impl<H: Handler> Pulling<H> {
         messages.stop().await
     }
 
-    /// Begins to handle a delivery, as soon as there is room for it.
-    pub(crate) async fn start(&self, message: Message) -> Result<(), AnyError> {
+    /// Has a delivery handled when its turn comes. Meanwhile the broker is told that it is in good hands: while a process is
+    /// slow the others would be given all that waits in it as well, and nobody would be slow alone.
+    pub(crate) async fn start(&self, Taken { message, place }: Taken) {
         let Worker { shell, consumer, limit, .. } = &*self.worker;
         let Some(Arrived { mut delivery, reply, waiting }) = arrived(consumer, message) else {
             tracing::error!("A delivery without its stream's description was left to be delivered again.");
-            return Ok(());
+            return;
         };
         let over = match limit {
             Some(limited) => match limited.look(shell, &mut delivery, waiting) {
                 // Here and at once, so that a flood is over as fast as it can be read, whatever is under way.
                 Looked::Passed(verdict) => {
                     finish(shell, &delivery, reply, (AckKind::Ack, verdict)).await;
-                    return Ok(());
+                    return;
                 }
                 Looked::Over(over) => Some((limited.limit, over)),
                 Looked::Admitted => None,
             },
             None => None,
         };
-        let permit = Arc::clone(&self.permits).acquire_owned().await?;
         let worker = Arc::clone(&self.worker);
         self.tasks.spawn(async move {
             // Boxed, because a task that holds all of it is moved several times on its way to the scheduler and back.
-            Box::pin(handle_one(&worker, (delivery, reply), over, permit)).await;
+            Box::pin(handle_one(&worker, (delivery, reply), over)).await;
+            drop(place);
         });
-        Ok(())
     }
 }
 
@@ -192,18 +188,25 @@ async fn handle_one<H: Handler>(
     worker: &Worker<H>,
     (delivery, reply): (Delivery, Subject),
     over: Option<(Limit, Over)>,
-    permit: OwnedSemaphorePermit,
 ) {
-    let Worker { shell, handler, .. } = worker;
-    let started = Instant::now();
+    let Worker { shell, handler, line, .. } = worker;
     let handling = async {
-        match over {
-            Some((limit, over)) => limit.refuse(shell, over, &delivery, permit).await,
+        let turn = tokio::select! {
+            biased;
+            turn = line.wait(&shell.rush) => turn.ok(),
+            () = shell.stop.cancelled() => None,
+        };
+        let Some(turn) = turn else { return (AckKind::Nak(Some(pull::EXPIRES)), "given_back") };
+        let started = Instant::now();
+        let done = match over {
+            Some((limit, over)) => limit.refuse(shell, over, &delivery, turn).await,
             None => {
-                let _permit = permit;
+                let _turn = turn;
                 handle(shell, &**handler, &delivery).await
             }
-        }
+        };
+        shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
+        done
     };
     let every = Duration::from_millis(shell.work.ack_wait_ms) / 2;
     let done = keep_alive(std::pin::pin!(handling), &shell.broker, &reply, every).await;
@@ -213,7 +216,6 @@ async fn handle_one<H: Handler>(
         bypass.remember(delivery.sequence);
     }
     finish(shell, &delivery, reply, done).await;
-    shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
 }
 
 /// Tells the broker what became of a delivery, and counts it.
