@@ -8,8 +8,13 @@ use std::sync::OnceLock;
 use concord_testkit::{binaries, nats_server, programs_of};
 use serde_json::Value;
 
-const PANEL: [&str; 5] =
-    ["clause_extractor", "compliance_checker", "executive_reviewer", "negotiation_advisor", "risk_assessor"];
+const PANEL: [&str; 5] = [
+    "clause_extractor",
+    "compliance_checker",
+    "executive_reviewer",
+    "negotiation_advisor",
+    "risk_assessor",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -19,7 +24,10 @@ fn root() -> PathBuf {
 fn concord() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
-        let (services, programs) = (binaries(), programs_of(&["concord-cli", "contract-review-panel"]));
+        let (services, programs) = (
+            binaries(),
+            programs_of(&["concord-cli", "contract-review-panel"]),
+        );
         assert_eq!(programs, services);
         programs.join("concord")
     };
@@ -29,8 +37,13 @@ fn concord() -> PathBuf {
 /// True when python3 has nats-py, as the compliance checker needs.
 fn has_nats_py() -> bool {
     let mut python = Command::new("python3");
-    python.args(["-c", "import nats.js"]).env("PYTHONPATH", python_path());
-    python.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    python
+        .args(["-c", "import nats.js"])
+        .env("PYTHONPATH", python_path());
+    python
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 fn python_path() -> std::ffi::OsString {
@@ -43,8 +56,14 @@ fn python_path() -> std::ffi::OsString {
 fn demo(temporary: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(concord());
     command.arg("demo").args(arguments).current_dir(root());
-    command.env("TMPDIR", temporary).env("PYTHONPATH", python_path()).env("CONCORD_NATS_SERVER", nats_server());
-    command.stdin(Stdio::null()).output().expect("the program runs")
+    command
+        .env("TMPDIR", temporary)
+        .env("PYTHONPATH", python_path())
+        .env("CONCORD_NATS_SERVER", nats_server());
+    command
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program runs")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -57,7 +76,9 @@ fn conflicts(package: &Value) -> BTreeMap<String, usize> {
     let lists = [&decision["conflicts"], &decision["deferred"]];
     let mut found = BTreeMap::new();
     for conflict in lists.into_iter().flat_map(|list| list.as_array().unwrap()) {
-        *found.entry(conflict["type"].as_str().unwrap().to_owned()).or_default() += 1;
+        *found
+            .entry(conflict["type"].as_str().unwrap().to_owned())
+            .or_default() += 1;
     }
     found
 }
@@ -72,32 +93,58 @@ fn five_agents_come_to_a_decision_and_nothing_is_left_behind() {
     let output = demo(temporary.path(), &["--json"]);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
-    let package: Value = serde_json::from_slice(&output.stdout).expect("standard output is one JSON document");
+    let package: Value =
+        serde_json::from_slice(&output.stdout).expect("standard output is one JSON document");
 
     let findings = package["findings"].as_array().unwrap();
-    let from: BTreeSet<&str> = findings.iter().map(|finding| finding["agent_id"].as_str().unwrap()).collect();
+    let from: BTreeSet<&str> = findings
+        .iter()
+        .map(|finding| finding["agent_id"].as_str().unwrap())
+        .collect();
     assert_eq!(from, BTreeSet::from(PANEL));
     let decision = &package["decision"];
     assert_eq!(package["phase"], "decided");
-    assert_eq!((&decision["reason"], &decision["missing"]), (&"settled".into(), &Value::Array(Vec::new())));
-    assert!(decision["outcome"]["recommendation"].is_string(), "{decision}");
+    assert_eq!(
+        (&decision["reason"], &decision["missing"]),
+        (&"settled".into(), &Value::Array(Vec::new()))
+    );
+    assert!(
+        decision["outcome"]["recommendation"].is_string(),
+        "{decision}"
+    );
     assert!(conflicts(&package).len() >= 3, "{:?}", conflicts(&package));
 
     let debates = package["debates"].as_array().unwrap();
-    assert_eq!(debates.len(), decision["conflicts"].as_array().unwrap().len());
+    assert_eq!(
+        debates.len(),
+        decision["conflicts"].as_array().unwrap().len()
+    );
     for debate in debates {
-        assert!(!debate["rounds"][0]["answers"].as_array().unwrap().is_empty(), "{debate}");
+        assert!(
+            !debate["rounds"][0]["answers"]
+                .as_array()
+                .unwrap()
+                .is_empty(),
+            "{debate}"
+        );
         assert!(debate["outcome"]["status"].is_string(), "{debate}");
     }
     let mut at = 0;
-    for phase in ["Phase 1", "Phase 2", "Phase 3", "Phase 4", "Phase 5", "Decision"] {
-        let found = told[at..].find(phase).unwrap_or_else(|| panic!("{phase} does not follow in:\n{told}"));
+    for phase in [
+        "Phase 1", "Phase 2", "Phase 3", "Phase 4", "Phase 5", "Decision",
+    ] {
+        let found = told[at..]
+            .find(phase)
+            .unwrap_or_else(|| panic!("{phase} does not follow in:\n{told}"));
         at += found;
     }
     for agent in PANEL {
         assert!(told.contains(agent), "{agent} is not in:\n{told}");
     }
-    let left: Vec<_> = std::fs::read_dir(temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let left: Vec<_> = std::fs::read_dir(temporary.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -111,14 +158,30 @@ fn one_challenge_climbs_all_five_levels_in_under_a_minute() {
     let output = demo(temporary.path(), &["--ladder", "--json"]);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
-    let log: Value = serde_json::from_slice(&output.stdout).expect("standard output is one JSON document");
+    let log: Value =
+        serde_json::from_slice(&output.stdout).expect("standard output is one JSON document");
     let entries = log.as_array().unwrap();
-    let methods: Vec<&str> = entries.iter().map(|entry| entry["method"].as_str().unwrap()).collect();
+    let methods: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry["method"].as_str().unwrap())
+        .collect();
     assert_eq!(methods, ["provisional", "overridden"]);
-    assert_eq!(entries[1]["previous"], entries[0]["hash"], "the log is a chain");
+    assert_eq!(
+        entries[1]["previous"], entries[0]["hash"],
+        "the log is a chain"
+    );
     let mut at = 0;
-    for level in ["Level 1", "Level 2", "Level 3", "Level 4", "Level 5", "passes the gate"] {
-        at += told[at..].find(level).unwrap_or_else(|| panic!("{level} does not follow in:\n{told}"));
+    for level in [
+        "Level 1",
+        "Level 2",
+        "Level 3",
+        "Level 4",
+        "Level 5",
+        "passes the gate",
+    ] {
+        at += told[at..]
+            .find(level)
+            .unwrap_or_else(|| panic!("{level} does not follow in:\n{told}"));
     }
     let wrong = demo(temporary.path(), &["--ladder", "contract.json"]);
     assert_eq!(wrong.status.code(), Some(2), "a ladder has no contract");
@@ -133,7 +196,11 @@ fn what_is_no_contract_gets_one_line_and_starts_nothing() {
         path.display().to_string()
     };
     let missing = temporary.path().join("missing.json").display().to_string();
-    for (file, code) in [(missing, 2), (write("empty.json", ""), 65), (write("cut.json", "{\"contract_id\":"), 65)] {
+    for (file, code) in [
+        (missing, 2),
+        (write("empty.json", ""), 65),
+        (write("cut.json", "{\"contract_id\":"), 65),
+    ] {
         let output = demo(temporary.path(), &[&file]);
         let told = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{told}");

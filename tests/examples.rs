@@ -9,13 +9,13 @@ use std::path::Path;
 use concord_protocol::dead::DeadLetter;
 use concord_protocol::envelope::from_json;
 use concord_protocol::event::{
-    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record,
-    RecordEvent, RequestEvent, WakeEvent,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent,
+    QueueEvent, Record, RecordEvent, RequestEvent, WakeEvent,
 };
 use concord_protocol::payload::{
-    Acknowledgement, AgentJoined, Answer, Card, Challenge, Clarification, ErrorReport, Evidence, Finding, Notification,
-    OpenCase, OpenDebate, OutcomeReport, Question, REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment,
-    UPDATE_AGENT,
+    Acknowledgement, AgentJoined, Answer, Card, Challenge, Clarification, ErrorReport, Evidence,
+    Finding, Notification, OpenCase, OpenDebate, OutcomeReport, Question, REGISTER_AGENT, Request,
+    Response, Review, Ruling, TaskAssignment, UPDATE_AGENT,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
@@ -35,7 +35,9 @@ struct Example {
 
 /// The examples of a folder. A name is that of the document, and may go on with a dot and what is special about it.
 fn examples(folder: &str) -> Vec<Example> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto-schemas/examples").join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../proto-schemas/examples")
+        .join(folder);
     let mut examples: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| {
@@ -44,7 +46,11 @@ fn examples(folder: &str) -> Vec<Example> {
             let tokens = if name.starts_with("event.") { 3 } else { 1 };
             let document = name.split('.').take(tokens).collect::<Vec<_>>().join(".");
             let contents = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-            Example { name, document, contents }
+            Example {
+                name,
+                document,
+                contents,
+            }
         })
         .collect();
     examples.sort_by(|a, b| a.name.cmp(&b.name));
@@ -56,8 +62,14 @@ fn validators() -> BTreeMap<String, Validator> {
     let documents = schema::documents().into_iter();
     documents
         .map(|(file, document)| {
-            let validator = jsonschema::options().should_validate_formats(true).build(&document).unwrap();
-            (file.strip_suffix(".schema.json").unwrap().to_owned(), validator)
+            let validator = jsonschema::options()
+                .should_validate_formats(true)
+                .build(&document)
+                .unwrap();
+            (
+                file.strip_suffix(".schema.json").unwrap().to_owned(),
+                validator,
+            )
         })
         .collect()
 }
@@ -65,14 +77,22 @@ fn validators() -> BTreeMap<String, Validator> {
 #[test]
 fn both_readers_accept_what_is_accepted_and_what_is_written_again_is_accepted_too() {
     let validators = validators();
-    for Example { name, document, contents } in examples("accepted") {
+    for Example {
+        name,
+        document,
+        contents,
+    } in examples("accepted")
+    {
         let valid = |value: &Value, what: &str| {
-            let faults: Vec<_> =
-                validators[&document].iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+            let faults: Vec<_> = validators[&document]
+                .iter_errors(value)
+                .map(|e| format!("{}: {e}", e.instance_path()))
+                .collect();
             assert!(faults.is_empty(), "{name}, {what}: {faults:#?}");
         };
         valid(&contents, "as it stands");
-        let again = read(&document, &contents).unwrap_or_else(|refusal| panic!("{name}: {refusal:?}"));
+        let again =
+            read(&document, &contents).unwrap_or_else(|refusal| panic!("{name}: {refusal:?}"));
         valid(&again, "written again");
     }
 }
@@ -80,23 +100,44 @@ fn both_readers_accept_what_is_accepted_and_what_is_written_again_is_accepted_to
 #[test]
 fn both_readers_refuse_what_is_rejected_at_the_same_place() {
     let validators = validators();
-    for Example { name, document, contents } in examples("rejected") {
+    for Example {
+        name,
+        document,
+        contents,
+    } in examples("rejected")
+    {
         let pointer = contents["pointer"].as_str().unwrap();
-        assert!(contents["why"].as_str().is_some_and(|why| !why.is_empty()), "{name}");
-        let errors: Vec<_> = validators[&document].iter_errors(&contents["message"]).collect();
+        assert!(
+            contents["why"].as_str().is_some_and(|why| !why.is_empty()),
+            "{name}"
+        );
+        let errors: Vec<_> = validators[&document]
+            .iter_errors(&contents["message"])
+            .collect();
         let places: BTreeSet<String> = errors.iter().flat_map(places).collect();
-        assert!(places.contains(pointer), "{name}: by its schema at {places:?}, expected at {pointer:?}");
+        assert!(
+            places.contains(pointer),
+            "{name}: by its schema at {places:?}, expected at {pointer:?}"
+        );
         match read(&document, &contents["message"]) {
             Ok(_) => panic!("{name}: the types accept it"),
             Err(Some(found)) => assert_eq!(found, pointer, "{name}: by its types"),
-            Err(None) => assert!(document.starts_with("event."), "{name}: the types name no place"),
+            Err(None) => assert!(
+                document.starts_with("event."),
+                "{name}: the types name no place"
+            ),
         }
     }
 }
 
 #[test]
 fn every_message_type_has_an_example_of_each_kind_and_every_aggregate_an_accepted_one() {
-    let of = |folder| examples(folder).into_iter().map(|example| example.document).collect::<BTreeSet<_>>();
+    let of = |folder| {
+        examples(folder)
+            .into_iter()
+            .map(|example| example.document)
+            .collect::<BTreeSet<_>>()
+    };
     let (accepted, rejected) = (of("accepted"), of("rejected"));
     for name in MessageType::KNOWN {
         assert!(accepted.contains(*name), "no accepted example of {name}");
@@ -115,7 +156,9 @@ fn every_message_type_has_an_example_of_each_kind_and_every_aggregate_an_accepte
 fn places(error: &ValidationError<'_>) -> Vec<String> {
     let place = error.instance_path().to_string();
     let names: Vec<String> = match error.kind() {
-        ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned).into_iter().collect(),
+        ValidationErrorKind::Required { property } => {
+            property.as_str().map(str::to_owned).into_iter().collect()
+        }
         ValidationErrorKind::AdditionalProperties { unexpected } => unexpected.clone(),
         _ => Vec::new(),
     };
@@ -166,13 +209,36 @@ fn envelope(document: &str, contents: &Value, bytes: &[u8]) -> Result<Value, Fau
 
 /// The subject an honest sender would use: that of the envelope, with any name that is not a token replaced.
 fn subject(document: &str, contents: &Value) -> Subject {
-    let token = |name: &str, otherwise: &str| contents[name].as_str().unwrap_or(otherwise).to_owned();
-    let kind = if document == "envelope" { token("message_type", "unknown") } else { document.to_owned() };
-    let (case, from, to) = (token("case_id", "_"), token("from_agent", "somebody"), token("to_agent", "somebody"));
-    let case = if case == "_" || case.parse::<concord_protocol::CaseId>().is_ok() { case } else { "_".into() };
-    let from = if from.parse::<concord_protocol::AgentId>().is_ok() { from } else { "somebody".into() };
-    let to = if Recipient::new(&to).is_ok() { to } else { "somebody".into() };
-    SubjectSpace::default().parse(&format!("concord.v1.msg.{case}.{from}.{to}.{kind}")).unwrap()
+    let token =
+        |name: &str, otherwise: &str| contents[name].as_str().unwrap_or(otherwise).to_owned();
+    let kind = if document == "envelope" {
+        token("message_type", "unknown")
+    } else {
+        document.to_owned()
+    };
+    let (case, from, to) = (
+        token("case_id", "_"),
+        token("from_agent", "somebody"),
+        token("to_agent", "somebody"),
+    );
+    let case = if case == "_" || case.parse::<concord_protocol::CaseId>().is_ok() {
+        case
+    } else {
+        "_".into()
+    };
+    let from = if from.parse::<concord_protocol::AgentId>().is_ok() {
+        from
+    } else {
+        "somebody".into()
+    };
+    let to = if Recipient::new(&to).is_ok() {
+        to
+    } else {
+        "somebody".into()
+    };
+    SubjectSpace::default()
+        .parse(&format!("concord.v1.msg.{case}.{from}.{to}.{kind}"))
+        .unwrap()
 }
 
 /// Reads the payload as its type and checks it, as the service that acts on the type does.
@@ -240,7 +306,9 @@ fn request(envelope: &Envelope) -> Result<Value, Fault> {
             Policy::resolve(&open.policy, &format!("{PARAMETERS}/policy"))?;
             written(open)
         }
-        "open_debate" if to(Service::DebateFacilitator) => written(from_json::<OpenDebate>(&parameters, PARAMETERS)?),
+        "open_debate" if to(Service::DebateFacilitator) => {
+            written(from_json::<OpenDebate>(&parameters, PARAMETERS)?)
+        }
         REGISTER_AGENT | UPDATE_AGENT if to(Service::Coordinator) => {
             let card: Card = from_json(&parameters, PARAMETERS)?;
             card.check(PARAMETERS)?;

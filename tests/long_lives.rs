@@ -25,12 +25,20 @@ fn start() -> Timestamp {
 
 /// The same for the same step, whichever process does it.
 fn context(step: u64) -> Context {
-    Context::of_message(start().plus_millis(1_000_000 + step), MessageId::new(format!("m-{step}")).unwrap())
+    Context::of_message(
+        start().plus_millis(1_000_000 + step),
+        MessageId::new(format!("m-{step}")).unwrap(),
+    )
 }
 
 async fn ledger(broker: &TestBroker) -> NatsLedger {
-    let settings = BrokerSettings { servers: broker.url(), ..BrokerSettings::default() };
-    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true).await.unwrap();
+    let settings = BrokerSettings {
+        servers: broker.url(),
+        ..BrokerSettings::default()
+    };
+    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true)
+        .await
+        .unwrap();
     provision::streams(&broker).await.unwrap();
     NatsLedger::new(broker).await.unwrap()
 }
@@ -45,9 +53,13 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     let broker = TestBroker::start().await;
     let (ledger, id) = (ledger(&broker).await, Token::new("a-1").unwrap());
     let step = async |process: &Aggregates<M, NatsLedger>, step: u64| {
-        process.step(&id, &context(step), &input(step), None).await.unwrap()
+        process
+            .step(&id, &context(step), &input(step), None)
+            .await
+            .unwrap()
     };
-    let is_stored = |outcome: Outcome| assert!(matches!(outcome, Outcome::Appended { .. }), "{outcome:?}");
+    let is_stored =
+        |outcome: Outcome| assert!(matches!(outcome, Outcome::Appended { .. }), "{outcome:?}");
 
     let (busy, dozing) = (process::<M>(&ledger), process::<M>(&ledger));
     for n in 0..FACTS {
@@ -57,8 +69,15 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
         }
     }
     let known = busy.load(&id).await.unwrap();
-    assert_eq!(known.sequences.len(), EARLIER_MAX, "no process keeps a list that grows");
-    for (who, other) in [("one that knew a few facts", &dozing), ("one that knew none", &process(&ledger))] {
+    assert_eq!(
+        known.sequences.len(),
+        EARLIER_MAX,
+        "no process keeps a list that grows"
+    );
+    for (who, other) in [
+        ("one that knew a few facts", &dozing),
+        ("one that knew none", &process(&ledger)),
+    ] {
         let found = other.load(&id).await.unwrap();
         assert_eq!(found.state, known.state, "{who}");
         assert_eq!(found.sequences, known.sequences, "{who}");
@@ -68,7 +87,11 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     is_stored(step(&process(&ledger), FACTS).await);
     is_stored(step(&dozing, FACTS + 1).await);
     is_stored(step(&busy, FACTS + 2).await);
-    let records = ledger.load::<M::Event>(&id, 0, Read::Leader).await.unwrap().records;
+    let records = ledger
+        .load::<M::Event>(&id, 0, Read::Leader)
+        .await
+        .unwrap()
+        .records;
     // What was done long ago is not done again; a process that did not know it finds it as its own.
     for other in [&process(&ledger), &busy] {
         match step(other, 7).await {
@@ -77,16 +100,33 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
             Outcome::Rejected(fault) => panic!("{fault}"),
         }
     }
-    assert_eq!(ledger.load::<M::Event>(&id, 0, Read::Leader).await.unwrap().records, records);
+    assert_eq!(
+        ledger
+            .load::<M::Event>(&id, 0, Read::Leader)
+            .await
+            .unwrap()
+            .records,
+        records
+    );
     assert_eq!(records.len() as u64, FACTS + 3);
     assert_eq!(replay::rebuild::<M>(&records).1, []);
-    assert!(records.iter().all(|record| record.meta.earlier.len() <= EARLIER_MAX));
+    assert!(
+        records
+            .iter()
+            .all(|record| record.meta.earlier.len() <= EARLIER_MAX)
+    );
     let mut rebuilt = Versioned::<M>::default();
-    records.iter().for_each(|record| rebuilt.apply(record.clone()));
+    records
+        .iter()
+        .for_each(|record| rebuilt.apply(record.clone()));
     assert_eq!(rebuilt.state, busy.load(&id).await.unwrap().state);
     for known in [1, 300, records.len() - 1, records.len()] {
         let after = records[known - 1].sequence;
-        let new = ledger.load::<M::Event>(&id, after, Read::Any).await.unwrap().records;
+        let new = ledger
+            .load::<M::Event>(&id, after, Read::Any)
+            .await
+            .unwrap()
+            .records;
         assert_eq!(new, records[known..], "after {known} facts");
     }
 }
@@ -96,7 +136,10 @@ async fn a_deadline_that_is_moved_for_ever() {
     lives_long::<DeadlineMachine>(|step| Fire {
         aggregate: Aggregate::Case,
         id: Token::fixed("c-1"),
-        deadline: Deadline { name: Token::fixed("case"), due: start().plus_millis(step) },
+        deadline: Deadline {
+            name: Token::fixed("case"),
+            due: start().plus_millis(step),
+        },
         fired_by: FiredBy::Scheduler,
     })
     .await;

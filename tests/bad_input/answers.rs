@@ -9,11 +9,25 @@ use crate::stage::{PATIENCE, Stage, finding, invalid, over_capacity, unauthorize
 /// A case whose first debate waits for ann and ben; with its questions to them.
 async fn debate(stage: &Stage) -> (String, Value, Value) {
     let case = stage.open(&["ann", "ben", "cyd"]).await;
-    stage.send(&Message::finding(&case, "ann", finding(10), 0.9)).await;
-    stage.send(&Message::finding(&case, "ben", finding(90), 0.6)).await;
+    stage
+        .send(&Message::finding(&case, "ann", finding(10), 0.9))
+        .await;
+    stage
+        .send(&Message::finding(&case, "ben", finding(90), 0.6))
+        .await;
     // Cyd gives no score, and so has no part in the conflict about it.
-    stage.send(&Message::finding(&case, "cyd", json!({ "summary": "Nothing." }), 0.9)).await;
-    let (ann, ben) = (question(stage, &case, "ann").await, question(stage, &case, "ben").await);
+    stage
+        .send(&Message::finding(
+            &case,
+            "cyd",
+            json!({ "summary": "Nothing." }),
+            0.9,
+        ))
+        .await;
+    let (ann, ben) = (
+        question(stage, &case, "ann").await,
+        question(stage, &case, "ben").await,
+    );
     (case, ann, ben)
 }
 
@@ -22,13 +36,22 @@ async fn question(stage: &Stage, case: &str, agent: &str) -> Value {
     let what = format!("a question to {agent}");
     let found = until(&what, PATIENCE, async || {
         let questions = stored(stage.client(), StreamKind::Messages, &filter).await?;
-        questions.last().map(Stored::json).ok_or_else(|| "none".to_owned())
+        questions
+            .last()
+            .map(Stored::json)
+            .ok_or_else(|| "none".to_owned())
     });
     found.await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn answer(case: &str, agent: &str, question: &Value, answer: Value) -> Message {
-    Message::answer(case, agent, "disagreement", question["message_id"].as_str().unwrap_or_default(), answer)
+    Message::answer(
+        case,
+        agent,
+        "disagreement",
+        question["message_id"].as_str().unwrap_or_default(),
+        answer,
+    )
 }
 
 fn kept() -> Value {
@@ -38,16 +61,34 @@ fn kept() -> Value {
 /// Both parties answer until the case is decided.
 async fn decides(stage: &Stage, case: &str) -> Value {
     for agent in ["ann", "ben"] {
-        stage.send(&answer(case, agent, &question(stage, case, agent).await, kept())).await;
+        stage
+            .send(&answer(
+                case,
+                agent,
+                &question(stage, case, agent).await,
+                kept(),
+            ))
+            .await;
     }
     until("the second round", PATIENCE, async || {
         let asked = question(stage, case, "ben").await;
-        if asked["round"] == 2 { Ok(()) } else { Err(format!("round {}", asked["round"])) }
+        if asked["round"] == 2 {
+            Ok(())
+        } else {
+            Err(format!("round {}", asked["round"]))
+        }
     })
     .await
     .unwrap_or_else(|error| panic!("{error}"));
     for agent in ["ann", "ben"] {
-        stage.send(&answer(case, agent, &question(stage, case, agent).await, kept())).await;
+        stage
+            .send(&answer(
+                case,
+                agent,
+                &question(stage, case, agent).await,
+                kept(),
+            ))
+            .await;
     }
     stage.decision(case).await
 }
@@ -58,7 +99,9 @@ async fn an_answer_of_someone_who_is_no_party() {
     let (case, ann, _) = debate(&stage).await;
     for stranger in ["cyd", "mallory"] {
         let sent = stage.send(&answer(&case, stranger, &ann, kept())).await;
-        stage.refused(stranger, &sent, &unauthorized("/from_agent")).await;
+        stage
+            .refused(stranger, &sent, &unauthorized("/from_agent"))
+            .await;
     }
     decides(&stage, &case).await;
     stage.goes_on().await;
@@ -70,8 +113,16 @@ async fn an_answer_that_is_too_long() {
     let (case, ann, _) = debate(&stage).await;
     let long = json!({ "reasoning": "word ".repeat(401) });
     let sent = stage.send(&answer(&case, "ann", &ann, long)).await;
-    let error = stage.refused("ann", &sent, &over_capacity("/payload")).await;
-    assert!(error["payload"]["error_message"].as_str().unwrap_or_default().contains("500"), "{error}");
+    let error = stage
+        .refused("ann", &sent, &over_capacity("/payload"))
+        .await;
+    assert!(
+        error["payload"]["error_message"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("500"),
+        "{error}"
+    );
     decides(&stage, &case).await;
     stage.goes_on().await;
 }
@@ -86,15 +137,29 @@ async fn an_answer_to_no_question() {
         stage.refused("ann", &sent, &invalid("/reply_to")).await;
     }
     let mut nothing = unasked("");
-    nothing.body.as_object_mut().expect("an object").remove("reply_to");
+    nothing
+        .body
+        .as_object_mut()
+        .expect("an object")
+        .remove("reply_to");
     let sent = stage.send(&nothing).await;
     stage.refused("ann", &sent, &invalid("/reply_to")).await;
-    let sent = stage.send(&nothing.with("/message_id", unique("m")).with("/correlation_id", "d-no-such-debate")).await;
+    let sent = stage
+        .send(
+            &nothing
+                .with("/message_id", unique("m"))
+                .with("/correlation_id", "d-no-such-debate"),
+        )
+        .await;
     stage.refused("ann", &sent, &invalid("/reply_to")).await;
     // An answer may say which debate it belongs to without saying which question it answers.
     let mut named = Message::answer(&case, "ann", "disagreement", "", kept())
         .with("/correlation_id", ann["payload"]["debate_id"].clone());
-    named.body.as_object_mut().expect("an object").remove("reply_to");
+    named
+        .body
+        .as_object_mut()
+        .expect("an object")
+        .remove("reply_to");
     stage.send(&named).await;
     stage.settled().await;
     decides_after_ann(&stage, &case).await;
@@ -103,16 +168,34 @@ async fn an_answer_to_no_question() {
 
 /// Ann has answered in the first round already.
 async fn decides_after_ann(stage: &Stage, case: &str) {
-    stage.send(&answer(case, "ben", &question(stage, case, "ben").await, kept())).await;
+    stage
+        .send(&answer(
+            case,
+            "ben",
+            &question(stage, case, "ben").await,
+            kept(),
+        ))
+        .await;
     until("the second round", PATIENCE, async || {
         let asked = question(stage, case, "ann").await;
-        if asked["round"] == 2 { Ok(()) } else { Err(format!("round {}", asked["round"])) }
+        if asked["round"] == 2 {
+            Ok(())
+        } else {
+            Err(format!("round {}", asked["round"]))
+        }
     })
     .await
     .unwrap_or_else(|error| panic!("{error}"));
     stage.settled().await;
     for agent in ["ann", "ben"] {
-        stage.send(&answer(case, agent, &question(stage, case, agent).await, kept())).await;
+        stage
+            .send(&answer(
+                case,
+                agent,
+                &question(stage, case, agent).await,
+                kept(),
+            ))
+            .await;
     }
     stage.decision(case).await;
 }
@@ -141,10 +224,16 @@ async fn a_second_answer_and_a_late_one() {
     stage.send(&answer(&case, "ann", &ann, kept())).await;
     stage.settled().await;
     let sent = stage.send(&answer(&case, "ann", &ann, kept())).await;
-    assert_eq!(stage.error_to("ann", &sent).await["payload"]["error_code"], "INVALID_REQUEST");
+    assert_eq!(
+        stage.error_to("ann", &sent).await["payload"]["error_code"],
+        "INVALID_REQUEST"
+    );
     decides_after_ann(&stage, &case).await;
     let sent = stage.send(&answer(&case, "ann", &ann, kept())).await;
-    assert_eq!(stage.error_to("ann", &sent).await["payload"]["error_code"], "TIMEOUT");
+    assert_eq!(
+        stage.error_to("ann", &sent).await["payload"]["error_code"],
+        "TIMEOUT"
+    );
     stage.goes_on().await;
 }
 
@@ -155,12 +244,15 @@ async fn a_value_nested_as_deep_as_can_be_read() {
     let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
     let (case, ann, ben) = debate(&stage).await;
     let deep = |levels: usize| -> Value {
-        let value: Value = serde_json::from_str(&("[".repeat(levels) + &"]".repeat(levels))).expect("a value");
+        let value: Value =
+            serde_json::from_str(&("[".repeat(levels) + &"]".repeat(levels))).expect("a value");
         json!({ "value": value, "reasoning": "Deep." })
     };
     for levels in [126, 100, 33] {
         let sent = stage.send(&answer(&case, "ann", &ann, deep(levels))).await;
-        stage.refused("ann", &sent, &invalid("/payload/value")).await;
+        stage
+            .refused("ann", &sent, &invalid("/payload/value"))
+            .await;
     }
     for (agent, asked) in [("ann", &ann), ("ben", &ben)] {
         stage.send(&answer(&case, agent, asked, deep(32))).await;
@@ -176,7 +268,9 @@ async fn a_value_as_large_as_a_message_may_be() {
     let (case, ann, _) = debate(&stage).await;
     let large = json!({ "value": "x".repeat(1_000_000), "reasoning": "Much." });
     let sent = stage.send(&answer(&case, "ann", &ann, large)).await;
-    stage.refused("ann", &sent, &over_capacity("/payload")).await;
+    stage
+        .refused("ann", &sent, &over_capacity("/payload"))
+        .await;
     decides(&stage, &case).await;
     stage.goes_on().await;
 }

@@ -20,7 +20,10 @@ async fn unreadable(bytes: &[u8]) {
     let case = stage.open(&["alice"]).await;
     let sent = stage.send_bytes(subject(&case), bytes.to_vec()).await;
     let error = stage.refused("alice", &sent, &invalid("")).await;
-    assert_eq!((&error["case_id"], &error["from_agent"]), (&json!(case), &json!("coordinator")));
+    assert_eq!(
+        (&error["case_id"], &error["from_agent"]),
+        (&json!(case), &json!("coordinator"))
+    );
     stage.goes_on().await;
 }
 
@@ -40,9 +43,14 @@ async fn json_that_ends_too_early() {
     let case = stage.open(&["alice"]).await;
     let whole = Message::finding(&case, "alice", finding(50), 0.5).bytes();
     for length in [1, whole.len() / 2, whole.len() - 1] {
-        let sent = stage.send_bytes(subject(&case), whole[..length].to_vec()).await;
+        let sent = stage
+            .send_bytes(subject(&case), whole[..length].to_vec())
+            .await;
         // The place is where reading came to.
-        assert_eq!(stage.error_to("alice", &sent).await["payload"]["error_code"], "INVALID_REQUEST");
+        assert_eq!(
+            stage.error_to("alice", &sent).await["payload"]["error_code"],
+            "INVALID_REQUEST"
+        );
         stage.letter(&sent).await;
     }
     stage.goes_on().await;
@@ -53,12 +61,18 @@ async fn invalid_utf8() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
     let good = Message::finding(&case, "alice", json!({ "summary": "ABC" }), 0.5).bytes();
-    let place = good.windows(3).position(|three| three == b"ABC").expect("the summary");
+    let place = good
+        .windows(3)
+        .position(|three| three == b"ABC")
+        .expect("the summary");
     let bad: Vec<u8> = [&good[..place], &[0xc3, 0x28, 0xff], &good[place + 3..]].concat();
     let sent = stage.send_bytes(subject(&case), bad).await;
     stage.refused("alice", &sent, &invalid("/payload")).await;
     // In a place that is read as text, too.
-    let id = good.windows(5).position(|five| five == b"alice").expect("the id");
+    let id = good
+        .windows(5)
+        .position(|five| five == b"alice")
+        .expect("the id");
     let bad: Vec<u8> = [&good[..id], &[0xff], &good[id + 1..]].concat();
     let sent = stage.send_bytes(subject(&case), bad).await;
     stage.error_to("alice", &sent).await;
@@ -73,7 +87,11 @@ async fn json_of_the_wrong_shape_is_answered_with_the_place() {
     let good = || Message::finding(&case, "alice", finding(50), 0.5);
     let without = |field: &str| {
         let mut message = good();
-        message.body.as_object_mut().expect("an object").remove(field);
+        message
+            .body
+            .as_object_mut()
+            .expect("an object")
+            .remove(field);
         message
     };
     let claim = json!([{ "subject": "s", "attribute": "a", "value": [1] }]);
@@ -85,18 +103,42 @@ async fn json_of_the_wrong_shape_is_answered_with_the_place() {
         (good().with("/timestamp", "yesterday"), "/timestamp"),
         (good().with("/priority", "soon"), "/priority"),
         (good().with("/round", -1), "/round"),
-        (good().with("/requires_response", "yes"), "/requires_response"),
+        (
+            good().with("/requires_response", "yes"),
+            "/requires_response",
+        ),
         (good().with("/payload", "text"), "/payload"),
         (good().with("/payload", json!([])), "/payload"),
         (good().with("/payload", Value::Null), "/payload"),
         (good().with("/payload/summary", ""), "/payload/summary"),
-        (good().with("/payload/summary", json!({})), "/payload/summary"),
-        (good().with("/payload/severity", "terrible"), "/payload/severity"),
-        (good().with("/payload/risk_score", 101), "/payload/risk_score"),
-        (good().with("/payload/risk_score", "high"), "/payload/risk_score"),
-        (good().with("/payload/facts", claim), "/payload/facts/0/value"),
-        (good().with("/payload/clauses", json!([{ "type": "t", "present": 1 }])), "/payload/clauses/0/present"),
-        (good().with("/metadata/confidence", "sure"), "/metadata/confidence"),
+        (
+            good().with("/payload/summary", json!({})),
+            "/payload/summary",
+        ),
+        (
+            good().with("/payload/severity", "terrible"),
+            "/payload/severity",
+        ),
+        (
+            good().with("/payload/risk_score", 101),
+            "/payload/risk_score",
+        ),
+        (
+            good().with("/payload/risk_score", "high"),
+            "/payload/risk_score",
+        ),
+        (
+            good().with("/payload/facts", claim),
+            "/payload/facts/0/value",
+        ),
+        (
+            good().with("/payload/clauses", json!([{ "type": "t", "present": 1 }])),
+            "/payload/clauses/0/present",
+        ),
+        (
+            good().with("/metadata/confidence", "sure"),
+            "/metadata/confidence",
+        ),
         (good().with("/metadata/version", "2.0"), "/metadata/version"),
         (good().with("/metadata/version", "one"), "/metadata/version"),
     ] {
@@ -104,8 +146,16 @@ async fn json_of_the_wrong_shape_is_answered_with_the_place() {
         stage.refused("alice", &sent, &invalid(pointer)).await;
     }
     // The fields of an envelope in a list: some readers would take it.
-    let list = json!(["m-1", "2026-11-21T20:15:00.000Z", "alice", "coordinator", "finding"]);
-    let sent = stage.send_bytes(subject(&case), list.to_string().into_bytes()).await;
+    let list = json!([
+        "m-1",
+        "2026-11-21T20:15:00.000Z",
+        "alice",
+        "coordinator",
+        "finding"
+    ]);
+    let sent = stage
+        .send_bytes(subject(&case), list.to_string().into_bytes())
+        .await;
     stage.refused("alice", &sent, &invalid("")).await;
     // None of it counts: the case still waits for its finding.
     stage.send(&good()).await;
@@ -118,14 +168,24 @@ async fn confidence_of_more_than_one() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
     for confidence in [1.7, -0.1] {
-        let sent = stage.send(&Message::finding(&case, "alice", finding(50), confidence)).await;
-        stage.refused("alice", &sent, &invalid("/metadata/confidence")).await;
+        let sent = stage
+            .send(&Message::finding(&case, "alice", finding(50), confidence))
+            .await;
+        stage
+            .refused("alice", &sent, &invalid("/metadata/confidence"))
+            .await;
     }
     // JSON has no such number, and some writers write it.
-    let text = Message::finding(&case, "alice", finding(50), 0.123).body.to_string();
+    let text = Message::finding(&case, "alice", finding(50), 0.123)
+        .body
+        .to_string();
     for number in ["NaN", "Infinity", "1e999"] {
-        let sent = stage.send_bytes(subject(&case), text.replace("0.123", number).into_bytes()).await;
-        stage.refused("alice", &sent, &invalid("/metadata/confidence")).await;
+        let sent = stage
+            .send_bytes(subject(&case), text.replace("0.123", number).into_bytes())
+            .await;
+        stage
+            .refused("alice", &sent, &invalid("/metadata/confidence"))
+            .await;
     }
     stage.goes_on().await;
 }
@@ -135,10 +195,19 @@ async fn an_unknown_message_type() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
     for service in ["coordinator", "debate-facilitator"] {
-        let sent = stage.send(&Message::new(&case, "alice", service, "gossip", json!({}))).await;
-        let error = stage.refused("alice", &sent, &invalid("/message_type")).await;
-        let advice = error["payload"]["recovery_suggestions"][0].as_str().unwrap_or_default();
-        assert!(advice.contains("finding") && advice.contains("agreement"), "{advice}");
+        let sent = stage
+            .send(&Message::new(&case, "alice", service, "gossip", json!({})))
+            .await;
+        let error = stage
+            .refused("alice", &sent, &invalid("/message_type"))
+            .await;
+        let advice = error["payload"]["recovery_suggestions"][0]
+            .as_str()
+            .unwrap_or_default();
+        assert!(
+            advice.contains("finding") && advice.contains("agreement"),
+            "{advice}"
+        );
     }
     stage.goes_on().await;
 }
@@ -147,10 +216,21 @@ async fn an_unknown_message_type() {
 async fn five_megabytes() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
-    let message = Message::finding(&case, "alice", json!({ "summary": "x".repeat(5 << 20) }), 0.5);
+    let message = Message::finding(
+        &case,
+        "alice",
+        json!({ "summary": "x".repeat(5 << 20) }),
+        0.5,
+    );
     let sent = stage.send(&message).await;
     let error = stage.refused("alice", &sent, &over_capacity("")).await;
-    assert!(error["payload"]["error_message"].as_str().unwrap_or_default().contains("1048576"), "{error}");
+    assert!(
+        error["payload"]["error_message"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("1048576"),
+        "{error}"
+    );
     stage.goes_on().await;
 }
 
@@ -165,14 +245,24 @@ async fn the_largest_message_that_the_broker_takes() {
     assert_eq!(error["payload"]["error_code"], "CAPACITY_EXCEEDED");
     stage.settled().await;
     // The letter says where the original is.
-    let letters = stored(stage.client(), StreamKind::Dead, ">").await.expect("the stream can be read");
+    let letters = stored(stage.client(), StreamKind::Dead, ">")
+        .await
+        .expect("the stream can be read");
     assert_eq!(letters.len(), 1, "one message, one dead letter");
     let letter = &letters[0];
     assert_eq!(
-        (letter.header(header::STREAM), letter.header(header::SEQUENCE), letter.payload.len()),
+        (
+            letter.header(header::STREAM),
+            letter.header(header::SEQUENCE),
+            letter.payload.len()
+        ),
         ("CONCORD_MESSAGES", sent.sequence.to_string().as_str(), 0)
     );
-    assert!(letter.header(header::ERROR).contains("in CONCORD_MESSAGES"), "{}", letter.header(header::ERROR));
+    assert!(
+        letter.header(header::ERROR).contains("in CONCORD_MESSAGES"),
+        "{}",
+        letter.header(header::ERROR)
+    );
     stage.goes_on().await;
 }
 
@@ -184,25 +274,50 @@ async fn a_hundred_thousand_levels_of_nesting() {
     let nested = "[".repeat(LEVELS) + &"]".repeat(LEVELS);
     let objects = "{\"a\":".repeat(LEVELS) + "1" + &"}".repeat(LEVELS);
     let good = Message::finding(&case, "alice", json!({ "summary": "HERE" }), 0.5);
-    let deep_fact = good.clone().with("/payload/facts", json!([{ "subject": "s", "attribute": "a", "value": "HERE" }]));
-    let text = |message: &Message, with: &str| message.body.to_string().replace("\"HERE\"", with).into_bytes();
+    let deep_fact = good.clone().with(
+        "/payload/facts",
+        json!([{ "subject": "s", "attribute": "a", "value": "HERE" }]),
+    );
+    let text = |message: &Message, with: &str| {
+        message
+            .body
+            .to_string()
+            .replace("\"HERE\"", with)
+            .into_bytes()
+    };
     for (bytes, pointer) in [
         (nested.clone().into_bytes(), ""),
         (objects.clone().into_bytes(), ""),
         ("[".repeat(LEVELS).into_bytes(), ""),
         (text(&good, &nested), "/payload/summary"),
-        (text(&good.clone().with("/payload", "HERE"), &nested), "/payload"),
-        (text(&deep_fact.clone().with("/payload/summary", "s"), &objects), "/payload/facts/0/value"),
+        (
+            text(&good.clone().with("/payload", "HERE"), &nested),
+            "/payload",
+        ),
+        (
+            text(&deep_fact.clone().with("/payload/summary", "s"), &objects),
+            "/payload/facts/0/value",
+        ),
     ] {
         let sent = stage.send_bytes(subject(&case), bytes).await;
         let error = stage.error_to("alice", &sent).await;
-        let found = error["payload"]["details"]["pointer"].as_str().unwrap_or_default();
-        assert!(found.starts_with(pointer), "{found} is not in {pointer}: {error}");
+        let found = error["payload"]["details"]["pointer"]
+            .as_str()
+            .unwrap_or_default();
+        assert!(
+            found.starts_with(pointer),
+            "{found} is not in {pointer}: {error}"
+        );
         assert_eq!(error["payload"]["error_code"], "INVALID_REQUEST");
         stage.letter(&sent).await;
     }
-    let extra = good.with("/payload/summary", "s").with("/payload/extra", "HERE").with("/metadata/other", "HERE");
-    stage.send_bytes(subject(&case), text(&extra.with("/other", "HERE"), &nested)).await;
+    let extra = good
+        .with("/payload/summary", "s")
+        .with("/payload/extra", "HERE")
+        .with("/metadata/other", "HERE");
+    stage
+        .send_bytes(subject(&case), text(&extra.with("/other", "HERE"), &nested))
+        .await;
     assert_eq!(stage.decision(&case).await["reason"], "no_conflict");
     stage.goes_on().await;
 }

@@ -14,9 +14,18 @@ async fn speaking_for_another() {
     let case = stage.open(&["alice", "bob"]).await;
     let message = Message::finding(&case, "alice", finding(50), 0.5).with("/from_agent", "bob");
     let sent = stage.send(&message).await;
-    stage.refused("alice", &sent, &unauthorized("/from_agent")).await;
+    stage
+        .refused("alice", &sent, &unauthorized("/from_agent"))
+        .await;
     stage.settled().await;
-    assert!(stage.errors("bob").await.expect("the stream can be read").is_empty(), "bob has said nothing");
+    assert!(
+        stage
+            .errors("bob")
+            .await
+            .expect("the stream can be read")
+            .is_empty(),
+        "bob has said nothing"
+    );
     stage.goes_on().await;
 }
 
@@ -29,7 +38,13 @@ async fn an_envelope_that_differs_from_its_subject() {
         (good().with("/to_agent", "debate-facilitator"), "/to_agent"),
         (good().with("/message_type", "evidence"), "/message_type"),
         (good().with("/case_id", other.clone()), "/case_id"),
-        (Message { case: "_".into(), ..good() }, "/case_id"),
+        (
+            Message {
+                case: "_".into(),
+                ..good()
+            },
+            "/case_id",
+        ),
     ] {
         let sent = stage.send(&message).await;
         stage.refused("alice", &sent, &invalid(pointer)).await;
@@ -40,9 +55,13 @@ async fn an_envelope_that_differs_from_its_subject() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_case() {
     let stage = Stage::start().await;
-    let sent = stage.send(&Message::finding("no-such-case", "alice", finding(50), 0.5)).await;
+    let sent = stage
+        .send(&Message::finding("no-such-case", "alice", finding(50), 0.5))
+        .await;
     stage.refused("alice", &sent, &invalid("/case_id")).await;
-    let sent = stage.send(&Message::finding("_", "alice", finding(50), 0.5)).await;
+    let sent = stage
+        .send(&Message::finding("_", "alice", finding(50), 0.5))
+        .await;
     stage.refused("alice", &sent, &invalid("/case_id")).await;
     stage.goes_on().await;
 }
@@ -51,8 +70,12 @@ async fn an_unknown_case() {
 async fn a_strangers_finding() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
-    let sent = stage.send(&Message::finding(&case, "mallory", finding(50), 1.0)).await;
-    stage.refused("mallory", &sent, &unauthorized("/from_agent")).await;
+    let sent = stage
+        .send(&Message::finding(&case, "mallory", finding(50), 1.0))
+        .await;
+    stage
+        .refused("mallory", &sent, &unauthorized("/from_agent"))
+        .await;
     stage.goes_on().await;
 }
 
@@ -73,10 +96,22 @@ async fn the_same_message_id_with_other_contents() {
     let taken = Message::finding(&case, "bob", finding(10), 0.9).with("/message_id", first.id());
     let sent = stage.send(&taken).await;
     stage.refused("bob", &sent, &invalid("/message_id")).await;
-    stage.send(&Message::finding(&case, "bob", finding(10), 0.9)).await;
+    stage
+        .send(&Message::finding(&case, "bob", finding(10), 0.9))
+        .await;
     let decision = stage.decision(&case).await;
-    assert_eq!((&decision["outcome"]["risk_score"], &decision["set_aside"]), (&json!(10.0), &json!([])));
-    assert_eq!(stage.errors("alice").await.expect("the stream can be read").len(), 1);
+    assert_eq!(
+        (&decision["outcome"]["risk_score"], &decision["set_aside"]),
+        (&json!(10.0), &json!([]))
+    );
+    assert_eq!(
+        stage
+            .errors("alice")
+            .await
+            .expect("the stream can be read")
+            .len(),
+        1
+    );
     stage.goes_on().await;
 }
 
@@ -88,13 +123,20 @@ async fn the_same_message_id_in_the_header_is_not_even_stored() {
     let publish = async |message: &Message| {
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Msg-Id", message.id());
-        let sent = jetstream.publish_with_headers(message.subject(), headers, message.bytes().into()).await;
-        sent.expect("the message is sent").await.expect("the broker answers")
+        let sent = jetstream
+            .publish_with_headers(message.subject(), headers, message.bytes().into())
+            .await;
+        sent.expect("the message is sent")
+            .await
+            .expect("the broker answers")
     };
     let first = Message::finding(&case, "alice", finding(10), 0.9);
     assert!(!publish(&first).await.duplicate);
     let other = Message::finding(&case, "alice", finding(90), 0.9).with("/message_id", first.id());
-    assert!(publish(&other).await.duplicate, "the broker tells the sender that it has this id already");
+    assert!(
+        publish(&other).await.duplicate,
+        "the broker tells the sender that it has this id already"
+    );
     assert_eq!(stage.decision(&case).await["outcome"]["risk_score"], 10.0);
     stage.goes_on().await;
 }
@@ -104,10 +146,14 @@ async fn a_request_to_a_service_that_acts_on_none() {
     let stage = Stage::start().await;
     for service in ["conflict-detector", "escalation-timer"] {
         let request = json!({ "action": "open_case", "parameters": {} });
-        let sent = stage.send(&Message::new("_", "alice", service, "request", request)).await;
+        let sent = stage
+            .send(&Message::new("_", "alice", service, "request", request))
+            .await;
         stage.refused("alice", &sent, &invalid("/to_agent")).await;
         // Nobody waits for an answer to this.
-        let sent = stage.send(&Message::new("_", "alice", service, "status", json!({}))).await;
+        let sent = stage
+            .send(&Message::new("_", "alice", service, "status", json!({})))
+            .await;
         stage.settled().await;
         assert!(stage.is_alive(&sent).await);
     }
@@ -119,22 +165,45 @@ async fn a_request_to_a_service_that_acts_on_none() {
 async fn an_id_that_a_service_is_about_to_use() {
     let stage = Stage::start().await;
     let jetstream = jetstream::new(stage.client().clone());
-    let mut events = jetstream.get_stream("CONCORD_EVENTS").await.expect("the stream is there");
-    let opening = events.info().await.expect("the stream answers").state.last_sequence + 1;
+    let mut events = jetstream
+        .get_stream("CONCORD_EVENTS")
+        .await
+        .expect("the stream is there");
+    let opening = events
+        .info()
+        .await
+        .expect("the stream answers")
+        .state
+        .last_sequence
+        + 1;
     let case = unique("case");
     for place in 0..3 {
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Msg-Id", format!("{case}-{opening}-{place}"));
         let message = Message::new("_", "mallory", "mallory", "status", json!({}));
-        let sent = jetstream.publish_with_headers(message.subject(), headers, message.bytes().into()).await;
-        assert!(!sent.expect("the message is sent").await.expect("the broker answers").duplicate);
+        let sent = jetstream
+            .publish_with_headers(message.subject(), headers, message.bytes().into())
+            .await;
+        assert!(
+            !sent
+                .expect("the message is sent")
+                .await
+                .expect("the broker answers")
+                .duplicate
+        );
     }
-    stage.installation().open_case(&stage::opening(&case, &["alice", "bob"], json!({}))).await;
+    stage
+        .installation()
+        .open_case(&stage::opening(&case, &["alice", "bob"], json!({})))
+        .await;
     for agent in ["alice", "bob"] {
         let filter = format!("concord.v1.msg.{case}.coordinator.{agent}.task_assignment");
         let what = format!("{agent} is given the task");
         let assigned = until(&what, PATIENCE, async || {
-            stored(stage.client(), StreamKind::Messages, &filter).await?.pop().ok_or("nothing yet".to_owned())
+            stored(stage.client(), StreamKind::Messages, &filter)
+                .await?
+                .pop()
+                .ok_or("nothing yet".to_owned())
         });
         assigned.await.unwrap_or_else(|error| panic!("{error}"));
     }
@@ -145,27 +214,72 @@ async fn an_id_that_a_service_is_about_to_use() {
 async fn ids_with_dots_spaces_and_wildcards_in_the_body() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
-    for bad in ["a.b", "a b", "*", ">", "_", "_all", "é", "", "a\nb", &"x".repeat(65)] {
-        for pointer in ["/from_agent", "/to_agent", "/case_id", "/message_id", "/message_type"] {
+    for bad in [
+        "a.b",
+        "a b",
+        "*",
+        ">",
+        "_",
+        "_all",
+        "é",
+        "",
+        "a\nb",
+        &"x".repeat(65),
+    ] {
+        for pointer in [
+            "/from_agent",
+            "/to_agent",
+            "/case_id",
+            "/message_id",
+            "/message_type",
+        ] {
             let reserved = pointer == "/to_agent" && bad == "_all";
             let long = pointer == "/message_id" && bad.len() == 65;
             if reserved || long {
                 continue;
             }
-            let sent = stage.send(&Message::finding(&case, "alice", finding(50), 0.5).with(pointer, bad)).await;
+            let sent = stage
+                .send(&Message::finding(&case, "alice", finding(50), 0.5).with(pointer, bad))
+                .await;
             stage.refused("alice", &sent, &invalid(pointer)).await;
         }
     }
     let fresh = unique("case");
     for bad in ["a.b", "a b", "*", ">", "_x", ""] {
-        let parameters = json!({ "case_id": bad, "participants": ["alice"], "task": { "type": "t" } });
+        let parameters =
+            json!({ "case_id": bad, "participants": ["alice"], "task": { "type": "t" } });
         let request = json!({ "action": "open_case", "parameters": parameters });
-        let sent = stage.send(&Message::new("_", "alice", "coordinator", "request", request)).await;
-        stage.refused("alice", &sent, &invalid("/payload/parameters/case_id")).await;
-        let parameters = json!({ "case_id": fresh, "participants": ["alice", bad], "task": { "type": "t" } });
+        let sent = stage
+            .send(&Message::new(
+                "_",
+                "alice",
+                "coordinator",
+                "request",
+                request,
+            ))
+            .await;
+        stage
+            .refused("alice", &sent, &invalid("/payload/parameters/case_id"))
+            .await;
+        let parameters =
+            json!({ "case_id": fresh, "participants": ["alice", bad], "task": { "type": "t" } });
         let request = json!({ "action": "open_case", "parameters": parameters });
-        let sent = stage.send(&Message::new("_", "alice", "coordinator", "request", request)).await;
-        stage.refused("alice", &sent, &invalid("/payload/parameters/participants/1")).await;
+        let sent = stage
+            .send(&Message::new(
+                "_",
+                "alice",
+                "coordinator",
+                "request",
+                request,
+            ))
+            .await;
+        stage
+            .refused(
+                "alice",
+                &sent,
+                &invalid("/payload/parameters/participants/1"),
+            )
+            .await;
     }
     stage.goes_on().await;
 }
@@ -192,18 +306,38 @@ async fn ids_with_dots_and_wildcards_in_the_subject() {
     }
     // Of a sender whose name is none nobody can be told; the message is kept.
     for sender in ["_alice", "al!ce", "élise"] {
-        let sent = stage.send_bytes(format!("concord.v1.msg.{case}.{sender}.coordinator.finding"), body.clone()).await;
+        let sent = stage
+            .send_bytes(
+                format!("concord.v1.msg.{case}.{sender}.coordinator.finding"),
+                body.clone(),
+            )
+            .await;
         stage.letter(&sent).await;
     }
     // A dot in a name shifts the tokens after it: the message is addressed to somebody else, and changes nothing here.
-    let shifted = stage.send_bytes(format!("concord.v1.msg.{case}.al.ice.coordinator.finding"), body.clone()).await;
-    assert_eq!(transcript(&stage, &shifted).await, body, "what was said is in the transcript");
+    let shifted = stage
+        .send_bytes(
+            format!("concord.v1.msg.{case}.al.ice.coordinator.finding"),
+            body.clone(),
+        )
+        .await;
+    assert_eq!(
+        transcript(&stage, &shifted).await,
+        body,
+        "what was said is in the transcript"
+    );
     stage.goes_on().await;
 }
 
 async fn transcript(stage: &Stage, sent: &Sent) -> Vec<u8> {
     let jetstream = jetstream::new(stage.client().clone());
-    let stream = jetstream.get_stream_no_info("CONCORD_MESSAGES").await.expect("a handle");
+    let stream = jetstream
+        .get_stream_no_info("CONCORD_MESSAGES")
+        .await
+        .expect("a handle");
     let read = tokio::time::timeout(PATIENCE, stream.get_raw_message(sent.sequence)).await;
-    read.expect("an answer in time").expect("the message").payload.to_vec()
+    read.expect("an answer in time")
+        .expect("the message")
+        .payload
+        .to_vec()
 }

@@ -12,7 +12,9 @@ async fn at_gate(stage: &Stage) -> (String, String, String) {
     parameters["gates"] = json!(["valuation"]);
     stage.installation().open_case(&parameters).await;
     for agent in [&finance, &strategy] {
-        stage.send(&Message::finding(&case, agent, finding(40), 0.8)).await;
+        stage
+            .send(&Message::finding(&case, agent, finding(40), 0.8))
+            .await;
     }
     stage.decision(&case).await;
     (case, finance, strategy)
@@ -35,23 +37,65 @@ async fn challenges_that_make_no_sense() {
     let (case, finance, strategy) = at_gate(&stage).await;
     let long = "x".repeat(5_000);
     for (more, refusal) in [
-        (json!({ "challenged": strategy }), invalid("/payload/challenged")),
-        (json!({ "challenged": unique("nobody") }), invalid("/payload/challenged")),
-        (json!({ "finding_id": "m-none" }), invalid("/payload/finding_id")),
-        (json!({ "escalation_timer": -1 }), invalid("/payload/escalation_timer")),
-        (json!({ "escalation_timer": 0 }), invalid("/payload/escalation_timer")),
-        (json!({ "escalation_timer": 99_999_999_999_i64 }), invalid("/payload/escalation_timer")),
-        (json!({ "escalation_timer": "soon" }), invalid("/payload/escalation_timer")),
-        (json!({ "priority": "world-ending" }), invalid("/payload/priority")),
-        (json!({ "disputed_finding": " " }), invalid("/payload/disputed_finding")),
-        (json!({ "challenger": finance, "challenged": strategy }), unauthorized("/payload/challenger")),
+        (
+            json!({ "challenged": strategy }),
+            invalid("/payload/challenged"),
+        ),
+        (
+            json!({ "challenged": unique("nobody") }),
+            invalid("/payload/challenged"),
+        ),
+        (
+            json!({ "finding_id": "m-none" }),
+            invalid("/payload/finding_id"),
+        ),
+        (
+            json!({ "escalation_timer": -1 }),
+            invalid("/payload/escalation_timer"),
+        ),
+        (
+            json!({ "escalation_timer": 0 }),
+            invalid("/payload/escalation_timer"),
+        ),
+        (
+            json!({ "escalation_timer": 99_999_999_999_i64 }),
+            invalid("/payload/escalation_timer"),
+        ),
+        (
+            json!({ "escalation_timer": "soon" }),
+            invalid("/payload/escalation_timer"),
+        ),
+        (
+            json!({ "priority": "world-ending" }),
+            invalid("/payload/priority"),
+        ),
+        (
+            json!({ "disputed_finding": " " }),
+            invalid("/payload/disputed_finding"),
+        ),
+        (
+            json!({ "challenger": finance, "challenged": strategy }),
+            unauthorized("/payload/challenger"),
+        ),
         (
             json!({ "challenge_basis": long }),
-            Refusal { code: "CAPACITY_EXCEEDED", pointer: "/payload/challenge_basis", reason: "capacity" },
+            Refusal {
+                code: "CAPACITY_EXCEEDED",
+                pointer: "/payload/challenge_basis",
+                reason: "capacity",
+            },
         ),
     ] {
         let said = challenge(&strategy, &finance, &more);
-        let sent = stage.send(&Message::new(&case, &strategy, "coordinator", "challenge", said)).await;
+        let sent = stage
+            .send(&Message::new(
+                &case,
+                &strategy,
+                "coordinator",
+                "challenge",
+                said,
+            ))
+            .await;
         stage.refused(&strategy, &sent, &refusal).await;
     }
     stage.goes_on().await;
@@ -65,20 +109,50 @@ async fn what_is_said_to_a_debate_that_does_not_exist() {
     let ruling = json!({ "debate_id": debate, "digest": "0", "position_id": "p1", "rationale": "So it is." });
     let outcome = json!({ "debate_id": debate, "held_by": "ann", "explanation": "So it was." });
     for (kind, payload) in [("ruling", ruling), ("outcome", outcome)] {
-        let sent = stage.send(&Message::new("_", &zoe, "debate-facilitator", kind, payload)).await;
-        stage.refused(&zoe, &sent, &invalid("/payload/debate_id")).await;
+        let sent = stage
+            .send(&Message::new(
+                "_",
+                &zoe,
+                "debate-facilitator",
+                kind,
+                payload,
+            ))
+            .await;
+        stage
+            .refused(&zoe, &sent, &invalid("/payload/debate_id"))
+            .await;
     }
     for (payload, pointer) in [
-        (json!({ "debate_id": debate, "explanation": "x" }), "/payload/held_by"),
-        (json!({ "debate_id": debate, "held_by": "a", "position": "b", "explanation": "x" }), "/payload/held_by"),
-        (json!({ "debate_id": debate, "held_by": "a", "explanation": " " }), "/payload/explanation"),
-        (json!({ "debate_id": debate, "held_by": "a", "explanation": "x", "at": "soon" }), "/payload/at"),
+        (
+            json!({ "debate_id": debate, "explanation": "x" }),
+            "/payload/held_by",
+        ),
+        (
+            json!({ "debate_id": debate, "held_by": "a", "position": "b", "explanation": "x" }),
+            "/payload/held_by",
+        ),
+        (
+            json!({ "debate_id": debate, "held_by": "a", "explanation": " " }),
+            "/payload/explanation",
+        ),
+        (
+            json!({ "debate_id": debate, "held_by": "a", "explanation": "x", "at": "soon" }),
+            "/payload/at",
+        ),
         (
             json!({ "debate_id": debate, "held_by": "a", "explanation": "x", "circumstances": { "weather": "fine" } }),
             "/payload/circumstances/weather",
         ),
     ] {
-        let sent = stage.send(&Message::new("_", &zoe, "debate-facilitator", "outcome", payload)).await;
+        let sent = stage
+            .send(&Message::new(
+                "_",
+                &zoe,
+                "debate-facilitator",
+                "outcome",
+                payload,
+            ))
+            .await;
         stage.refused(&zoe, &sent, &invalid(pointer)).await;
     }
     for (kind, payload) in [
@@ -86,16 +160,34 @@ async fn what_is_said_to_a_debate_that_does_not_exist() {
         ("acknowledgement", json!({})),
         ("clarification", json!({ "text": "Which year?" })),
     ] {
-        let message = Message::new("_", &zoe, "debate-facilitator", kind, payload).with("/correlation_id", debate);
+        let message = Message::new("_", &zoe, "debate-facilitator", kind, payload)
+            .with("/correlation_id", debate);
         let sent = stage.send(&message).await;
         stage.refused(&zoe, &sent, &invalid("/reply_to")).await;
     }
     for (payload, pointer) in [
-        (json!({ "debate_id": debate, "digest": "0", "rationale": "x" }), "/payload/position_id"),
-        (json!({ "debate_id": debate, "digest": "0", "position_id": "p1", "rationale": "" }), "/payload/rationale"),
-        (json!({ "debate_id": "d.1", "digest": "0", "position_id": "p1", "rationale": "x" }), "/payload/debate_id"),
+        (
+            json!({ "debate_id": debate, "digest": "0", "rationale": "x" }),
+            "/payload/position_id",
+        ),
+        (
+            json!({ "debate_id": debate, "digest": "0", "position_id": "p1", "rationale": "" }),
+            "/payload/rationale",
+        ),
+        (
+            json!({ "debate_id": "d.1", "digest": "0", "position_id": "p1", "rationale": "x" }),
+            "/payload/debate_id",
+        ),
     ] {
-        let sent = stage.send(&Message::new("_", &zoe, "debate-facilitator", "ruling", payload)).await;
+        let sent = stage
+            .send(&Message::new(
+                "_",
+                &zoe,
+                "debate-facilitator",
+                "ruling",
+                payload,
+            ))
+            .await;
         stage.refused(&zoe, &sent, &invalid(pointer)).await;
     }
     stage.goes_on().await;
@@ -107,10 +199,26 @@ async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
     let (case, finance, _) = at_gate(&stage).await;
     let gail = unique("gail");
     for (by, review, refusal) in [
-        (&gail, json!({ "gate": "release", "action": "pass" }), invalid("/payload/gate")),
-        (&finance, json!({ "gate": "valuation", "action": "pass" }), unauthorized("/from_agent")),
-        (&gail, json!({ "gate": "valuation", "action": "wave" }), invalid("/payload/action")),
-        (&gail, json!({ "gate": "valuation", "action": "confirm" }), invalid("/payload/debate_id")),
+        (
+            &gail,
+            json!({ "gate": "release", "action": "pass" }),
+            invalid("/payload/gate"),
+        ),
+        (
+            &finance,
+            json!({ "gate": "valuation", "action": "pass" }),
+            unauthorized("/from_agent"),
+        ),
+        (
+            &gail,
+            json!({ "gate": "valuation", "action": "wave" }),
+            invalid("/payload/action"),
+        ),
+        (
+            &gail,
+            json!({ "gate": "valuation", "action": "confirm" }),
+            invalid("/payload/debate_id"),
+        ),
         (
             &gail,
             json!({ "gate": "valuation", "action": "confirm", "debate_id": "d-none" }),
@@ -122,7 +230,9 @@ async fn reviews_at_the_wrong_gate_or_by_the_wrong_people() {
             invalid("/payload/position"),
         ),
     ] {
-        let sent = stage.send(&Message::new(&case, by, "coordinator", "review", review)).await;
+        let sent = stage
+            .send(&Message::new(&case, by, "coordinator", "review", review))
+            .await;
         stage.refused(by, &sent, &refusal).await;
     }
     stage.goes_on().await;
@@ -133,21 +243,47 @@ async fn rules_of_the_ladder_that_cannot_be_kept() {
     let stage = Stage::start().await;
     let hours = |days: Value, opens: &str, closes: &str, zone: &str| json!({ "calendar": { "time_zone": zone, "days": days, "opens": opens, "closes": closes } });
     for (ladder, pointer) in [
-        (json!({ "times": { "person_ms": 0 } }), "/ladder/times/person_ms"),
-        (json!({ "times": { "person_ms": -5 } }), "/ladder/times/person_ms"),
-        (json!({ "times": { "opinion_ms": 7_200_000 } }), "/ladder/times/opinion_ms"),
+        (
+            json!({ "times": { "person_ms": 0 } }),
+            "/ladder/times/person_ms",
+        ),
+        (
+            json!({ "times": { "person_ms": -5 } }),
+            "/ladder/times/person_ms",
+        ),
+        (
+            json!({ "times": { "opinion_ms": 7_200_000 } }),
+            "/ladder/times/opinion_ms",
+        ),
         (json!({ "time_scale": 0 }), "/ladder/time_scale"),
         (json!({ "vote_margin_min": 1.5 }), "/ladder/vote_margin_min"),
         (json!({ "no_such_rule": 1 }), "/ladder/no_such_rule"),
-        (hours(json!([]), "09:00", "17:00", "Europe/Berlin"), "/ladder/calendar/days"),
-        (hours(json!(["monday"]), "17:00", "09:00", "Europe/Berlin"), "/ladder/calendar/closes"),
-        (hours(json!(["monday"]), "09:00", "17:00", "Europe/Nowhere"), "/ladder/calendar/time_zone"),
+        (
+            hours(json!([]), "09:00", "17:00", "Europe/Berlin"),
+            "/ladder/calendar/days",
+        ),
+        (
+            hours(json!(["monday"]), "17:00", "09:00", "Europe/Berlin"),
+            "/ladder/calendar/closes",
+        ),
+        (
+            hours(json!(["monday"]), "09:00", "17:00", "Europe/Nowhere"),
+            "/ladder/calendar/time_zone",
+        ),
     ] {
         let (olga, case) = (unique("olga"), unique("case"));
         let parameters = opening(&case, &["ann"], json!({ "ladder": ladder }));
         let request = json!({ "action": "open_case", "parameters": parameters });
-        let sent = stage.send(&Message::new("_", &olga, "coordinator", "request", request)).await;
-        stage.refused(&olga, &sent, &invalid(&format!("/payload/parameters/policy{pointer}"))).await;
+        let sent = stage
+            .send(&Message::new("_", &olga, "coordinator", "request", request))
+            .await;
+        stage
+            .refused(
+                &olga,
+                &sent,
+                &invalid(&format!("/payload/parameters/policy{pointer}")),
+            )
+            .await;
     }
     stage.goes_on().await;
 }

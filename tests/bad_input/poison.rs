@@ -11,7 +11,9 @@ use crate::stage::{PATIENCE, Stage, finding, opening};
 /// Appends what is no fact to the facts of a case, as no service ever would.
 async fn garble(stage: &Stage, case: &str) {
     let subject = format!("concord.v1.event.case.{case}.finding_recorded");
-    let sent = jetstream::new(stage.client().clone()).publish(subject, "no fact".into()).await;
+    let sent = jetstream::new(stage.client().clone())
+        .publish(subject, "no fact".into())
+        .await;
     sent.expect("it is sent").await.expect("it is stored");
 }
 
@@ -20,29 +22,50 @@ async fn what_fails_again_and_again_is_given_up() {
     let stage = Stage::start_with(|plan| plan.with_setting("work.deliveries_max=3")).await;
     let case = stage.open(&["alice"]).await;
     garble(&stage, &case).await;
-    let sent = stage.send(&Message::finding(&case, "alice", finding(50), 0.5)).await;
+    let sent = stage
+        .send(&Message::finding(&case, "alice", finding(50), 0.5))
+        .await;
     let error = stage.error_to("alice", &sent).await;
     assert_eq!(error["payload"]["error_code"], "INTERNAL_ERROR");
-    assert!(!error["payload"]["recovery_suggestions"][0].as_str().unwrap_or_default().is_empty(), "{error}");
+    assert!(
+        !error["payload"]["recovery_suggestions"][0]
+            .as_str()
+            .unwrap_or_default()
+            .is_empty(),
+        "{error}"
+    );
     let letter = stage.letter(&sent).await;
     assert_eq!(letter.subject, "concord.v1.dead.coordinator.exhausted");
-    assert_eq!((letter.header(header::CODE), letter.header(header::DELIVERIES)), ("INTERNAL_ERROR", "3"));
+    assert_eq!(
+        (
+            letter.header(header::CODE),
+            letter.header(header::DELIVERIES)
+        ),
+        ("INTERNAL_ERROR", "3")
+    );
     stage.decides_a_good_case().await;
 }
 
 /// A case whose facts cannot be read keeps its deadlines open for ever; other cases must not wait behind it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_case_that_cannot_be_read_does_not_hold_up_the_deadlines_of_others() {
-    let watchdog = ["service.watchdog_interval_ms=200", "service.watchdog_grace_ms=200"];
+    let watchdog = [
+        "service.watchdog_interval_ms=200",
+        "service.watchdog_grace_ms=200",
+    ];
     let stage = Stage::start_with(|plan| {
         let plan = plan.with_setting("work.deliveries_max=2");
-        watchdog.iter().fold(plan, |plan, setting| plan.with_service_setting(Service::EscalationTimer, *setting))
+        watchdog.iter().fold(plan, |plan, setting| {
+            plan.with_service_setting(Service::EscalationTimer, *setting)
+        })
     })
     .await;
     let soon = json!({ "finding_timeout_ms": 2_000 });
     let garbled = stage.open_with(&["alice"], soon.clone()).await;
     garble(&stage, &garbled).await;
-    let other = stage.open_with(&["alice"], json!({ "finding_timeout_ms": 4_000 })).await;
+    let other = stage
+        .open_with(&["alice"], json!({ "finding_timeout_ms": 4_000 }))
+        .await;
     purge_schedules(&stage).await;
     assert_eq!(stage.decision(&other).await["reason"], "no_finding");
     stage.decides_a_good_case().await;
@@ -50,12 +73,26 @@ async fn a_case_that_cannot_be_read_does_not_hold_up_the_deadlines_of_others() {
 
 /// Takes everything away that the broker's scheduler holds, once it holds something for each of the two cases.
 async fn purge_schedules(stage: &Stage) {
-    let stream = jetstream::new(stage.client().clone()).get_stream_no_info("CONCORD_TIMERS").await.expect("a handle");
-    until("the deadlines of two cases to be armed", PATIENCE, async || {
-        let armed = stage.installation().ask(Service::EscalationTimer, "armed", &Value::Null).await?;
-        let count = armed.as_array().map_or(0, Vec::len);
-        if count >= 2 { Ok(()) } else { Err(format!("{count} are armed")) }
-    })
+    let stream = jetstream::new(stage.client().clone())
+        .get_stream_no_info("CONCORD_TIMERS")
+        .await
+        .expect("a handle");
+    until(
+        "the deadlines of two cases to be armed",
+        PATIENCE,
+        async || {
+            let armed = stage
+                .installation()
+                .ask(Service::EscalationTimer, "armed", &Value::Null)
+                .await?;
+            let count = armed.as_array().map_or(0, Vec::len);
+            if count >= 2 {
+                Ok(())
+            } else {
+                Err(format!("{count} are armed"))
+            }
+        },
+    )
     .await
     .unwrap_or_else(|error| panic!("{error}"));
     stream.purge().await.expect("the stream is purged");
@@ -65,18 +102,35 @@ async fn purge_schedules(stage: &Stage) {
 async fn an_error_is_not_answered_by_an_error() {
     let stage = Stage::start().await;
     let case = stage.open(&["alice"]).await;
-    let report = json!({ "error_code": "INTERNAL_ERROR", "error_message": "I could not.", "details": {} });
+    let report =
+        json!({ "error_code": "INTERNAL_ERROR", "error_message": "I could not.", "details": {} });
     for service in ["coordinator", "debate-facilitator"] {
         // A good one is read and needs nothing; a bad one is kept, and its sender is not told.
-        stage.send(&Message::new(&case, "alice", service, "error", report.clone())).await;
-        let bad = Message::new(&case, "alice", service, "error", report.clone()).with("/from_agent", "bob");
+        stage
+            .send(&Message::new(
+                &case,
+                "alice",
+                service,
+                "error",
+                report.clone(),
+            ))
+            .await;
+        let bad = Message::new(&case, "alice", service, "error", report.clone())
+            .with("/from_agent", "bob");
         let sent = stage.send(&bad).await;
         stage.letter(&sent).await;
         let sent = stage.send_bytes(bad.subject(), b"not JSON".to_vec()).await;
         stage.letter(&sent).await;
     }
     stage.settled().await;
-    assert!(stage.errors("alice").await.expect("the stream can be read").is_empty(), "nobody told alice anything");
+    assert!(
+        stage
+            .errors("alice")
+            .await
+            .expect("the stream can be read")
+            .is_empty(),
+        "nobody told alice anything"
+    );
     stage.goes_on().await;
 }
 
@@ -87,14 +141,36 @@ async fn a_service_is_not_told() {
     let case = stage.open(&["alice"]).await;
     let parameters = json!({ "case_id": case, "conflict": {}, "policy": {} });
     let request = json!({ "action": "open_debate", "parameters": parameters });
-    let posing = Message::new(&case, "conflict-detector", "debate-facilitator", "request", request.clone());
+    let posing = Message::new(
+        &case,
+        "conflict-detector",
+        "debate-facilitator",
+        "request",
+        request.clone(),
+    );
     let sent = stage.send(&posing).await;
     stage.letter(&sent).await;
     // An agent that asks for it under its own name is told that it may not.
-    let sent = stage.send(&Message::new(&case, "alice", "debate-facilitator", "request", request)).await;
-    stage.refused("alice", &sent, &crate::stage::unauthorized("/from_agent")).await;
+    let sent = stage
+        .send(&Message::new(
+            &case,
+            "alice",
+            "debate-facilitator",
+            "request",
+            request,
+        ))
+        .await;
+    stage
+        .refused("alice", &sent, &crate::stage::unauthorized("/from_agent"))
+        .await;
     stage.settled().await;
-    assert!(stage.errors("conflict-detector").await.expect("the stream can be read").is_empty());
+    assert!(
+        stage
+            .errors("conflict-detector")
+            .await
+            .expect("the stream can be read")
+            .is_empty()
+    );
     stage.decides_a_good_case().await;
 }
 
@@ -107,12 +183,28 @@ async fn a_flood_of_bad_messages() {
     let subject = Message::finding(&case, "alice", json!({}), 0.5).subject();
     for n in 0..BAD {
         let text = format!("not JSON, number {n}");
-        stage.client().publish(subject.clone(), text.into()).await.expect("it is sent");
+        stage
+            .client()
+            .publish(subject.clone(), text.into())
+            .await
+            .expect("it is sent");
     }
     stage.client().flush().await.expect("the broker has it all");
     stage.goes_on().await;
-    assert_eq!(stage.errors("alice").await.expect("the stream can be read").len(), BAD);
-    let letters = stored(stage.client(), concord_protocol::stream::StreamKind::Dead, ">").await;
+    assert_eq!(
+        stage
+            .errors("alice")
+            .await
+            .expect("the stream can be read")
+            .len(),
+        BAD
+    );
+    let letters = stored(
+        stage.client(),
+        concord_protocol::stream::StreamKind::Dead,
+        ">",
+    )
+    .await;
     assert_eq!(letters.expect("the stream can be read").len(), BAD);
 }
 
@@ -124,8 +216,15 @@ async fn bad_input_on_the_urgent_lane() {
     let mut parameters = opening(&case, &["alice"], json!({}));
     parameters["policy"] = json!("none");
     let request = json!({ "action": "open_case", "parameters": parameters });
-    let message = Message::new("_", "alice", "coordinator", "request", request).with("/priority", "critical");
+    let message =
+        Message::new("_", "alice", "coordinator", "request", request).with("/priority", "critical");
     let sent = stage.send(&message).await;
-    stage.refused("alice", &sent, &crate::stage::invalid("/payload/parameters/policy")).await;
+    stage
+        .refused(
+            "alice",
+            &sent,
+            &crate::stage::invalid("/payload/parameters/policy"),
+        )
+        .await;
     stage.goes_on().await;
 }

@@ -8,7 +8,9 @@ use concord_protocol::CaseId;
 use concord_protocol::dead::header;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::Service;
-use concord_testkit::{Agent, Message, Plan, Stored, TestInstallation, audit, settled, stored, unique, until};
+use concord_testkit::{
+    Agent, Message, Plan, Stored, TestInstallation, audit, settled, stored, unique, until,
+};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes, even on a machine that does much else.
@@ -37,17 +39,29 @@ pub(crate) struct Refusal<'a> {
 
 /// The message is malformed at this place.
 pub(crate) fn invalid(pointer: &str) -> Refusal<'_> {
-    Refusal { code: "INVALID_REQUEST", pointer, reason: "invalid" }
+    Refusal {
+        code: "INVALID_REQUEST",
+        pointer,
+        reason: "invalid",
+    }
 }
 
 /// The sender may not do this.
 pub(crate) fn unauthorized(pointer: &str) -> Refusal<'_> {
-    Refusal { code: "UNAUTHORIZED", pointer, reason: "unauthorized" }
+    Refusal {
+        code: "UNAUTHORIZED",
+        pointer,
+        reason: "unauthorized",
+    }
 }
 
 /// A limit is reached.
 pub(crate) fn over_capacity(pointer: &str) -> Refusal<'_> {
-    Refusal { code: "CAPACITY_EXCEEDED", pointer, reason: "capacity" }
+    Refusal {
+        code: "CAPACITY_EXCEEDED",
+        pointer,
+        reason: "capacity",
+    }
 }
 
 impl Stage {
@@ -57,8 +71,10 @@ impl Stage {
 
     pub(crate) async fn start_with(change: impl FnOnce(Plan) -> Plan) -> Self {
         // Agents here speak plain NATS, so nobody needs to host them.
-        let installation =
-            TestInstallation::start_with(|plan| change(plan.with_replicas(Service::AgentAdapter, 0))).await;
+        let installation = TestInstallation::start_with(|plan| {
+            change(plan.with_replicas(Service::AgentAdapter, 0))
+        })
+        .await;
         let pids = pids(&installation);
         Self { installation, pids }
     }
@@ -78,7 +94,9 @@ impl Stage {
 
     pub(crate) async fn open_with(&self, participants: &[&str], policy: Value) -> String {
         let case = unique("case");
-        self.installation.open_case(&opening(&case, participants, policy)).await;
+        self.installation
+            .open_case(&opening(&case, participants, policy))
+            .await;
         case
     }
 
@@ -93,18 +111,34 @@ impl Stage {
 
     /// Sends bytes as they are, without a header, and waits until they are stored.
     pub(crate) async fn send_bytes(&self, subject: String, bytes: Vec<u8>) -> Sent {
-        let stored = jetstream::new(self.client().clone()).publish(subject.clone(), bytes.clone().into()).await;
-        let stored = stored.expect("the message is sent").await.expect("the message is stored");
-        Sent { subject, bytes, sequence: stored.sequence }
+        let stored = jetstream::new(self.client().clone())
+            .publish(subject.clone(), bytes.clone().into())
+            .await;
+        let stored = stored
+            .expect("the message is sent")
+            .await
+            .expect("the message is stored");
+        Sent {
+            subject,
+            bytes,
+            sequence: stored.sequence,
+        }
     }
 
     /// Waits for the error that answers `sent`: the envelope.
     pub(crate) async fn error_to(&self, agent: &str, sent: &Sent) -> Value {
-        let what = format!("an error to {agent} about {} at {}", sent.subject, sent.sequence);
+        let what = format!(
+            "an error to {agent} about {} at {}",
+            sent.subject, sent.sequence
+        );
         let found = until(&what, PATIENCE, async || {
             let errors = self.errors(agent).await?;
             let about = |error: &&Value| about(error, sent);
-            errors.iter().find(about).cloned().ok_or_else(|| format!("{} other errors", errors.len()))
+            errors
+                .iter()
+                .find(about)
+                .cloned()
+                .ok_or_else(|| format!("{} other errors", errors.len()))
         });
         found.await.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -112,7 +146,11 @@ impl Stage {
     /// All errors sent to an agent until now: the envelopes.
     pub(crate) async fn errors(&self, agent: &str) -> Result<Vec<Value>, String> {
         let filter = format!("concord.v1.msg.*.*.{agent}.error");
-        Ok(stored(self.client(), StreamKind::Messages, &filter).await?.iter().map(Stored::json).collect())
+        Ok(stored(self.client(), StreamKind::Messages, &filter)
+            .await?
+            .iter()
+            .map(Stored::json)
+            .collect())
     }
 
     /// Waits for the dead letter that keeps `sent`; there is one, and it is the original byte for byte.
@@ -121,25 +159,38 @@ impl Stage {
         let found = until(&what, PATIENCE, async || {
             let letters = stored(self.client(), StreamKind::Dead, ">").await?;
             let of_it = |letter: &&Stored| {
-                (letter.header(header::SUBJECT), letter.header(header::SEQUENCE))
-                    == (sent.subject.as_str(), sent.sequence.to_string().as_str())
+                (
+                    letter.header(header::SUBJECT),
+                    letter.header(header::SEQUENCE),
+                ) == (sent.subject.as_str(), sent.sequence.to_string().as_str())
             };
             let mut of_it = letters.iter().filter(of_it);
-            let first = of_it.next().cloned().ok_or_else(|| format!("{} other letters", letters.len()))?;
+            let first = of_it
+                .next()
+                .cloned()
+                .ok_or_else(|| format!("{} other letters", letters.len()))?;
             Ok((first, of_it.count()))
         });
         let (letter, others) = found.await.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(others, 0, "one message, one dead letter");
-        assert!(letter.payload == sent.bytes, "the dead letter is the original");
+        assert!(
+            letter.payload == sent.bytes,
+            "the dead letter is the original"
+        );
         letter
     }
 
     /// Whether no dead letter keeps `sent`.
     pub(crate) async fn is_alive(&self, sent: &Sent) -> bool {
-        let letters = stored(self.client(), StreamKind::Dead, ">").await.expect("the stream can be read");
+        let letters = stored(self.client(), StreamKind::Dead, ">")
+            .await
+            .expect("the stream can be read");
         let sequence = sent.sequence.to_string();
         letters.iter().all(|letter| {
-            (letter.header(header::SUBJECT), letter.header(header::SEQUENCE)) != (&sent.subject, &sequence)
+            (
+                letter.header(header::SUBJECT),
+                letter.header(header::SEQUENCE),
+            ) != (&sent.subject, &sequence)
         })
     }
 
@@ -152,10 +203,27 @@ impl Stage {
             (&json!(expected.code), &json!(expected.pointer)),
             "{report}"
         );
-        assert!(!report["error_message"].as_str().unwrap_or_default().is_empty(), "{report}");
-        assert!(!report["recovery_suggestions"][0].as_str().unwrap_or_default().is_empty(), "{report}");
+        assert!(
+            !report["error_message"]
+                .as_str()
+                .unwrap_or_default()
+                .is_empty(),
+            "{report}"
+        );
+        assert!(
+            !report["recovery_suggestions"][0]
+                .as_str()
+                .unwrap_or_default()
+                .is_empty(),
+            "{report}"
+        );
         let letter = self.letter(sent).await;
-        assert_eq!(letter.subject.rsplit('.').next(), Some(expected.reason), "{}", letter.subject);
+        assert_eq!(
+            letter.subject.rsplit('.').next(),
+            Some(expected.reason),
+            "{}",
+            letter.subject
+        );
         assert_eq!(letter.header(header::CODE), expected.code);
         assert_eq!(letter.header(header::POINTER), expected.pointer);
         error
@@ -163,7 +231,9 @@ impl Stage {
 
     /// Waits until nothing is under way.
     pub(crate) async fn settled(&self) {
-        settled(self.client(), PATIENCE).await.unwrap_or_else(|error| panic!("{error}"));
+        settled(self.client(), PATIENCE)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// The services go on: no process has ended, and a good case of new agents is decided. Everything stored keeps
@@ -180,14 +250,28 @@ impl Stage {
     pub(crate) async fn decides_a_good_case(&self) {
         let client = self.client();
         let names = [unique("ann"), unique("ben")];
-        let findings = [json!({"summary": "low", "risk_score": 20}), json!({"summary": "high", "risk_score": 90})];
+        let findings = [
+            json!({"summary": "low", "risk_score": 20}),
+            json!({"summary": "high", "risk_score": 90}),
+        ];
         let _ann = Agent::steadfast(client, &names[0], findings[0].clone(), 0.9).await;
         let _ben = Agent::agreeable(client, &names[1], findings[1].clone(), 0.6).await;
         let case = self.open(&[&names[0], &names[1]]).await;
         let decision = self.decision(&case).await;
-        assert_eq!((&decision["reason"], &decision["outcome"]["risk_score"]), (&json!("settled"), &json!(20.0)));
-        assert!(self.installation.exited().is_empty(), "{:?}", self.installation.exited());
-        assert_eq!(pids(&self.installation), self.pids, "every process is the one that was started");
+        assert_eq!(
+            (&decision["reason"], &decision["outcome"]["risk_score"]),
+            (&json!("settled"), &json!(20.0))
+        );
+        assert!(
+            self.installation.exited().is_empty(),
+            "{:?}",
+            self.installation.exited()
+        );
+        assert_eq!(
+            pids(&self.installation),
+            self.pids,
+            "every process is the one that was started"
+        );
     }
 }
 
@@ -203,7 +287,9 @@ fn about(error: &Value, sent: &Sent) -> bool {
 
 fn pids(installation: &TestInstallation) -> Vec<(Service, usize, Option<u32>)> {
     let processes = installation.processes();
-    processes.map(|(service, replica)| (service, replica, installation.pid(service, replica))).collect()
+    processes
+        .map(|(service, replica)| (service, replica, installation.pid(service, replica)))
+        .collect()
 }
 
 /// Parameters of `open_case`, with limits that no test reaches.

@@ -16,10 +16,22 @@ struct Wire {
 
 impl Wire {
     async fn connect(stage: &Stage) -> Self {
-        let address = stage.installation().server_url().trim_start_matches("nats://").to_owned();
-        let mut wire = Self { stream: BufReader::new(TcpStream::connect(address).await.expect("a connection")) };
-        assert!(wire.line().await.is_some_and(|line| line.starts_with("INFO")), "it is a nats-server");
-        wire.write(b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n").await;
+        let address = stage
+            .installation()
+            .server_url()
+            .trim_start_matches("nats://")
+            .to_owned();
+        let mut wire = Self {
+            stream: BufReader::new(TcpStream::connect(address).await.expect("a connection")),
+        };
+        assert!(
+            wire.line()
+                .await
+                .is_some_and(|line| line.starts_with("INFO")),
+            "it is a nats-server"
+        );
+        wire.write(b"CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true}\r\n")
+            .await;
         wire
     }
 
@@ -31,14 +43,21 @@ impl Wire {
     /// What the broker says next; none when it has closed the connection.
     async fn line(&mut self) -> Option<String> {
         let mut line = Vec::new();
-        let read = self.stream.read_until(b'\n', &mut line).await.unwrap_or_default();
+        let read = self
+            .stream
+            .read_until(b'\n', &mut line)
+            .await
+            .unwrap_or_default();
         (read > 0).then(|| String::from_utf8_lossy(&line).trim().to_owned())
     }
 
     /// Waits until the broker has taken everything; what it says against it, if anything.
     async fn objection(mut self) -> Option<String> {
         self.write(b"PING\r\n").await;
-        let line = self.line().await.unwrap_or_else(|| "it has closed the connection".to_owned());
+        let line = self
+            .line()
+            .await
+            .unwrap_or_else(|| "it has closed the connection".to_owned());
         (line != "PONG").then_some(line)
     }
 
@@ -50,7 +69,11 @@ impl Wire {
         } else {
             format!(" {} {}\r\n", headers.len(), headers.len() + body.len())
         };
-        let verb: &[u8] = if headers.is_empty() { b"PUB " } else { b"HPUB " };
+        let verb: &[u8] = if headers.is_empty() {
+            b"PUB "
+        } else {
+            b"HPUB "
+        };
         let message = [verb, subject, sizes.as_bytes(), headers, body, b"\r\n"].concat();
         wire.write(&message).await;
         wire.objection().await
@@ -59,9 +82,11 @@ impl Wire {
 
 /// Publishes a good finding under a bad subject or header block, and waits until the broker has it.
 async fn published(subject: impl Fn(&str) -> Vec<u8>, headers: &[u8]) -> Stage {
-    let stage =
-        Stage::start_with(|plan| plan.with_setting("work.deliveries_max=2").with_setting("work.ack_wait_ms=1000"))
-            .await;
+    let stage = Stage::start_with(|plan| {
+        plan.with_setting("work.deliveries_max=2")
+            .with_setting("work.ack_wait_ms=1000")
+    })
+    .await;
     let case = stage.open(&["alice"]).await;
     let good = Message::finding(&case, "alice", finding(50), 0.5);
     let objection = Wire::publish(&stage, &subject(&good.subject()), headers, &good.bytes()).await;
@@ -83,7 +108,12 @@ async fn a_subject_with_spaces() {
     let case = stage.open(&["alice"]).await;
     let good = Message::finding(&case, "alice", finding(50), 0.5);
     let subject = format!("{} or so", good.subject());
-    assert!(Wire::publish(&stage, subject.as_bytes(), b"", &good.bytes()).await.is_some(), "the broker refuses it");
+    assert!(
+        Wire::publish(&stage, subject.as_bytes(), b"", &good.bytes())
+            .await
+            .is_some(),
+        "the broker refuses it"
+    );
     stage.goes_on().await;
 }
 
@@ -99,17 +129,29 @@ async fn a_subject_with_a_full_wildcard() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_header_that_looks_like_a_heartbeat_of_the_broker() {
-    is_done_with(|subject| subject.as_bytes().to_vec(), b"NATS/1.0 100 Idle Heartbeat\r\n\r\n").await;
+    is_done_with(
+        |subject| subject.as_bytes().to_vec(),
+        b"NATS/1.0 100 Idle Heartbeat\r\n\r\n",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_header_that_says_that_the_consumer_is_gone() {
-    is_done_with(|subject| subject.as_bytes().to_vec(), b"NATS/1.0 409 Consumer Deleted\r\n\r\n").await;
+    is_done_with(
+        |subject| subject.as_bytes().to_vec(),
+        b"NATS/1.0 409 Consumer Deleted\r\n\r\n",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn trace_headers_that_are_none() {
-    is_done_with(|subject| subject.as_bytes().to_vec(), b"NATS/1.0\r\ntraceparent: x\r\ntracestate: ,,=\r\n\r\n").await;
+    is_done_with(
+        |subject| subject.as_bytes().to_vec(),
+        b"NATS/1.0\r\ntraceparent: x\r\ntracestate: ,,=\r\n\r\n",
+    )
+    .await;
 }
 
 /// What no client can parse and the broker stores: what is put after the subject, and the block of headers.
@@ -129,14 +171,23 @@ async fn services_go_on_beside_what_the_client_cannot_parse() {
     let good = Message::finding(&case, "alice", finding(50), 0.5);
     for (suffix, headers) in UNPARSABLE {
         let subject = [good.subject().as_bytes(), suffix].concat();
-        assert_eq!(Wire::publish(&stage, &subject, headers, &good.bytes()).await, None, "the broker takes it");
+        assert_eq!(
+            Wire::publish(&stage, &subject, headers, &good.bytes()).await,
+            None,
+            "the broker takes it"
+        );
     }
     // By message, not by request: a request that falls into the moment without a connection is answered by nobody.
     let case = unique("case");
-    let request = json!({ "action": "open_case", "parameters": opening(&case, &["bob"], json!({})) });
-    stage.send(&Message::new("_", "bob", "coordinator", "request", request)).await;
+    let request =
+        json!({ "action": "open_case", "parameters": opening(&case, &["bob"], json!({})) });
+    stage
+        .send(&Message::new("_", "bob", "coordinator", "request", request))
+        .await;
     opened(&stage, &case).await;
-    stage.send(&Message::finding(&case, "bob", finding(50), 0.5)).await;
+    stage
+        .send(&Message::finding(&case, "bob", finding(50), 0.5))
+        .await;
     stage.decision(&case).await;
 }
 
@@ -145,7 +196,11 @@ async fn opened(stage: &Stage, case: &str) {
     let filter = format!("concord.v1.event.case.{case}.opened");
     let found = until("the case to be open", PATIENCE, async || {
         let facts = stored(stage.client(), StreamKind::Events, &filter).await?;
-        if facts.is_empty() { Err("it is not".to_owned()) } else { Ok(()) }
+        if facts.is_empty() {
+            Err("it is not".to_owned())
+        } else {
+            Ok(())
+        }
     });
     found.await.unwrap_or_else(|error| panic!("{error}"));
 }
@@ -158,15 +213,29 @@ async fn what_the_client_cannot_parse_is_taken_out() {
     let good = Message::finding(&case, "alice", finding(50), 0.5);
     for (nth, (suffix, headers)) in (1..).zip(UNPARSABLE) {
         let subject = [good.subject().as_bytes(), suffix].concat();
-        assert_eq!(Wire::publish(&stage, &subject, headers, &good.bytes()).await, None, "the broker takes it");
+        assert_eq!(
+            Wire::publish(&stage, &subject, headers, &good.bytes()).await,
+            None,
+            "the broker takes it"
+        );
         let letters = until("a dead letter", PATIENCE, async || {
             let letters = stored(stage.client(), StreamKind::Dead, ">").await?;
-            if letters.len() == nth { Ok(letters) } else { Err(format!("{} letters", letters.len())) }
+            if letters.len() == nth {
+                Ok(letters)
+            } else {
+                Err(format!("{} letters", letters.len()))
+            }
         });
         let letters = letters.await.unwrap_or_else(|error| panic!("{error}"));
-        assert!(letters[nth - 1].payload == good.bytes(), "the dead letter is the original");
+        assert!(
+            letters[nth - 1].payload == good.bytes(),
+            "the dead letter is the original"
+        );
         let errors = stage.errors("alice").await.expect("the stream can be read");
-        assert_eq!((errors.len(), &errors[nth - 1]["payload"]["error_code"]), (nth, &json!("INVALID_REQUEST")));
+        assert_eq!(
+            (errors.len(), &errors[nth - 1]["payload"]["error_code"]),
+            (nth, &json!("INVALID_REQUEST"))
+        );
     }
     stage.goes_on().await;
 }

@@ -77,10 +77,24 @@ pub(crate) async fn play(stage: &mut Stage) {
         for expected in &case.say {
             let (subject, message) = stage.next(&case.name).await;
             let whole = stage.whole(&message).await;
-            assert_eq!(whole.is_some(), expected.stored, "{}: by the object store", case.name);
-            is_said(&case.name, expected, &subject, (&message, whole.as_ref().unwrap_or(&message)));
+            assert_eq!(
+                whole.is_some(),
+                expected.stored,
+                "{}: by the object store",
+                case.name
+            );
+            is_said(
+                &case.name,
+                expected,
+                &subject,
+                (&message, whole.as_ref().unwrap_or(&message)),
+            );
             assert_eq!(stage.encoding, expected.encoding, "{}", case.name);
-            if let Some(answer) = case.answer.as_ref().filter(|_| message["message_type"] == "request") {
+            if let Some(answer) = case
+                .answer
+                .as_ref()
+                .filter(|_| message["message_type"] == "request")
+            {
                 stage.answer(&message, answer).await;
             }
         }
@@ -96,7 +110,10 @@ fn is_said(name: &str, expected: &Said, subject: &str, (message, whole): (&Value
     decoded.unwrap_or_else(|fault| panic!("{name}: {fault}: {message:#}"));
     assert_eq!(message["metadata"]["version"], "1.0", "{name}");
     for (field, value) in expected.message.as_object().expect("an object") {
-        assert!(holds(&whole[field], value), "{name}: {field} is not as expected in {message:#}");
+        assert!(
+            holds(&whole[field], value),
+            "{name}: {field} is not as expected in {message:#}"
+        );
     }
     // What is not expected has its usual value.
     for (field, usual) in [
@@ -108,21 +125,41 @@ fn is_said(name: &str, expected: &Said, subject: &str, (message, whole): (&Value
         ("priority", "normal".into()),
         ("requires_response", false.into()),
     ] {
-        let said = message.get(field).filter(|value| !value.is_null()).unwrap_or(&usual);
-        assert!(expected.message.get(field).is_some() || *said == usual, "{name}: {field} is {said}");
+        let said = message
+            .get(field)
+            .filter(|value| !value.is_null())
+            .unwrap_or(&usual);
+        assert!(
+            expected.message.get(field).is_some() || *said == usual,
+            "{name}: {field} is {said}"
+        );
     }
-    assert!(MessageId::new(message["message_id"].as_str().unwrap_or_default()).is_ok(), "{name}");
+    assert!(
+        MessageId::new(message["message_id"].as_str().unwrap_or_default()).is_ok(),
+        "{name}"
+    );
 }
 
 /// Whether a value has everything expected; what else is in it may only be empty.
 fn holds(said: &Value, expected: &Value) -> bool {
     match (said, expected) {
         (Value::Object(said), Value::Object(expected)) => {
-            let all = expected.iter().all(|(name, value)| said.get(name).is_some_and(|said| holds(said, value)));
-            let others = said.iter().filter(|(name, _)| !expected.contains_key(*name));
+            let all = expected
+                .iter()
+                .all(|(name, value)| said.get(name).is_some_and(|said| holds(said, value)));
+            let others = said
+                .iter()
+                .filter(|(name, _)| !expected.contains_key(*name));
             // An error's code says what it is; its words are the library's own.
-            let own = ["version", "details", "error_message", "recovery_suggestions"];
-            all && others.into_iter().all(|(name, value)| own.contains(&name.as_str()) || is_empty(value))
+            let own = [
+                "version",
+                "details",
+                "error_message",
+                "recovery_suggestions",
+            ];
+            all && others
+                .into_iter()
+                .all(|(name, value)| own.contains(&name.as_str()) || is_empty(value))
         }
         (Value::Number(said), Value::Number(expected)) => said.as_f64() == expected.as_f64(),
         (said, expected) => said == expected,

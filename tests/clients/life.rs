@@ -11,12 +11,25 @@ use crate::stage::Stage;
 async fn registers(stage: &mut Stage) {
     let (subject, request) = stage.next("registration").await;
     assert_eq!(subject, "concord.v1.msg._.ann.coordinator.request");
-    let Value::Object(payload) = &request["payload"] else { panic!("{request:#}") };
+    let Value::Object(payload) = &request["payload"] else {
+        panic!("{request:#}")
+    };
     assert_eq!(payload["action"], "register_agent");
     let card: Card = serde_json::from_value(payload["parameters"].clone()).expect("a card");
-    assert_eq!((card.agent_id.as_str(), card.skills[0].name.as_str(), card.heartbeat_ms), ("ann", "tax", Some(100)));
-    assert!(card.encodings.contains(&Encoding::Gzip), "it says what it reads");
-    let answer = json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
+    assert_eq!(
+        (
+            card.agent_id.as_str(),
+            card.skills[0].name.as_str(),
+            card.heartbeat_ms
+        ),
+        ("ann", "tax", Some(100))
+    );
+    assert!(
+        card.encodings.contains(&Encoding::Gzip),
+        "it says what it reads"
+    );
+    let answer =
+        json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
     stage.answer(&request, &answer).await;
     for _ in 0..3 {
         beats(stage, "available").await;
@@ -24,7 +37,10 @@ async fn registers(stage: &mut Stage) {
 }
 
 async fn beats(stage: &mut Stage, status: &str) {
-    let expected = ("concord.v1.beat.ann".to_owned(), json!({ "status": status }));
+    let expected = (
+        "concord.v1.beat.ann".to_owned(),
+        json!({ "status": status }),
+    );
     assert_eq!(stage.next("a heartbeat").await, expected);
 }
 
@@ -36,7 +52,8 @@ async fn goes(stage: &mut Stage) {
         if subject == "concord.v1.beat.ann" {
             is_unavailable = said["status"] == "unavailable";
         } else {
-            let expected = json!({ "action": "deregister_agent", "parameters": { "agent_id": "ann" } });
+            let expected =
+                json!({ "action": "deregister_agent", "parameters": { "agent_id": "ann" } });
             assert_eq!(said["payload"], expected, "{said:#}");
             is_deregistered = true;
         }
@@ -46,14 +63,25 @@ async fn goes(stage: &mut Stage) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rust_agent_comes_and_goes() {
     let mut stage = Stage::start().await;
-    let skill: Skill = serde_json::from_value(json!({ "name": "tax", "examples": ["What is VAT?"] })).expect("a skill");
+    let skill: Skill =
+        serde_json::from_value(json!({ "name": "tax", "examples": ["What is VAT?"] }))
+            .expect("a skill");
     let mut card = Card::new(concord_agent::AgentId::new("ann").expect("a name"));
     card.heartbeat_ms = Some(100);
     let url = stage.broker.url();
-    let connecting = tokio::spawn(async move { Agent::builder("ann").card(card).skill(skill).connect(&url).await });
+    let connecting = tokio::spawn(async move {
+        Agent::builder("ann")
+            .card(card)
+            .skill(skill)
+            .connect(&url)
+            .await
+    });
     registers(&mut stage).await;
     let agent = connecting.await.expect("it runs").expect("it connects");
-    agent.status(AgentStatus::Available).await.expect("it is said");
+    agent
+        .status(AgentStatus::Available)
+        .await
+        .expect("it is said");
     agent.close().await.expect("it is closed");
     goes(&mut stage).await;
 }

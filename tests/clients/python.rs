@@ -36,7 +36,9 @@ pub(crate) fn python() -> Command {
     assert!(tools.expect("scripts/python-tools runs").success());
     let paths = [root().join("clients/python/src"), root().join(".tools")];
     let mut command = Command::new("python3");
-    command.env("PYTHONPATH", std::env::join_paths(paths).expect("paths")).kill_on_drop(true);
+    command
+        .env("PYTHONPATH", std::env::join_paths(paths).expect("paths"))
+        .kill_on_drop(true);
     command
 }
 
@@ -53,7 +55,9 @@ impl Driver {
     /// The same of another program in the folder of the library's tests.
     pub(crate) async fn of(program: &str, arguments: &[&str]) -> Self {
         let mut command = python();
-        command.arg(root().join("clients/python/tests").join(program)).args(arguments);
+        command
+            .arg(root().join("clients/python/tests").join(program))
+            .args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("python3 runs");
         let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();

@@ -16,7 +16,11 @@ async fn raw_nats_conforms() {
     let mut stage = Stage::start().await;
     let client = stage.broker.client().await;
     let conformance = conformance::read();
-    let cases: BTreeMap<String, Case> = conformance.cases.into_iter().map(|case| (case.name.clone(), case)).collect();
+    let cases: BTreeMap<String, Case> = conformance
+        .cases
+        .into_iter()
+        .map(|case| (case.name.clone(), case))
+        .collect();
     let mut inboxes = Vec::new();
     for lane in ["msg", "urgent"] {
         let subject = format!("concord.v1.{lane}.*.*.{}.*", conformance.agent);
@@ -27,7 +31,10 @@ async fn raw_nats_conforms() {
     let agent = tokio::spawn(async move {
         while let Some(message) = inbox.next().await {
             let heard: Value = serde_json::from_slice(&plain(&message).0).expect("JSON");
-            let Some(case) = heard["metadata"]["conformance"].as_str().and_then(|name| cases.get(name)) else {
+            let Some(case) = heard["metadata"]["conformance"]
+                .as_str()
+                .and_then(|name| cases.get(name))
+            else {
                 continue;
             };
             for said in &case.say {

@@ -26,18 +26,31 @@ async fn the_rust_library_conforms_with_a_durable_inbox() {
 async fn conforms(durable: bool) {
     let mut stage = Stage::start().await;
     let conformance = conformance::read();
-    let cases: BTreeMap<String, Case> = conformance.cases.into_iter().map(|case| (case.name.clone(), case)).collect();
+    let cases: BTreeMap<String, Case> = conformance
+        .cases
+        .into_iter()
+        .map(|case| (case.name.clone(), case))
+        .collect();
     let cases = Arc::new(cases);
-    let builder = Agent::builder(&conformance.agent).compress_over(1_024).on_other(move |agent, message| {
-        let cases = Arc::clone(&cases);
-        async move {
-            let name = message.metadata.extensions.get("conformance").expect("the name of a case");
-            let name: String = serde_json::from_str(name.get()).expect("a text");
-            call(&agent, &message, &cases[&name]).await
-        }
-    });
+    let builder = Agent::builder(&conformance.agent)
+        .compress_over(1_024)
+        .on_other(move |agent, message| {
+            let cases = Arc::clone(&cases);
+            async move {
+                let name = message
+                    .metadata
+                    .extensions
+                    .get("conformance")
+                    .expect("the name of a case");
+                let name: String = serde_json::from_str(name.get()).expect("a text");
+                call(&agent, &message, &cases[&name]).await
+            }
+        });
     let builder = if durable { builder.durable() } else { builder };
-    let agent = builder.connect(&stage.broker.url()).await.expect("it connects");
+    let agent = builder
+        .connect(&stage.broker.url())
+        .await
+        .expect("it connects");
     conformance::play(&mut stage).await;
     agent.close().await.expect("it is closed");
 }
@@ -46,32 +59,68 @@ async fn call(agent: &Agent, message: &Message, case: &Case) -> Result<(), Error
     let text = |name: &str| case.arguments[name].as_str().unwrap_or_default();
     let conversation = || CaseId::new(text("conversation_id")).expect("a conversation");
     match case.call.as_str() {
-        "broadcast_query" => agent.broadcast_query(text("question"), &conversation()).await,
-        "request_group_help" => agent.request_group_help(text("question"), &conversation()).await,
+        "broadcast_query" => {
+            agent
+                .broadcast_query(text("question"), &conversation())
+                .await
+        }
+        "request_group_help" => {
+            agent
+                .request_group_help(text("question"), &conversation())
+                .await
+        }
         "request_peer_help" => {
-            let preferred = case.arguments["preferred_agents"].as_array().into_iter().flatten();
+            let preferred = case.arguments["preferred_agents"]
+                .as_array()
+                .into_iter()
+                .flatten();
             let preferred: Vec<&str> = preferred.filter_map(Value::as_str).collect();
-            agent.request_peer_help(text("request"), &conversation(), &preferred).await
+            agent
+                .request_peer_help(text("request"), &conversation(), &preferred)
+                .await
         }
         "offer_expertise" => agent.offer_expertise(text("offer"), &conversation()).await,
         "publish_task_result" => {
-            agent.publish_task_result(text("content"), &conversation(), case.arguments["confidence"].as_f64()).await
+            agent
+                .publish_task_result(
+                    text("content"),
+                    &conversation(),
+                    case.arguments["confidence"].as_f64(),
+                )
+                .await
         }
         "finding" => {
             let confidence = case.arguments["confidence"].as_f64().expect("a number");
-            agent.finding(message, &read::<Finding>(&case.arguments["finding"]), confidence).await
+            agent
+                .finding(
+                    message,
+                    &read::<Finding>(&case.arguments["finding"]),
+                    confidence,
+                )
+                .await
         }
         "agree" => agent.agree(message, read::<Answer>(&case.arguments)).await,
-        "disagree" => agent.disagree(message, read::<Answer>(&case.arguments)).await,
+        "disagree" => {
+            agent
+                .disagree(message, read::<Answer>(&case.arguments))
+                .await
+        }
         "revise" => agent.revise(message, read::<Answer>(&case.arguments)).await,
         "acknowledge_and_respond" => {
-            agent.reply(message, MessageType::Acknowledgement, &json!({})).await?;
+            agent
+                .reply(message, MessageType::Acknowledgement, &json!({}))
+                .await?;
             agent.respond(message, &case.arguments["result"]).await
         }
         "respond" => agent.respond(message, &case.arguments["result"]).await,
         "refuse" => {
             let code: ErrorCode = read(&case.arguments["code"]);
-            agent.refuse(message, &Fault::new(code, "", text("message"), text("suggestion"))).await
+            agent
+                .refuse(
+                    message,
+                    &Fault::new(code, "", text("message"), text("suggestion")),
+                )
+                .await
         }
         "fail" => Err(Error::handler("as the case wants it")),
         "request" => request(agent, case).await,
@@ -81,7 +130,10 @@ async fn call(agent: &Agent, message: &Message, case: &Case) -> Result<(), Error
 
 async fn request(agent: &Agent, case: &Case) -> Result<(), Error> {
     let to = Recipient::new(case.arguments["to"].as_str().expect("a name")).expect("a recipient");
-    let (action, parameters) = (case.arguments["action"].as_str().expect("a text"), &case.arguments["parameters"]);
+    let (action, parameters) = (
+        case.arguments["action"].as_str().expect("a text"),
+        &case.arguments["parameters"],
+    );
     let answered = match case.arguments["timeout"].as_f64() {
         None => agent.request(to, action, parameters).await,
         Some(seconds) => {
@@ -97,7 +149,9 @@ async fn request(agent: &Agent, case: &Case) -> Result<(), Error> {
         Err(error) => return Err(error),
     };
     let observer = Recipient::new("observer").expect("a recipient");
-    agent.publish(&agent.message(observer, MessageType::InfoUpdate, &outcome)?).await
+    agent
+        .publish(&agent.message(observer, MessageType::InfoUpdate, &outcome)?)
+        .await
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> T {

@@ -41,21 +41,48 @@ impl Stage {
         for kind in [StreamKind::Messages, StreamKind::Urgent] {
             let definition = Layout::default().stream(kind);
             let (name, subjects) = (definition.name, definition.subjects);
-            let config = jetstream::stream::Config { name, subjects, ..jetstream::stream::Config::default() };
-            context.create_stream(config).await.expect("the stream is made");
+            let config = jetstream::stream::Config {
+                name,
+                subjects,
+                ..jetstream::stream::Config::default()
+            };
+            context
+                .create_stream(config)
+                .await
+                .expect("the stream is made");
         }
-        let config = jetstream::object_store::Config { bucket: BUCKET.into(), ..Default::default() };
-        let store = context.create_object_store(config).await.expect("the bucket is made");
-        let said = client.subscribe("concord.v1.*.*.ann.>").await.expect("a subscription");
-        let beats = client.subscribe("concord.v1.beat.ann").await.expect("a subscription");
+        let config = jetstream::object_store::Config {
+            bucket: BUCKET.into(),
+            ..Default::default()
+        };
+        let store = context
+            .create_object_store(config)
+            .await
+            .expect("the bucket is made");
+        let said = client
+            .subscribe("concord.v1.*.*.ann.>")
+            .await
+            .expect("a subscription");
+        let beats = client
+            .subscribe("concord.v1.beat.ann")
+            .await
+            .expect("a subscription");
         round_trip(&client).await;
-        Self { broker, client, encoding: None, store, heard: select(said, beats).boxed() }
+        Self {
+            broker,
+            client,
+            encoding: None,
+            store,
+            heard: select(said, beats).boxed(),
+        }
     }
 
     /// What `ann` says next.
     pub(crate) async fn next(&mut self, what: &str) -> (String, Value) {
         let message = tokio::time::timeout(PATIENCE, self.heard.next()).await;
-        let message = message.unwrap_or_else(|_| panic!("{what}: nothing is said")).expect("the broker is there");
+        let message = message
+            .unwrap_or_else(|_| panic!("{what}: nothing is said"))
+            .expect("the broker is there");
         let (body, encoding) = plain(&message);
         self.encoding = encoding;
         let body = serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -65,19 +92,34 @@ impl Stage {
     /// Says something to `ann`, with what a message must have, as it is to travel.
     pub(crate) async fn say(&self, said: &Said, metadata: Value) {
         let mut whole = completed(&said.message);
-        whole["metadata"].as_object_mut().expect("an object").extend(metadata.as_object().expect("an object").clone());
+        whole["metadata"]
+            .as_object_mut()
+            .expect("an object")
+            .extend(metadata.as_object().expect("an object").clone());
         publish(&self.client, &said.subject, whole, said).await;
-        self.client.flush().await.expect("the broker takes the message");
+        self.client
+            .flush()
+            .await
+            .expect("the broker takes the message");
     }
 
     /// A message with the payload that it refers to; none where it refers to none.
     pub(crate) async fn whole(&self, message: &Value) -> Option<Value> {
         let payload = serde_json::value::to_raw_value(&message["payload"]).expect("a payload");
         let reference = PayloadReference::of(&payload).expect("a reference that can be read")?;
-        let mut object = self.store.get(&reference.object).await.expect("the object is there");
+        let mut object = self
+            .store
+            .get(&reference.object)
+            .await
+            .expect("the object is there");
         let mut bytes = Vec::new();
-        object.read_to_end(&mut bytes).await.expect("the object can be read");
-        let payload = reference.verified(bytes).expect("the object is what the reference says");
+        object
+            .read_to_end(&mut bytes)
+            .await
+            .expect("the object can be read");
+        let payload = reference
+            .verified(bytes)
+            .expect("the object is what the reference says");
         let mut whole = message.clone();
         whole["payload"] = serde_json::from_str(payload.get()).expect("JSON");
         Some(whole)
@@ -85,34 +127,60 @@ impl Stage {
 
     /// Answers a request.
     pub(crate) async fn answer(&self, request: &Value, answer: &Value) {
-        let (from, kind) =
-            (request["to_agent"].as_str().expect("a name"), answer["message_type"].as_str().expect("a type"));
+        let (from, kind) = (
+            request["to_agent"].as_str().expect("a name"),
+            answer["message_type"].as_str().expect("a type"),
+        );
         let message = json!({
             "from_agent": from, "to_agent": "ann", "message_type": kind, "payload": answer["payload"],
             "correlation_id": request["message_id"], "reply_to": request["message_id"],
         });
         let subject = format!("concord.v1.msg._.{from}.ann.{kind}");
-        self.say(&Said { subject, message, ..Said::default() }, json!({})).await;
+        self.say(
+            &Said {
+                subject,
+                message,
+                ..Said::default()
+            },
+            json!({}),
+        )
+        .await;
     }
 }
 
 /// The body of a message as it was written, and how it was compressed.
 pub(crate) fn plain(message: &async_nats::Message) -> (Vec<u8>, Option<String>) {
-    let encoding = message.headers.as_ref().and_then(|headers| headers.get(CONTENT_ENCODING));
+    let encoding = message
+        .headers
+        .as_ref()
+        .and_then(|headers| headers.get(CONTENT_ENCODING));
     let encoding = encoding.map(|value| value.as_str().to_owned());
-    let body = concord_encoding::plain(&message.payload, encoding.as_deref()).expect("a body that can be read");
+    let body = concord_encoding::plain(&message.payload, encoding.as_deref())
+        .expect("a body that can be read");
     (body.into_owned(), encoding)
 }
 
 /// Publishes a message as an agent with nothing but NATS does: as `said` says how it is to travel.
-pub(crate) async fn publish(client: &async_nats::Client, subject: &str, mut message: Value, said: &Said) {
+pub(crate) async fn publish(
+    client: &async_nats::Client,
+    subject: &str,
+    mut message: Value,
+    said: &Said,
+) {
     if said.stored {
         let payload = message["payload"].to_string();
         let id = message["message_id"].as_str().expect("an id");
         let reference = PayloadReference::new(BUCKET, id, payload.as_bytes());
-        let store = jetstream::new(client.clone()).get_object_store(BUCKET).await.expect("the bucket is there");
-        store.put(reference.object.as_str(), &mut payload.as_bytes()).await.expect("the payload is put");
-        message["payload"] = serde_json::to_value(reference.payload().expect("a payload")).expect("JSON");
+        let store = jetstream::new(client.clone())
+            .get_object_store(BUCKET)
+            .await
+            .expect("the bucket is there");
+        store
+            .put(reference.object.as_str(), &mut payload.as_bytes())
+            .await
+            .expect("the payload is put");
+        message["payload"] =
+            serde_json::to_value(reference.payload().expect("a payload")).expect("JSON");
     }
     let body = message.to_string();
     let sent = match &said.encoding {
@@ -121,7 +189,9 @@ pub(crate) async fn publish(client: &async_nats::Client, subject: &str, mut mess
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_ENCODING, encoding.as_str());
             let body = concord_encoding::gzip(body.as_bytes()).expect("it can be compressed");
-            client.publish_with_headers(subject.to_owned(), headers, body.into()).await
+            client
+                .publish_with_headers(subject.to_owned(), headers, body.into())
+                .await
         }
     };
     sent.expect("the message is sent");
@@ -129,12 +199,17 @@ pub(crate) async fn publish(client: &async_nats::Client, subject: &str, mut mess
 
 /// A message with id, time and version.
 pub(crate) fn completed(message: &Value) -> Value {
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let millis = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis());
     let mut whole = json!({
         "message_id": unique("m"), "metadata": {},
         "timestamp": Timestamp::from_unix_millis(i64::try_from(millis).unwrap_or(0)),
     });
-    whole.as_object_mut().expect("an object").extend(message.as_object().expect("an object").clone());
+    whole
+        .as_object_mut()
+        .expect("an object")
+        .extend(message.as_object().expect("an object").clone());
     whole["metadata"]["version"] = "1.0".into();
     whole
 }

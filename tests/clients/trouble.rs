@@ -26,22 +26,43 @@ async fn ask(stage: &Stage, id: &str, action: &str) {
 }
 
 async fn ask_on(stage: &Stage, lane: Lane, id: &str, action: &str) {
-    let priority = if lane == Lane::Urgent { "critical" } else { "normal" };
+    let priority = if lane == Lane::Urgent {
+        "critical"
+    } else {
+        "normal"
+    };
     let message = json!({
         "message_id": id, "from_agent": "zoe", "to_agent": "ann", "message_type": "request", "requires_response": true,
         "priority": priority, "payload": { "action": action, "parameters": {} },
     });
     let subject = format!("concord.v1.{}._.zoe.ann.request", lane.as_str());
-    stage.say(&Said { subject, message, ..Said::default() }, json!({})).await;
+    stage
+        .say(
+            &Said {
+                subject,
+                message,
+                ..Said::default()
+            },
+            json!({}),
+        )
+        .await;
 }
 
 /// The durable inbox of ann, made by somebody else, who bounds it: the library takes it as it is.
 async fn inbox(stage: &Stage, bounds: pull::Config) {
     let layout = Layout::default();
     let (stream, name, filter_subject) = layout.agent_inbox(Lane::Normal, &AgentId::fixed("ann"));
-    let config = pull::Config { durable_name: Some(name), filter_subject, ack_policy: AckPolicy::Explicit, ..bounds };
+    let config = pull::Config {
+        durable_name: Some(name),
+        filter_subject,
+        ack_policy: AckPolicy::Explicit,
+        ..bounds
+    };
     let context = jetstream::new(stage.client.clone());
-    context.create_consumer_on_stream(config, layout.stream_name(stream)).await.expect("the consumer is made");
+    context
+        .create_consumer_on_stream(config, layout.stream_name(stream))
+        .await
+        .expect("the consumer is made");
 }
 
 /// What ann says next, to whom: the type and the message.
@@ -49,7 +70,10 @@ async fn said(stage: &mut Stage, to: &str) -> (String, Value) {
     loop {
         let (subject, message) = stage.next("an answer").await;
         if message["to_agent"] == to {
-            return (subject.rsplit('.').next().expect("a type").to_owned(), message);
+            return (
+                subject.rsplit('.').next().expect("a type").to_owned(),
+                message,
+            );
         }
     }
 }
@@ -88,19 +112,29 @@ async fn all_are_answered(stage: &mut Stage) {
 }
 
 async fn rust_handlers_wait(stage: &mut Stage) {
-    let builder = Agent::builder("ann").durable().on(MessageType::Request, |agent, request| async move {
-        let payload: Value = request.payload()?;
-        if payload["action"] == "think" {
-            agent.request(AgentId::fixed("ben"), "help", &json!({})).await?;
-        }
-        agent.respond(&request, &json!({})).await
-    });
+    let builder =
+        Agent::builder("ann")
+            .durable()
+            .on(MessageType::Request, |agent, request| async move {
+                let payload: Value = request.payload()?;
+                if payload["action"] == "think" {
+                    agent
+                        .request(AgentId::fixed("ben"), "help", &json!({}))
+                        .await?;
+                }
+                agent.respond(&request, &json!({})).await
+            });
     let builder = builder.on_other(|agent, message| async move {
         let stray = json!({ "stray": message.message_id });
         let zoe = Recipient::Agent(AgentId::fixed("zoe"));
-        agent.publish(&agent.message(zoe, MessageType::InfoUpdate, &stray)?).await
+        agent
+            .publish(&agent.message(zoe, MessageType::InfoUpdate, &stray)?)
+            .await
     });
-    let agent = builder.connect(&stage.broker.url()).await.expect("it connects");
+    let agent = builder
+        .connect(&stage.broker.url())
+        .await
+        .expect("it connects");
     all_are_answered(stage).await;
     agent.close().await.expect("it is closed");
 }
@@ -124,7 +158,10 @@ async fn python_handlers_that_wait_do_not_keep_out_what_they_wait_for() {
 /// The broker gives out so many that are not acknowledged; its usual bound, a thousand, is as easily reached by what waited
 /// while the agent was away.
 fn full() -> pull::Config {
-    pull::Config { max_ack_pending: i64::try_from(SEATS).expect("a number"), ..pull::Config::default() }
+    pull::Config {
+        max_ack_pending: i64::try_from(SEATS).expect("a number"),
+        ..pull::Config::default()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,7 +180,14 @@ async fn python_handlers_have_their_answers_when_the_broker_gives_out_no_more() 
 
 /// What is said to ann waits, and is given out once: what she has taken and does not begin with is lost.
 async fn many_wait(stage: &Stage) {
-    inbox(stage, pull::Config { max_deliver: 1, ..pull::Config::default() }).await;
+    inbox(
+        stage,
+        pull::Config {
+            max_deliver: 1,
+            ..pull::Config::default()
+        },
+    )
+    .await;
     for number in 0..MANY {
         ask(stage, &format!("r-{number}"), "hold").await;
     }
@@ -164,16 +208,24 @@ async fn what_a_rust_agent_has_not_begun_when_it_goes_stays_with_the_broker() {
     let (gate, mut heard) = (Arc::new(Semaphore::new(0)), BTreeSet::new());
     for count in [SEATS, MANY] {
         let held = Arc::clone(&gate);
-        let builder = Agent::builder("ann").durable().on(MessageType::Request, move |agent, request| {
-            let held = Arc::clone(&held);
-            async move {
-                let observer = Recipient::Agent(AgentId::fixed("observer"));
-                let begun = json!({ "begun": request.message_id });
-                agent.publish(&agent.message(observer, MessageType::InfoUpdate, &begun)?).await?;
-                held.acquire().await.map(|_| ()).map_err(Error::handler)
-            }
-        });
-        let agent = builder.connect(&stage.broker.url()).await.expect("it connects");
+        let builder =
+            Agent::builder("ann")
+                .durable()
+                .on(MessageType::Request, move |agent, request| {
+                    let held = Arc::clone(&held);
+                    async move {
+                        let observer = Recipient::Agent(AgentId::fixed("observer"));
+                        let begun = json!({ "begun": request.message_id });
+                        agent
+                            .publish(&agent.message(observer, MessageType::InfoUpdate, &begun)?)
+                            .await?;
+                        held.acquire().await.map(|_| ()).map_err(Error::handler)
+                    }
+                });
+        let agent = builder
+            .connect(&stage.broker.url())
+            .await
+            .expect("it connects");
         begun(&mut stage, &mut heard, count).await;
         // It goes first, and then its handlers come to their ends.
         let (closed, ()) = tokio::join!(agent.close(), async { gate.add_permits(MANY) });
@@ -203,10 +255,17 @@ async fn a_handler_that_panics_is_told_of_and_the_others_go_on() {
             agent.respond(&request, &json!({})).await
         });
         let builder = if durable { builder.durable() } else { builder };
-        let agent = builder.connect(&stage.broker.url()).await.expect("it connects");
+        let agent = builder
+            .connect(&stage.broker.url())
+            .await
+            .expect("it connects");
         ask(&stage, "r-1", "panic").await;
         let (kind, error) = said(&mut stage, "zoe").await;
-        assert_eq!((kind.as_str(), &error["payload"]["error_code"]), ("error", &json!("INTERNAL_ERROR")), "{error:#}");
+        assert_eq!(
+            (kind.as_str(), &error["payload"]["error_code"]),
+            ("error", &json!("INTERNAL_ERROR")),
+            "{error:#}"
+        );
         ask(&stage, "r-2", "think").await;
         assert_eq!(said(&mut stage, "zoe").await.0, "response");
         agent.close().await.expect("it is closed");
@@ -215,9 +274,9 @@ async fn a_handler_that_panics_is_told_of_and_the_others_go_on() {
 
 /// The coordinator refuses the first registration and takes the second.
 async fn refuses_once(stage: &mut Stage) {
-    let refusal =
-        json!({ "message_type": "error", "payload": { "error_code": "INTERNAL_ERROR", "error_message": "No." } });
-    let success = json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
+    let refusal = json!({ "message_type": "error", "payload": { "error_code": "INTERNAL_ERROR", "error_message": "No." } });
+    let success =
+        json!({ "message_type": "response", "payload": { "status": "success", "result": {} } });
     for answer in [refusal, success] {
         let (_, request) = said(stage, "coordinator").await;
         assert_eq!(request["payload"]["action"], "register_agent");
@@ -245,13 +304,12 @@ async fn a_rust_agent_that_could_not_register_listens_no_longer() {
     let connecting = tokio::spawn(async move {
         let builder = || {
             let counted = Arc::clone(&counted);
-            Agent::builder("ann").card(Card::new(AgentId::fixed("ann"))).on(
-                MessageType::Request,
-                move |agent, request| {
+            Agent::builder("ann")
+                .card(Card::new(AgentId::fixed("ann")))
+                .on(MessageType::Request, move |agent, request| {
                     let heard = counted.fetch_add(1, Ordering::SeqCst) + 1;
                     async move { agent.respond(&request, &json!({ "heard": heard })).await }
-                },
-            )
+                })
         };
         let refused = builder().connect(&url).await;
         assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
@@ -268,7 +326,10 @@ async fn a_python_agent_that_could_not_register_listens_no_longer() {
     let mut stage = Stage::start().await;
     let url = stage.broker.url();
     let arguments = [&*url, "retry"];
-    let (driver, ()) = tokio::join!(Driver::of("trouble.py", &arguments), refuses_once(&mut stage));
+    let (driver, ()) = tokio::join!(
+        Driver::of("trouble.py", &arguments),
+        refuses_once(&mut stage)
+    );
     hears_once(&mut stage).await;
     driver.end().await;
 }

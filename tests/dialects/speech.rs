@@ -20,14 +20,30 @@ pub(crate) struct Said<'a> {
 
 impl Said<'_> {
     pub(crate) fn subject(&self) -> String {
-        format!("concord.v1.msg.{}.{}.{}.{}", self.case, self.from, self.to, self.kind)
+        format!(
+            "concord.v1.msg.{}.{}.{}.{}",
+            self.case, self.from, self.to, self.kind
+        )
     }
 
     /// The message as the dialect has it.
     pub(crate) fn body(&self) -> Value {
-        let Self { dialect, case, from, to, kind, content, confidence, reply_to } = self;
+        let Self {
+            dialect,
+            case,
+            from,
+            to,
+            kind,
+            content,
+            confidence,
+            reply_to,
+        } = self;
         let id = concord_testkit::unique("m");
-        let performative = if *kind == "request" { "request" } else { "response" };
+        let performative = if *kind == "request" {
+            "request"
+        } else {
+            "response"
+        };
         match *dialect {
             "panel" => json!({
                 "id": id, "round": 0, "sender": from, "recipients": [to], "messageType": kind,
@@ -57,18 +73,34 @@ impl Said<'_> {
 
     /// Publishes it without any header, as a plain client does.
     pub(crate) async fn publish(&self, client: &async_nats::Client) {
-        let sent = client.publish(self.subject(), self.body().to_string().into()).await;
+        let sent = client
+            .publish(self.subject(), self.body().to_string().into())
+            .await;
         sent.expect("the message is sent");
         client.flush().await.expect("the broker takes the message");
     }
 }
 
 /// A finding, in the words of the dialect, and the confidence where the message has a place for it.
-pub(crate) fn finding(dialect: &str, summary: &str, score: u32, confidence: f64) -> (Value, Option<f64>) {
+pub(crate) fn finding(
+    dialect: &str,
+    summary: &str,
+    score: u32,
+    confidence: f64,
+) -> (Value, Option<f64>) {
     match dialect {
-        "panel" => (json!({ "summary": summary, "riskScore": score, "confidence": confidence }), None),
-        "analyst" => (json!({ "finding": summary, "risk_score": score, "confidence": confidence }), None),
-        _ => (json!({ "summary": summary, "risk_score": score }), Some(confidence)),
+        "panel" => (
+            json!({ "summary": summary, "riskScore": score, "confidence": confidence }),
+            None,
+        ),
+        "analyst" => (
+            json!({ "finding": summary, "risk_score": score, "confidence": confidence }),
+            None,
+        ),
+        _ => (
+            json!({ "summary": summary, "risk_score": score }),
+            Some(confidence),
+        ),
     }
 }
 
@@ -86,17 +118,32 @@ impl Heard {
         let body: Value = serde_json::from_slice(&message.payload).expect("JSON");
         let tokens: Vec<&str> = message.subject.split('.').collect();
         let serialised = |content: &Value| {
-            serde_json::from_str(content.as_str().unwrap_or_else(|| panic!("{dialect}: {body:#}")))
-                .expect("JSON inside")
+            serde_json::from_str(
+                content
+                    .as_str()
+                    .unwrap_or_else(|| panic!("{dialect}: {body:#}")),
+            )
+            .expect("JSON inside")
         };
         let (id, content) = match dialect {
             "panel" => (&body["id"], serialised(&body["content"])),
             "collaboration" => (&body["id"], body["content"].clone()),
-            "analyst" => (&body["content"]["concord"]["message_id"], body["content"].clone()),
+            "analyst" => (
+                &body["content"]["concord"]["message_id"],
+                body["content"].clone(),
+            ),
             "session" => (&body["message_id"], serialised(&body["content"])),
             _ => (&body["message_id"], body["payload"].clone()),
         };
-        let reply_with = id.as_str().unwrap_or_else(|| panic!("{dialect}: no id in {body:#}")).to_owned();
-        Self { kind: tokens[6].to_owned(), case: tokens[3].to_owned(), reply_with, content }
+        let reply_with = id
+            .as_str()
+            .unwrap_or_else(|| panic!("{dialect}: no id in {body:#}"))
+            .to_owned();
+        Self {
+            kind: tokens[6].to_owned(),
+            case: tokens[3].to_owned(),
+            reply_with,
+            content,
+        }
     }
 }

@@ -11,10 +11,18 @@ use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_whose_dialect_is_known_is_written_to_in_it() {
-    let installation = TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
-    let settings = BrokerSettings { servers: installation.server_url().to_owned(), ..BrokerSettings::default() };
-    let broker = Broker::connect("test", &settings, &StorageSettings::default(), false).await.expect("a connection");
-    broker.speak(Box::new(|agent| Dialect::parse(agent.as_str()).map(Into::into)));
+    let installation =
+        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    let settings = BrokerSettings {
+        servers: installation.server_url().to_owned(),
+        ..BrokerSettings::default()
+    };
+    let broker = Broker::connect("test", &settings, &StorageSettings::default(), false)
+        .await
+        .expect("a connection");
+    broker.speak(Box::new(|agent| {
+        Dialect::parse(agent.as_str()).map(Into::into)
+    }));
     for to in ["panel", "session", "concord", "nobody"] {
         let question: Envelope = serde_json::from_value(json!({
             "message_id": format!("q-{to}"), "timestamp": "2026-01-01T00:00:00Z", "from_agent": "debate-facilitator",
@@ -22,13 +30,29 @@ async fn an_agent_whose_dialect_is_known_is_written_to_in_it() {
             "requires_response": true, "payload": { "debate_id": "d-1" },
         }))
         .expect("an envelope");
-        broker.clone().publish(&question, None).await.expect("it is stored");
+        broker
+            .clone()
+            .publish(&question, None)
+            .await
+            .expect("it is stored");
     }
-    let sent = stored(installation.client(), StreamKind::Messages, "concord.v1.msg.c-1.>").await.expect("a stream");
-    let [panel, session, concord, nobody] = sent.as_slice() else { panic!("{sent:?}") };
-    assert_eq!([panel, session, concord, nobody].map(|sent| sent.header(DIALECT)), ["panel", "session", "", ""]);
+    let sent = stored(
+        installation.client(),
+        StreamKind::Messages,
+        "concord.v1.msg.c-1.>",
+    )
+    .await
+    .expect("a stream");
+    let [panel, session, concord, nobody] = sent.as_slice() else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(
+        [panel, session, concord, nobody].map(|sent| sent.header(DIALECT)),
+        ["panel", "session", "", ""]
+    );
     let body = panel.json();
-    let content: Value = serde_json::from_str(body["content"].as_str().unwrap_or_default()).expect("JSON");
+    let content: Value =
+        serde_json::from_str(body["content"].as_str().unwrap_or_default()).expect("JSON");
     assert_eq!(
         (&body["messageType"], &body["round"], &content["debate_id"]),
         (&json!("question"), &json!(2), &json!("d-1"))

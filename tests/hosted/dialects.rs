@@ -66,7 +66,9 @@ fn program(name: &str, dialect: &str, code: &str) -> String {
 
 /// Those of a server.
 fn server(name: &str, dialect: &str, url: &str) -> String {
-    format!("[[service.agents]]\nagent_id = \"{name}\"\ndialect = \"{dialect}\"\nhttp = {{ url = \"{url}/x\" }}\n")
+    format!(
+        "[[service.agents]]\nagent_id = \"{name}\"\ndialect = \"{dialect}\"\nhttp = {{ url = \"{url}/x\" }}\n"
+    )
 }
 
 /// An answer as `create_reply` of specification 2 makes it.
@@ -84,12 +86,21 @@ fn reply(received: &Received, content: &Value) -> String {
 /// A server that has a finding at once, and answers all else later.
 async fn collaborator() -> Server {
     Server::start(|received| async move {
-        if received.body["content"].get("conflict").is_none() && received.body["content"].get("action").is_none() {
-            let finding = json!({ "summary": "Risky.", "risk_score": 70, "recommendation": "reject" });
+        if received.body["content"].get("conflict").is_none()
+            && received.body["content"].get("action").is_none()
+        {
+            let finding =
+                json!({ "summary": "Risky.", "risk_score": 70, "recommendation": "reject" });
             return (200, reply(&received, &finding));
         }
-        let said = reply(&received, &json!({ "agrees_with_peer": false, "reasoning": "I stay." }));
-        let url = received.headers["concord-callback-url"].to_str().expect("an address").to_owned();
+        let said = reply(
+            &received,
+            &json!({ "agrees_with_peer": false, "reasoning": "I stay." }),
+        );
+        let url = received.headers["concord-callback-url"]
+            .to_str()
+            .expect("an address")
+            .to_owned();
         tokio::spawn(async move {
             assert_eq!(post(&url, r#"{"foo":1}"#).await, 400, "that is no answer");
             assert_eq!(post(&url, &said).await, 200);
@@ -103,21 +114,49 @@ async fn collaborator() -> Server {
 async fn a_program_and_a_server_decide_a_case_each_in_its_own_dialect() {
     let collaborator = collaborator().await;
     let (careful, quick) = (unique("careful"), unique("quick"));
-    let settings = [callback(), program(&quick, "panel", PANEL), server(&careful, "collaboration", &collaborator.url)];
+    let settings = [
+        callback(),
+        program(&quick, "panel", PANEL),
+        server(&careful, "collaboration", &collaborator.url),
+    ];
     let stage = Stage::start(1, &settings.concat()).await;
     let opening = json!({
         "participants": [careful, quick], "task": { "type": "contract_review", "title": "Lease", "input": {} },
     });
     let case = stage.installation.open_case(&opening).await;
-    let decision = stage.installation.decision(&case, PATIENCE).await.to_string();
-    assert!(decision.contains("risk_score_disagreement") || decision.contains("recommendation_conflict"), "{decision}");
+    let decision = stage
+        .installation
+        .decision(&case, PATIENCE)
+        .await
+        .to_string();
+    assert!(
+        decision.contains("risk_score_disagreement")
+            || decision.contains("recommendation_conflict"),
+        "{decision}"
+    );
     for (agent, words, score) in [(&careful, "Risky.", 70.0), (&quick, "Usual.", 20.0)] {
         let said = said_by(&stage, agent).await;
-        let finding = said.iter().find(|said| said["message_type"] == "finding").expect("a finding");
+        let finding = said
+            .iter()
+            .find(|said| said["message_type"] == "finding")
+            .expect("a finding");
         let payload = &finding["payload"];
-        assert_eq!((&payload["summary"], payload["risk_score"].as_f64()), (&json!(words), Some(score)), "{finding}");
-        let answers: Vec<_> = said.iter().filter(|said| said["to_agent"] == "debate-facilitator").collect();
-        assert!(!answers.is_empty() && answers.iter().all(|said| said["message_type"] == "disagreement"), "{said:#?}");
+        assert_eq!(
+            (&payload["summary"], payload["risk_score"].as_f64()),
+            (&json!(words), Some(score)),
+            "{finding}"
+        );
+        let answers: Vec<_> = said
+            .iter()
+            .filter(|said| said["to_agent"] == "debate-facilitator")
+            .collect();
+        assert!(
+            !answers.is_empty()
+                && answers
+                    .iter()
+                    .all(|said| said["message_type"] == "disagreement"),
+            "{said:#?}"
+        );
     }
     let confidence = &said_by(&stage, &quick).await[0]["metadata"]["confidence"];
     assert_eq!(confidence, 0.6);
@@ -126,10 +165,12 @@ async fn a_program_and_a_server_decide_a_case_each_in_its_own_dialect() {
 
 async fn said_by(stage: &Stage, agent: &str) -> Vec<Value> {
     let subject = format!("concord.v1.msg.*.{agent}.*.*");
-    let said =
-        stored(stage.installation.client(), StreamKind::Messages, &subject).await.expect("the stream can be read");
+    let said = stored(stage.installation.client(), StreamKind::Messages, &subject)
+        .await
+        .expect("the stream can be read");
     let said = said.iter().map(|stored| stored.json());
-    said.filter(|said| said["payload"]["action"] != "register_agent").collect()
+    said.filter(|said| said["payload"]["action"] != "register_agent")
+        .collect()
 }
 
 #[tokio::test]
@@ -138,7 +179,11 @@ async fn every_dialect_is_spoken_and_what_is_none_or_cannot_be_said_ends_in_an_e
     let strange = Server::start(|_| async { (200, r#"{"foo":1,"bar":[2]}"#.to_owned()) }).await;
     // Declares what its answer is in, whatever its card says.
     let (odd, odd_program) = (unique("odd"), unique("oddprogram"));
-    let mut settings: Vec<_> = names.iter().zip(DIALECTS).map(|(name, dialect)| program(name, dialect, EACH)).collect();
+    let mut settings: Vec<_> = names
+        .iter()
+        .zip(DIALECTS)
+        .map(|(name, dialect)| program(name, dialect, EACH))
+        .collect();
     settings.push(server(&odd, "session", &strange.url));
     let foo = "\nimport sys\nfor line in sys.stdin:\n    print('{\"foo\":1}', flush=True)\n";
     settings.push(program(&odd_program, "panel", foo));
@@ -153,41 +198,73 @@ async fn every_dialect_is_spoken_and_what_is_none_or_cannot_be_said_ends_in_an_e
     for agent in [&odd, &odd_program] {
         let asked = stage.ask(agent, None, "normal").await;
         let answer = stage.answer(&asked).await;
-        assert_eq!(answer["payload"]["error_code"], "INTERNAL_ERROR", "{answer}");
+        assert_eq!(
+            answer["payload"]["error_code"], "INTERNAL_ERROR",
+            "{answer}"
+        );
         let why = answer["payload"]["error_message"].as_str().unwrap();
-        assert!(why.contains("none of the dialects") || why.contains("cannot be used"), "{why}");
+        assert!(
+            why.contains("none of the dialects") || why.contains("cannot be used"),
+            "{why}"
+        );
     }
 
     // Said by an agent: what the dialect has no place for.
     let request = json!({ "action": "say", "parameters": {}, "concord": { "round": 7 } });
-    let message = Message::new("_", &stage.asker, &names[0], "request", request).with("/requires_response", true);
+    let message = Message::new("_", &stage.asker, &names[0], "request", request)
+        .with("/requires_response", true);
     message.publish(stage.installation.client()).await;
     let answer = stage.answer(message.id()).await;
-    assert_eq!(answer["payload"]["error_code"], "INVALID_REQUEST", "{answer}");
+    assert_eq!(
+        answer["payload"]["error_code"], "INVALID_REQUEST",
+        "{answer}"
+    );
     let why = answer["payload"]["error_message"].as_str().unwrap();
-    assert!(why.contains("cannot be said in its dialect panel, at /payload/concord"), "{why}");
+    assert!(
+        why.contains("cannot be said in its dialect panel, at /payload/concord"),
+        "{why}"
+    );
 
     // And what outgrows a message in it, being JSON in JSON.
     let request = json!({ "action": "say", "parameters": { "text": "\"".repeat(300_000) } });
-    let message = Message::new("_", &stage.asker, &names[0], "request", request).with("/requires_response", true);
+    let message = Message::new("_", &stage.asker, &names[0], "request", request)
+        .with("/requires_response", true);
     message.publish(stage.installation.client()).await;
     let answer = stage.answer(message.id()).await;
-    assert_eq!(answer["payload"]["error_code"], "CAPACITY_EXCEEDED", "{answer}");
+    assert_eq!(
+        answer["payload"]["error_code"], "CAPACITY_EXCEEDED",
+        "{answer}"
+    );
     let why = answer["payload"]["error_message"].as_str().unwrap();
-    assert!(why.contains("cannot be said in its dialect panel: The message has 1"), "{why}");
-    assert!(why.contains(" bytes; at most 1048576 are accepted"), "{why}");
-    let advice = answer["payload"]["recovery_suggestions"][0].as_str().unwrap();
+    assert!(
+        why.contains("cannot be said in its dialect panel: The message has 1"),
+        "{why}"
+    );
+    assert!(
+        why.contains(" bytes; at most 1048576 are accepted"),
+        "{why}"
+    );
+    let advice = answer["payload"]["recovery_suggestions"][0]
+        .as_str()
+        .unwrap();
     assert!(advice.starts_with("Send less"), "{answer}");
 
     // Said by a service: JSON in JSON that outgrows a message. The service is told, and need not wait.
     let task = json!({ "type": "test", "input": { "text": "\"".repeat(300_000) } });
-    let case = stage.installation.open_case(&json!({ "participants": [names[0]], "task": task })).await;
+    let case = stage
+        .installation
+        .open_case(&json!({ "participants": [names[0]], "task": task }))
+        .await;
     let subject = format!("concord.v1.msg.{case}.{}.coordinator.error", names[0]);
     let told = until("the coordinator is told", PATIENCE, async || {
         let told = stored(stage.installation.client(), StreamKind::Messages, &subject).await?;
-        told.first().map(|stored| stored.json()).ok_or_else(|| "not yet".to_owned())
+        told.first()
+            .map(|stored| stored.json())
+            .ok_or_else(|| "not yet".to_owned())
     });
-    let told = told.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    let told = told
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
     let why = told["payload"]["error_message"].as_str().unwrap();
     assert!(why.contains("cannot be said in the dialect panel"), "{why}");
     assert_eq!(told["payload"]["error_code"], "CAPACITY_EXCEEDED", "{told}");
@@ -197,17 +274,23 @@ async fn every_dialect_is_spoken_and_what_is_none_or_cannot_be_said_ends_in_an_e
 async fn an_answer_that_comes_later_is_heard_in_whatever_dialect_its_asker_speaks() {
     let collaborator = collaborator().await;
     let agent = unique("later");
-    let settings = [callback(), server(&agent, "collaboration", &collaborator.url)];
+    let settings = [
+        callback(),
+        server(&agent, "collaboration", &collaborator.url),
+    ];
     let stage = Stage::start(1, &settings.concat()).await;
     let card = json!({ "agent_id": stage.asker, "dialect": "session" });
     let request = json!({ "action": "register_agent", "parameters": card });
-    Message::new("_", &stage.asker, "coordinator", "request", request).publish(stage.installation.client()).await;
+    Message::new("_", &stage.asker, "coordinator", "request", request)
+        .publish(stage.installation.client())
+        .await;
     let speaks = until("the asker is known to speak it", PATIENCE, async || {
         let asked = stage.ask(&agent, None, "normal").await;
         until("an answer", PATIENCE, async || {
             let answers = stage.answers().await?;
             let of = |answer: &&Value| {
-                answer["reply_to"] == asked.as_str() || answer["reply_to_message_id"] == asked.as_str()
+                answer["reply_to"] == asked.as_str()
+                    || answer["reply_to_message_id"] == asked.as_str()
             };
             let answer = answers.iter().find(of).ok_or("none")?;
             Ok(answer.get("interaction_type").is_some())
@@ -217,7 +300,9 @@ async fn an_answer_that_comes_later_is_heard_in_whatever_dialect_its_asker_speak
         .then_some(())
         .ok_or_else(|| "it was answered in the canonical form".to_owned())
     });
-    speaks.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    speaks
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
     // The adapter has heard it, and waits for nothing more.
     stage.is_done_with(&agent).await;
 }

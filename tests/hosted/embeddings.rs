@@ -12,8 +12,19 @@ use crate::stage::{PATIENCE, Received, Server, Stage};
 /// A direction for each thing that can be meant, in whatever words.
 fn vector(text: &str) -> [f32; 4] {
     let text = text.to_lowercase();
-    let means = |words: &[&str]| if words.iter().any(|word| text.contains(word)) { 1.0 } else { 0.0 };
-    [means(&["tax", "tva"]), means(&["database", "tabelle"]), means(&["weather"]), 0.01]
+    let means = |words: &[&str]| {
+        if words.iter().any(|word| text.contains(word)) {
+            1.0
+        } else {
+            0.0
+        }
+    };
+    [
+        means(&["tax", "tva"]),
+        means(&["database", "tabelle"]),
+        means(&["weather"]),
+        0.01,
+    ]
 }
 
 /// What the server says of whatever it is sent with these words in it.
@@ -21,7 +32,10 @@ const UNWANTED: &str = "far too long";
 
 fn vectors(received: &Received) -> (u16, String) {
     let texts = received.body["input"].as_array().expect("texts");
-    if texts.iter().any(|text| text.as_str().is_some_and(|text| text.contains(UNWANTED))) {
+    if texts
+        .iter()
+        .any(|text| text.as_str().is_some_and(|text| text.contains(UNWANTED)))
+    {
         return (413, "too many tokens".to_owned());
     }
     let each = texts.iter().enumerate();
@@ -35,28 +49,56 @@ fn vectors(received: &Received) -> (u16, String) {
 async fn decision(stage: &Stage, words: &str) -> Result<Value, String> {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let text = format!("{words} ({})", ASKED.fetch_add(1, Ordering::Relaxed));
-    let message = Message::new("_", &stage.asker, "_any", "group_query", json!({ "content": text }));
+    let message = Message::new(
+        "_",
+        &stage.asker,
+        "_any",
+        "group_query",
+        json!({ "content": text }),
+    );
     message.publish(stage.installation.client()).await;
-    let decided = until(format!("a decision about {}", message.id()), PATIENCE, async || {
-        let all = stored(stage.installation.client(), StreamKind::Events, "concord.v1.event.wake.*.decided").await?;
-        let mut all = all.iter().map(|one| one.json()["data"].clone());
-        all.find(|one| one["said"]["message_id"] == message.id()).ok_or_else(|| "there is none".to_owned())
-    });
+    let decided = until(
+        format!("a decision about {}", message.id()),
+        PATIENCE,
+        async || {
+            let all = stored(
+                stage.installation.client(),
+                StreamKind::Events,
+                "concord.v1.event.wake.*.decided",
+            )
+            .await?;
+            let mut all = all.iter().map(|one| one.json()["data"].clone());
+            all.find(|one| one["said"]["message_id"] == message.id())
+                .ok_or_else(|| "there is none".to_owned())
+        },
+    );
     decided.await.map_err(|error| error.to_string())
 }
 
 /// Asks until vectors have a part in what is decided, or have none.
 async fn decided(stage: &Stage, words: &str, with_model: bool) -> Value {
-    let reached =
-        until(format!("matching {}", if with_model { "by vectors" } else { "by letters" }), PATIENCE, async || {
+    let reached = until(
+        format!(
+            "matching {}",
+            if with_model {
+                "by vectors"
+            } else {
+                "by letters"
+            }
+        ),
+        PATIENCE,
+        async || {
             let decided = decision(stage, words).await?;
             if decided["with_model"].as_bool().unwrap_or(false) == with_model {
                 Ok(decided)
             } else {
                 Err(decided.to_string())
             }
-        });
-    reached.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()))
+        },
+    );
+    reached
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +107,13 @@ async fn a_server_makes_the_vectors_and_letters_decide_while_it_fails() {
     let failing = Arc::clone(&fails);
     let model = Server::start(move |received| {
         let failing = failing.load(Ordering::Relaxed);
-        async move { if failing { (500, "out of memory".to_owned()) } else { vectors(&received) } }
+        async move {
+            if failing {
+                (500, "out of memory".to_owned())
+            } else {
+                vectors(&received)
+            }
+        }
     })
     .await;
     // Has nothing to say to anything.
@@ -90,13 +138,22 @@ async fn a_server_makes_the_vectors_and_letters_decide_while_it_fails() {
 
     // No letters of a word in common with the skill: only what it means tells.
     let by_vectors = decided(&stage, "Qui paie la TVA", true).await;
-    let woken: Vec<&Value> = by_vectors["woken"].as_array().unwrap().iter().map(|one| &one["agent_id"]).collect();
+    let woken: Vec<&Value> = by_vectors["woken"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["agent_id"])
+        .collect();
     assert_eq!(woken, [tax.as_str()], "{by_vectors}");
     assert_eq!(by_vectors["woken"][0]["reason"], "semantic:tax");
 
     fails.store(true, Ordering::Relaxed);
     let by_letters = decided(&stage, "Who bears the value added tax", false).await;
-    assert_eq!(by_letters["woken"][0]["agent_id"], tax.as_str(), "{by_letters}");
+    assert_eq!(
+        by_letters["woken"][0]["agent_id"],
+        tax.as_str(),
+        "{by_letters}"
+    );
 
     fails.store(false, Ordering::Relaxed);
     let again = decided(&stage, "Welche Tabelle fehlt", true).await;

@@ -17,7 +17,8 @@ fn nobody() -> String {
 #[tokio::test]
 async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
     let garbage = Server::model("I am sorry, Dave.").await;
-    let no_completion = Server::start(|_| async { (200, "<html>It works!</html>".to_owned()) }).await;
+    let no_completion =
+        Server::start(|_| async { (200, "<html>It works!</html>".to_owned()) }).await;
     let silent = Server::start(|_| async {
         std::future::pending::<()>().await;
         (200, String::new())
@@ -25,12 +26,18 @@ async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
     .await;
     let leaky = Server::start(|received| async move {
         // Some servers say in their errors what they were sent.
-        (401, format!("wrong key: {:?}", received.headers.get("authorization")))
+        (
+            401,
+            format!("wrong key: {:?}", received.headers.get("authorization")),
+        )
     })
     .await;
     let good = Server::model(r#"{"status":"success","result":{"said":"yes"}}"#).await;
     let later = Server::start(|_| async { (202, String::new()) }).await;
-    let names = ["garbage", "html", "silent", "leaky", "gone", "good", "later"].map(unique);
+    let names = [
+        "garbage", "html", "silent", "leaky", "gone", "good", "later",
+    ]
+    .map(unique);
     let [garbled, html, hangs, leaks, gone, works, promises] = &names;
     let model = |name: &str, url: &str, more: &str| {
         format!(
@@ -42,11 +49,22 @@ async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
     let settings = [
         model(garbled, &garbage.url, ""),
         model(html, &no_completion.url, ""),
-        model(hangs, &silent.url, "breaker = { failures_max = 2, open_ms = 60000 }"),
+        model(
+            hangs,
+            &silent.url,
+            "breaker = { failures_max = 2, open_ms = 60000 }",
+        ),
         model(leaks, &leaky.url, ""),
-        model(gone, &nobody, "breaker = { failures_max = 3, open_ms = 60000 }"),
+        model(
+            gone,
+            &nobody,
+            "breaker = { failures_max = 3, open_ms = 60000 }",
+        ),
         model(works, &good.url, ""),
-        format!("[[service.agents]]\nagent_id = \"{promises}\"\nhttp = {{ url = \"{}/x\" }}\n", later.url),
+        format!(
+            "[[service.agents]]\nagent_id = \"{promises}\"\nhttp = {{ url = \"{}/x\" }}\n",
+            later.url
+        ),
     ]
     .join("\n");
     let stage = Stage::start(1, &settings).await;
@@ -65,20 +83,48 @@ async fn each_failure_is_told_to_the_asker_and_concerns_nobody_else() {
     ] {
         let asked = stage.ask(agent, None, "normal").await;
         let answer = stage.answer(&asked).await;
-        assert_eq!((code(&answer), &answer["message_type"]), (expected, &json!("error")), "{agent}: {answer}");
-        assert!(answer["payload"]["error_message"].as_str().unwrap().contains(part), "{agent}: {answer}");
-        assert!(!answer["payload"]["recovery_suggestions"].as_array().unwrap().is_empty(), "{answer}");
+        assert_eq!(
+            (code(&answer), &answer["message_type"]),
+            (expected, &json!("error")),
+            "{agent}: {answer}"
+        );
+        assert!(
+            answer["payload"]["error_message"]
+                .as_str()
+                .unwrap()
+                .contains(part),
+            "{agent}: {answer}"
+        );
+        assert!(
+            !answer["payload"]["recovery_suggestions"]
+                .as_array()
+                .unwrap()
+                .is_empty(),
+            "{answer}"
+        );
     }
     assert_eq!(garbage.received().len(), 2, "asked once more, and no more");
-    assert_eq!(silent.received().len(), 2, "what may have arrived is not sent again");
+    assert_eq!(
+        silent.received().len(),
+        2,
+        "what may have arrived is not sent again"
+    );
     let stands = stage.agent(hangs).await;
     assert_eq!(stands["breaker"], "open", "{stands}");
     assert!(stands["refuses_until"].is_string(), "{stands}");
 
     let asked = stage.ask(works, None, "critical").await;
     let answer = stage.answer(&asked).await;
-    assert_eq!(answer["payload"]["result"], json!({ "said": "yes" }), "{answer}");
-    assert_eq!(stage.answers().await.unwrap().len(), 10, "each message has one answer");
+    assert_eq!(
+        answer["payload"]["result"],
+        json!({ "said": "yes" }),
+        "{answer}"
+    );
+    assert_eq!(
+        stage.answers().await.unwrap().len(),
+        10,
+        "each message has one answer"
+    );
     stage.keeps_its_secrets().await;
 }
 
@@ -103,7 +149,11 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
     let waiting = async |count: usize| {
         let seen = until(format!("{count} that wait"), PATIENCE, async || {
             let stands = stage.agent(&agent).await;
-            if stands["working"] == 1 && stands["waiting"] == count { Ok(()) } else { Err(stands.to_string()) }
+            if stands["working"] == 1 && stands["waiting"] == count {
+                Ok(())
+            } else {
+                Err(stands.to_string())
+            }
         });
         seen.await.unwrap_or_else(|error| panic!("{error}"));
     };
@@ -129,7 +179,13 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
     // It had taken the place of one more of those that are not urgent.
     assert_eq!(code(&stage.answer(&normal[1]).await), "CAPACITY_EXCEEDED");
     let answers = stage.answers().await.unwrap();
-    let order: Vec<_> = answers.iter().map(|answer| answer["reply_to"].as_str().unwrap()).collect();
-    assert_eq!(order[order.len() - 3..], [first.as_str(), urgent.as_str(), normal[0].as_str()]);
+    let order: Vec<_> = answers
+        .iter()
+        .map(|answer| answer["reply_to"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        order[order.len() - 3..],
+        [first.as_str(), urgent.as_str(), normal[0].as_str()]
+    );
     stage.installation.holds(PATIENCE).await;
 }

@@ -45,9 +45,15 @@ pub(crate) async fn post(url: &str, body: &str) -> u16 {
 /// The same, where the adapter may not listen yet.
 pub(crate) async fn try_post(url: &str, body: &str) -> Result<u16, String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let (host, path) = url.strip_prefix("http://").expect("http").split_once('/').expect("a path");
-    let head =
-        format!("POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let (host, path) = url
+        .strip_prefix("http://")
+        .expect("http")
+        .split_once('/')
+        .expect("a path");
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
     let exchange = async {
         let mut stream = tokio::net::TcpStream::connect(host).await?;
         stream.write_all((head + body).as_bytes()).await?;
@@ -55,8 +61,14 @@ pub(crate) async fn try_post(url: &str, body: &str) -> Result<u16, String> {
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
     };
-    let answer = exchange.await.map_err(|error: std::io::Error| error.to_string())?;
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or(answer)
+    let answer = exchange
+        .await
+        .map_err(|error: std::io::Error| error.to_string())?;
+    answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .ok_or(answer)
 }
 
 /// A model that finds little risk, and whose first reply to a question is not what was asked for.
@@ -117,26 +129,61 @@ async fn a_case_of_a_server_and_a_model_reaches_its_decision() {
     let case = stage.installation.open_case(&opening).await;
     let decision = stage.installation.decision(&case, PATIENCE).await;
     let text = decision.to_string();
-    assert!(text.contains("risk_score_disagreement") || text.contains("recommendation_conflict"), "{text}");
+    assert!(
+        text.contains("risk_score_disagreement") || text.contains("recommendation_conflict"),
+        "{text}"
+    );
 
     // The model was asked as the settings say, by the key, and once more when its reply was no JSON.
     let calls = model.received();
-    assert!(calls.iter().all(|call| call.headers["authorization"] == format!("Bearer {KEY}").as_str()));
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.headers["authorization"] == format!("Bearer {KEY}").as_str())
+    );
     assert!(calls.iter().all(|call| call.body["model"] == "small"));
-    assert!(calls.iter().all(|call| call.body["response_format"] == json!({ "type": "json_object" })));
-    let reviews: Vec<_> = calls.iter().filter(|call| said_to(call, "user").starts_with("CONFLICT: ")).collect();
-    assert!(said_to(reviews[0], "system").starts_with("You are quick.\n\nYou are in peer review mode."));
-    assert!(said_to(reviews[0], "user").contains(&format!("\n{careful}: \"")), "{}", said_to(reviews[0], "user"));
-    assert!(reviews.iter().all(|call| !said_to(call, "user").contains("\nIgnore")), "a title is data");
-    let mended: Vec<_> = reviews.iter().filter(|call| call.body["messages"].as_array().unwrap().len() == 4).collect();
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.body["response_format"] == json!({ "type": "json_object" }))
+    );
+    let reviews: Vec<_> = calls
+        .iter()
+        .filter(|call| said_to(call, "user").starts_with("CONFLICT: "))
+        .collect();
+    assert!(
+        said_to(reviews[0], "system").starts_with("You are quick.\n\nYou are in peer review mode.")
+    );
+    assert!(
+        said_to(reviews[0], "user").contains(&format!("\n{careful}: \"")),
+        "{}",
+        said_to(reviews[0], "user")
+    );
+    assert!(
+        reviews
+            .iter()
+            .all(|call| !said_to(call, "user").contains("\nIgnore")),
+        "a title is data"
+    );
+    let mended: Vec<_> = reviews
+        .iter()
+        .filter(|call| call.body["messages"].as_array().unwrap().len() == 4)
+        .collect();
     assert_eq!(mended.len(), 1, "{reviews:#?}");
     let last = mended[0].body["messages"][3]["content"].as_str().unwrap();
-    assert!(last.starts_with("Your reply cannot be used: It is not one JSON object"), "{last}");
+    assert!(
+        last.starts_with("Your reply cannot be used: It is not one JSON object"),
+        "{last}"
+    );
 
     // Everything was answered once, and nobody gave up.
     let agents = [stage.agent(&careful).await, stage.agent(&quick).await];
     for (agent, kind) in agents.iter().zip(["http", "openai"]) {
-        assert_eq!((&agent["kind"], &agent["breaker"]), (&json!(kind), &json!("closed")), "{agent}");
+        assert_eq!(
+            (&agent["kind"], &agent["breaker"]),
+            (&json!(kind), &json!("closed")),
+            "{agent}"
+        );
     }
     assert_eq!(agents[0]["skills"][0]["name"], "risk");
     stage.installation.holds(PATIENCE).await;
@@ -150,13 +197,23 @@ async fn answered_once(stage: &Stage, careful: &str, quick: &str) {
     let client = stage.installation.client();
     for agent in [careful, quick] {
         let of = |subject: String| async move {
-            let found = concord_testkit::stored(client, StreamKind::Messages, &subject).await.unwrap();
-            found.iter().map(|stored| stored.json()).collect::<Vec<Value>>()
+            let found = concord_testkit::stored(client, StreamKind::Messages, &subject)
+                .await
+                .unwrap();
+            found
+                .iter()
+                .map(|stored| stored.json())
+                .collect::<Vec<Value>>()
         };
         let questions = of(format!("concord.v1.msg.*.*.{agent}.question")).await;
         let answers = of(format!("concord.v1.msg.*.{agent}.debate-facilitator.*")).await;
         assert!(!questions.is_empty());
         assert_eq!(answers.len(), questions.len(), "{agent}: {answers:#?}");
-        assert!(answers.iter().all(|answer| answer["message_type"] == "disagreement"), "{answers:#?}");
+        assert!(
+            answers
+                .iter()
+                .all(|answer| answer["message_type"] == "disagreement"),
+            "{answers:#?}"
+        );
     }
 }

@@ -48,29 +48,61 @@ async fn every_request_is_answered_once_while_adapters_are_killed_and_no_budget_
     let mut asked = Vec::new();
     for number in 0..REQUESTS {
         // A minute is longer than any of it takes, and shorter than until the budget has room for all.
-        asked.push(stage.ask(&names[number % names.len()], Some(30_000), "normal").await);
+        asked.push(
+            stage
+                .ask(&names[number % names.len()], Some(30_000), "normal")
+                .await,
+        );
         if number % KILLED_EVERY == KILLED_EVERY / 2 {
             let replica = number / KILLED_EVERY % ADAPTERS;
-            stage.installation.kill(Service::AgentAdapter, replica).unwrap();
-            stage.installation.launch(Service::AgentAdapter, replica).unwrap();
+            stage
+                .installation
+                .kill(Service::AgentAdapter, replica)
+                .unwrap();
+            stage
+                .installation
+                .launch(Service::AgentAdapter, replica)
+                .unwrap();
         }
     }
     let ended = until("every request to be answered", 2 * PATIENCE, async || {
         let answers = stage.answers().await?;
-        let missing = asked.iter().filter(|id| !answers.iter().any(|answer| answer["reply_to"] == **id)).count();
-        if missing == 0 { Ok(()) } else { Err(format!("{missing} of {REQUESTS} are not")) }
+        let missing = asked
+            .iter()
+            .filter(|id| !answers.iter().any(|answer| answer["reply_to"] == **id))
+            .count();
+        if missing == 0 {
+            Ok(())
+        } else {
+            Err(format!("{missing} of {REQUESTS} are not"))
+        }
     });
-    ended.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
-    settled(stage.installation.client(), PATIENCE).await.unwrap();
+    ended
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    settled(stage.installation.client(), PATIENCE)
+        .await
+        .unwrap();
 
     let answers = stage.answers().await.unwrap();
     let mut responses = 0;
     for id in &asked {
-        let ends: Vec<_> = answers.iter().filter(|answer| answer["reply_to"] == **id).collect();
-        let [end] = &ends[..] else { panic!("{id} has {} ends: {ends:#?}", ends.len()) };
+        let ends: Vec<_> = answers
+            .iter()
+            .filter(|answer| answer["reply_to"] == **id)
+            .collect();
+        let [end] = &ends[..] else {
+            panic!("{id} has {} ends: {ends:#?}", ends.len())
+        };
         match end["message_type"].as_str() {
             Some("response") => responses += 1,
-            Some("error") => assert!(!end["payload"]["recovery_suggestions"].as_array().unwrap().is_empty(), "{end}"),
+            Some("error") => assert!(
+                !end["payload"]["recovery_suggestions"]
+                    .as_array()
+                    .unwrap()
+                    .is_empty(),
+                "{end}"
+            ),
             _ => panic!("{end}"),
         }
     }
@@ -78,7 +110,10 @@ async fn every_request_is_answered_once_while_adapters_are_killed_and_no_budget_
     // In whichever minute one looks, all replicas together have kept to the budget.
     let calls: Vec<_> = model.received().iter().map(|call| call.at).collect();
     for (first, at) in calls.iter().enumerate() {
-        let within = calls[first..].iter().filter(|later| later.duration_since(*at) < MINUTE).count();
+        let within = calls[first..]
+            .iter()
+            .filter(|later| later.duration_since(*at) < MINUTE)
+            .count();
         assert!(within <= BUDGET, "{within} calls within a minute");
     }
     assert!(!calls.is_empty());
@@ -89,7 +124,10 @@ async fn every_request_is_answered_once_while_adapters_are_killed_and_no_budget_
 async fn what_was_answered_while_its_replica_was_gone_is_not_asked_again() {
     let (promised, mut addresses) = mpsc::unbounded_channel();
     let server = Server::start(move |received| {
-        let address = received.headers["concord-callback-url"].to_str().expect("an address").to_owned();
+        let address = received.headers["concord-callback-url"]
+            .to_str()
+            .expect("an address")
+            .to_owned();
         promised.send(address).expect("the test waits for it");
         async { (202, String::new()) }
     })
@@ -102,7 +140,10 @@ async fn what_was_answered_while_its_replica_was_gone_is_not_asked_again() {
     );
     let stage = Stage::start(1, &settings).await;
     let id = stage.ask(&agent, Some(60_000), "normal").await;
-    let address = timeout(PATIENCE, addresses.recv()).await.expect("it is asked").expect("an address");
+    let address = timeout(PATIENCE, addresses.recv())
+        .await
+        .expect("it is asked")
+        .expect("an address");
     stage.installation.kill(Service::AgentAdapter, 0).unwrap();
     stage.installation.launch(Service::AgentAdapter, 0).unwrap();
     // Before the broker misses the acknowledgement, and as soon as the replica listens.
@@ -113,9 +154,17 @@ async fn what_was_answered_while_its_replica_was_gone_is_not_asked_again() {
             status => Err(status.to_string()),
         }
     });
-    posted.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    posted
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
     stage.is_done_with(&agent).await;
     assert_eq!(server.received().len(), 1, "it was asked again");
-    let [answer] = &stage.answers().await.unwrap()[..] else { panic!("{:#?}", stage.answers().await) };
-    assert_eq!((&answer["reply_to"], &answer["message_type"]), (&json!(id), &json!("response")), "{answer}");
+    let [answer] = &stage.answers().await.unwrap()[..] else {
+        panic!("{:#?}", stage.answers().await)
+    };
+    assert_eq!(
+        (&answer["reply_to"], &answer["message_type"]),
+        (&json!(id), &json!("response")),
+        "{answer}"
+    );
 }

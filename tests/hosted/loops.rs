@@ -16,37 +16,64 @@ for line in sys.stdin:
 
 async fn start(adapters: usize, hosted: &[&String]) -> Stage {
     let agent = |name: &&String| {
-        format!("[[service.agents]]\nagent_id = {name:?}\ncommand = [\"python3\", \"-c\", {ASKS_BACK:?}]\n")
+        format!(
+            "[[service.agents]]\nagent_id = {name:?}\ncommand = [\"python3\", \"-c\", {ASKS_BACK:?}]\n"
+        )
     };
     let agents: Vec<String> = hosted.iter().map(agent).collect();
-    let loops = format!("[service.loops]\ndepth_max = {DEPTH}\nwindow_ms = 600000\npause_ms = 600000\n");
+    let loops =
+        format!("[service.loops]\ndepth_max = {DEPTH}\nwindow_ms = 600000\npause_ms = 600000\n");
     Stage::start(adapters, &format!("{loops}{}", agents.concat())).await
 }
 
 fn ask(from: &str, to: &str) -> Message {
-    Message::new("_", from, to, "peer_request", json!({ "content": "What do you say?" }))
+    Message::new(
+        "_",
+        from,
+        to,
+        "peer_request",
+        json!({ "content": "What do you say?" }),
+    )
 }
 
 /// What an agent was told, of one type.
 async fn told(stage: &Stage, agent: &str, kind: &str) -> Vec<Value> {
     let filter = format!("concord.v1.msg.*.*.{agent}.{kind}");
-    let said = stored(stage.installation.client(), StreamKind::Messages, &filter).await.unwrap();
+    let said = stored(stage.installation.client(), StreamKind::Messages, &filter)
+        .await
+        .unwrap();
     said.iter().map(|one| one.json()).collect()
 }
 
 /// Waits until both are told that they are stopped, and all is quiet; each is told once.
 async fn stopped(stage: &Stage, ann: &str, ben: &str, thread: &str) {
     let both = until("both to be told", PATIENCE, async || {
-        let (ann, ben) = (told(stage, ann, "notification").await, told(stage, ben, "notification").await);
-        if ann.is_empty() || ben.is_empty() { Err(format!("{ann:?} {ben:?}")) } else { Ok(()) }
+        let (ann, ben) = (
+            told(stage, ann, "notification").await,
+            told(stage, ben, "notification").await,
+        );
+        if ann.is_empty() || ben.is_empty() {
+            Err(format!("{ann:?} {ben:?}"))
+        } else {
+            Ok(())
+        }
     });
-    both.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
-    settled(stage.installation.client(), PATIENCE).await.unwrap();
+    both.await
+        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    settled(stage.installation.client(), PATIENCE)
+        .await
+        .unwrap();
     for (agent, other) in [(ann, ben), (ben, ann)] {
         let told = told(stage, agent, "notification").await;
-        let [one] = &told[..] else { panic!("{agent} is told once, not {told:?}") };
+        let [one] = &told[..] else {
+            panic!("{agent} is told once, not {told:?}")
+        };
         let data = &one["payload"]["data"];
-        assert_eq!((&one["payload"]["event"], &data["thread"]), (&json!("loop_broken"), &json!(thread)), "{one}");
+        assert_eq!(
+            (&one["payload"]["event"], &data["thread"]),
+            (&json!("loop_broken"), &json!(thread)),
+            "{one}"
+        );
         assert_eq!(data["with"], json!(other), "{one}");
     }
 }
@@ -59,21 +86,46 @@ async fn two_programs_that_ask_each_other_back_are_stopped_and_answer_others() {
     let first = ask(&ann, &ben);
     first.publish(client).await;
     stopped(&stage, &ann, &ben, first.id()).await;
-    let between = [told(&stage, &ann, "peer_request").await, told(&stage, &ben, "peer_request").await].concat();
-    assert!(between.len() > DEPTH / 2 && between.len() <= 3 * DEPTH, "{} messages", between.len());
+    let between = [
+        told(&stage, &ann, "peer_request").await,
+        told(&stage, &ben, "peer_request").await,
+    ]
+    .concat();
+    assert!(
+        between.len() > DEPTH / 2 && between.len() <= 3 * DEPTH,
+        "{} messages",
+        between.len()
+    );
     // Whoever spoke last waits for an answer, and is told why there is none.
-    let errors = [told(&stage, &ann, "error").await, told(&stage, &ben, "error").await].concat();
+    let errors = [
+        told(&stage, &ann, "error").await,
+        told(&stage, &ben, "error").await,
+    ]
+    .concat();
     assert!(!errors.is_empty());
     for error in &errors {
-        assert_eq!(error["payload"]["error_code"], "CAPACITY_EXCEEDED", "{error}");
-        assert!(error["payload"]["error_message"].as_str().unwrap().contains("without end"), "{error}");
+        assert_eq!(
+            error["payload"]["error_code"], "CAPACITY_EXCEEDED",
+            "{error}"
+        );
+        assert!(
+            error["payload"]["error_message"]
+                .as_str()
+                .unwrap()
+                .contains("without end"),
+            "{error}"
+        );
     }
     // Another thread of the same two, and another agent, are none of this.
     let other = ask(&stage.asker, &ann);
     other.publish(client).await;
     let answered = until("another to be answered", PATIENCE, async || {
         let answers = told(&stage, &stage.asker, "peer_request").await;
-        if answers.iter().any(|one| one["reply_to"] == other.id()) { Ok(()) } else { Err("it is not".into()) }
+        if answers.iter().any(|one| one["reply_to"] == other.id()) {
+            Ok(())
+        } else {
+            Err("it is not".into())
+        }
     });
     answered.await.unwrap_or_else(|error| panic!("{error}"));
     stage.installation.holds(PATIENCE).await;
@@ -97,7 +149,9 @@ async fn are_stopped(named: impl Fn(Message) -> Message + Send + Sync + 'static)
     let _ben = Agent::start(client, &ben, move |heard| match heard.kind() {
         "peer_request" => {
             let from = heard.body["from_agent"].as_str().unwrap();
-            vec![named(ask(&heard.agent, from).with("/reply_to", heard.body["message_id"].clone()))]
+            vec![named(
+                ask(&heard.agent, from).with("/reply_to", heard.body["message_id"].clone()),
+            )]
         }
         _ => Vec::new(),
     })
@@ -105,8 +159,16 @@ async fn are_stopped(named: impl Fn(Message) -> Message + Send + Sync + 'static)
     let first = ask(&ben, &ann);
     first.publish(client).await;
     stopped(&stage, &ann, &ben, first.id()).await;
-    let between = [told(&stage, &ann, "peer_request").await, told(&stage, &ben, "peer_request").await].concat();
-    assert!(between.len() > DEPTH / 2 && between.len() <= 2 * DEPTH, "{} messages", between.len());
+    let between = [
+        told(&stage, &ann, "peer_request").await,
+        told(&stage, &ben, "peer_request").await,
+    ]
+    .concat();
+    assert!(
+        between.len() > DEPTH / 2 && between.len() <= 2 * DEPTH,
+        "{} messages",
+        between.len()
+    );
     let errors = told(&stage, &ben, "error").await;
     assert_eq!(errors.len(), 1, "an error is not answered: {errors:?}");
     stage.installation.holds(PATIENCE).await;

@@ -6,12 +6,17 @@ use serde_json::{Value, json};
 
 use crate::stage::{PATIENCE, Server, Stage};
 
-const DONE: &str = r#"{"message_type":"response","payload":{"status":"success","result":{"done":true}}}"#;
+const DONE: &str =
+    r#"{"message_type":"response","payload":{"status":"success","result":{"done":true}}}"#;
 
 /// A stage with one agent that is a server.
 async fn hosted(agent: &str, server: &Server) -> Stage {
     let url = &server.url;
-    Stage::start(1, &format!("[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{url}/x\" }}\n")).await
+    Stage::start(
+        1,
+        &format!("[[service.agents]]\nagent_id = \"{agent}\"\nhttp = {{ url = \"{url}/x\" }}\n"),
+    )
+    .await
 }
 
 fn request(stage: &Stage, agent: &str, payload: Value) -> Message {
@@ -22,7 +27,10 @@ fn request(stage: &Stage, agent: &str, payload: Value) -> Message {
 async fn told(stage: &Stage) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let answers = stage.answers().await.unwrap();
-    answers.iter().map(|answer| (text(&answer["message_type"]), text(&answer["reply_to"]))).collect()
+    answers
+        .iter()
+        .map(|answer| (text(&answer["message_type"]), text(&answer["reply_to"])))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,24 +47,54 @@ async fn a_request_with_a_callback_is_acknowledged_before_the_agent_answers() {
     let agent = unique("slow");
     let stage = hosted(&agent, &server).await;
     let client = stage.installation.client();
-    let payload = json!({ "action": "train", "parameters": {}, "callback_url": "https://example.org/done" });
+    let payload =
+        json!({ "action": "train", "parameters": {}, "callback_url": "https://example.org/done" });
     let slow = request(&stage, &agent, payload);
     slow.publish(client).await;
     let acknowledged = until("it to be acknowledged", PATIENCE, async || {
         // Each type has a consumer of its own, so the request may be heard after its acknowledgement.
-        let mut facts = stored(client, StreamKind::Events, "concord.v1.event.request.*.acknowledged").await?;
-        facts.extend(stored(client, StreamKind::Events, "concord.v1.event.request.*.heard_early").await?);
-        if facts.len() == 1 { Ok(()) } else { Err(format!("{}", facts.len())) }
+        let mut facts = stored(
+            client,
+            StreamKind::Events,
+            "concord.v1.event.request.*.acknowledged",
+        )
+        .await?;
+        facts.extend(
+            stored(
+                client,
+                StreamKind::Events,
+                "concord.v1.event.request.*.heard_early",
+            )
+            .await?,
+        );
+        if facts.len() == 1 {
+            Ok(())
+        } else {
+            Err(format!("{}", facts.len()))
+        }
     });
-    acknowledged.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
-    assert_eq!(told(&stage).await, [("acknowledgement".to_owned(), slow.id().to_owned())]);
+    acknowledged
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    assert_eq!(
+        told(&stage).await,
+        [("acknowledgement".to_owned(), slow.id().to_owned())]
+    );
     release.send(true).unwrap();
     let completed = until("the completion to be told", PATIENCE, async || {
         let told = told(&stage).await;
-        if told.iter().any(|(kind, _)| kind == "notification") { Ok(told) } else { Err(format!("{told:?}")) }
+        if told.iter().any(|(kind, _)| kind == "notification") {
+            Ok(told)
+        } else {
+            Err(format!("{told:?}"))
+        }
     });
     let told = completed.await.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(told.iter().filter(|(kind, _)| kind == "response").count(), 1, "{told:?}");
+    assert_eq!(
+        told.iter().filter(|(kind, _)| kind == "response").count(),
+        1,
+        "{told:?}"
+    );
     stage.installation.holds(PATIENCE).await;
 }
 
@@ -73,24 +111,53 @@ async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carr
     let stage = hosted(&agent, &server).await;
     let client = stage.installation.client();
     // The deadline in the payload, as specification 5 has it.
-    let due = concord_protocol::Timestamp::from_unix_millis(concord_runtime::clock::now().unix_millis() + 1_500);
-    let late = request(&stage, &agent, json!({ "action": "ponder", "parameters": {}, "deadline": due }));
+    let due = concord_protocol::Timestamp::from_unix_millis(
+        concord_runtime::clock::now().unix_millis() + 1_500,
+    );
+    let late = request(
+        &stage,
+        &agent,
+        json!({ "action": "ponder", "parameters": {}, "deadline": due }),
+    );
     late.publish(client).await;
     let error = stage.answer(late.id()).await;
     assert_eq!(error["payload"]["error_code"], "TIMEOUT", "{error}");
-    let wrong = request(&stage, &agent, json!({ "action": "run_tests", "parameters": {} }));
+    let wrong = request(
+        &stage,
+        &agent,
+        json!({ "action": "run_tests", "parameters": {} }),
+    );
     wrong.publish(client).await;
     let error = stage.answer(wrong.id()).await;
     assert_eq!(error["payload"]["error_code"], "INVALID_REQUEST", "{error}");
-    let good = request(&stage, &agent, json!({ "action": "run_tests", "parameters": { "test_suite": "unit" } }));
+    let good = request(
+        &stage,
+        &agent,
+        json!({ "action": "run_tests", "parameters": { "test_suite": "unit" } }),
+    );
     good.publish(client).await;
     assert_eq!(stage.answer(good.id()).await["message_type"], "response");
     settled(client, PATIENCE).await.unwrap();
     let ended = |message: &Message, kind: &str| (kind.to_owned(), message.id().to_owned());
-    assert_eq!(told(&stage).await, [ended(&late, "error"), ended(&wrong, "error"), ended(&good, "response")]);
-    let given: Vec<_> = server.received().iter().map(|received| received.body["message_id"].clone()).collect();
+    assert_eq!(
+        told(&stage).await,
+        [
+            ended(&late, "error"),
+            ended(&wrong, "error"),
+            ended(&good, "response")
+        ]
+    );
+    let given: Vec<_> = server
+        .received()
+        .iter()
+        .map(|received| received.body["message_id"].clone())
+        .collect();
     assert_eq!(given, [late.id(), good.id()]);
-    assert_eq!(server.received()[0].body["deadline"], json!(due), "the agent knows until when");
+    assert_eq!(
+        server.received()[0].body["deadline"],
+        json!(due),
+        "the agent knows until when"
+    );
     stage.installation.holds(PATIENCE).await;
 }
 
@@ -115,9 +182,18 @@ async fn what_a_program_says_or_fails_after_the_time_is_recorded_and_whoever_ask
     );
     let stage = Stage::start(1, &settings).await;
     let client = stage.installation.client();
-    let due = || concord_protocol::Timestamp::from_unix_millis(concord_runtime::clock::now().unix_millis() + 1_500);
-    let [says, fails] = ["ponder", "fail"]
-        .map(|action| request(&stage, &agent, json!({ "action": action, "parameters": {}, "deadline": due() })));
+    let due = || {
+        concord_protocol::Timestamp::from_unix_millis(
+            concord_runtime::clock::now().unix_millis() + 1_500,
+        )
+    };
+    let [says, fails] = ["ponder", "fail"].map(|action| {
+        request(
+            &stage,
+            &agent,
+            json!({ "action": action, "parameters": {}, "deadline": due() }),
+        )
+    });
     for asked in [&says, &fails] {
         asked.publish(client).await;
     }
@@ -133,15 +209,35 @@ async fn what_a_program_says_or_fails_after_the_time_is_recorded_and_whoever_ask
     let mut once = [&says, &fails].map(|asked| ("error".to_owned(), asked.id().to_owned()));
     once.sort();
     assert_eq!(told, once);
-    let late = stored(client, StreamKind::Events, "concord.v1.event.request.*.answered_late").await.unwrap();
-    let [late] = &late[..] else { panic!("{} answers are recorded as late", late.len()) };
+    let late = stored(
+        client,
+        StreamKind::Events,
+        "concord.v1.event.request.*.answered_late",
+    )
+    .await
+    .unwrap();
+    let [late] = &late[..] else {
+        panic!("{} answers are recorded as late", late.len())
+    };
     let answer = late.json()["data"]["answer"].clone();
-    assert_eq!((&answer["by"], &answer["form"]), (&json!(agent), &json!("response")), "{answer}");
+    assert_eq!(
+        (&answer["by"], &answer["form"]),
+        (&json!(agent), &json!("response")),
+        "{answer}"
+    );
     let notices = format!("concord.v1.msg._.{agent}.coordinator.notification");
-    let kept = stored(client, StreamKind::Messages, &notices).await.unwrap();
-    let [kept] = &kept[..] else { panic!("{} notifications of the coordinator", kept.len()) };
+    let kept = stored(client, StreamKind::Messages, &notices)
+        .await
+        .unwrap();
+    let [kept] = &kept[..] else {
+        panic!("{} notifications of the coordinator", kept.len())
+    };
     assert_eq!(kept.json()["message_id"], answer["message_id"]);
-    assert_eq!(kept.json()["payload"]["data"]["message"]["payload"]["result"]["after"], "all", "what it said is kept");
+    assert_eq!(
+        kept.json()["payload"]["data"]["message"]["payload"]["result"]["after"],
+        "all",
+        "what it said is kept"
+    );
     stage.installation.holds(PATIENCE).await;
 }
 

@@ -47,8 +47,14 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let give: Give = Arc::new(move |received| Box::pin(give(received)));
-        let server = Self { url, received: Arc::default(), give };
-        let router = Router::new().fallback(post(receive)).with_state(server.clone());
+        let server = Self {
+            url,
+            received: Arc::default(),
+            give,
+        };
+        let router = Router::new()
+            .fallback(post(receive))
+            .with_state(server.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         server
     }
@@ -65,8 +71,16 @@ impl Server {
 
 async fn receive(State(server): State<Server>, headers: HeaderMap, body: String) -> Response {
     let body = serde_json::from_str(&body).unwrap_or_default();
-    let received = Received { at: Instant::now(), headers, body };
-    server.received.lock().expect("no panic").push(received.clone());
+    let received = Received {
+        at: Instant::now(),
+        headers,
+        body,
+    };
+    server
+        .received
+        .lock()
+        .expect("no panic")
+        .push(received.clone());
     let (status, body) = (server.give)(received).await;
     (StatusCode::from_u16(status).expect("a status"), body).into_response()
 }
@@ -80,7 +94,10 @@ pub(crate) fn completion(words: &str) -> String {
 /// The contents of the user's and the system's message of a call of a model.
 pub(crate) fn said_to(received: &Received, role: &str) -> String {
     let messages = received.body["messages"].as_array().expect("messages");
-    let one = messages.iter().find(|message| message["role"] == role).expect("a message of that role");
+    let one = messages
+        .iter()
+        .find(|message| message["role"] == role)
+        .expect("a message of that role");
     one["content"].as_str().expect("words").to_owned()
 }
 
@@ -112,11 +129,19 @@ impl Stage {
             plan.adapter_config = Some(config);
             plan.with_replicas(Service::AgentAdapter, adapters)
         });
-        Self { installation: installation.await, asker: unique("asker") }
+        Self {
+            installation: installation.await,
+            asker: unique("asker"),
+        }
     }
 
     /// Asks an agent something; the id of the message.
-    pub(crate) async fn ask(&self, agent: &str, deadline_ms: Option<i64>, priority: &str) -> String {
+    pub(crate) async fn ask(
+        &self,
+        agent: &str,
+        deadline_ms: Option<i64>,
+        priority: &str,
+    ) -> String {
         let request = json!({ "action": "say", "parameters": {} });
         let mut message = Message::new("_", &self.asker, agent, "request", request)
             .with("/requires_response", true)
@@ -141,18 +166,28 @@ impl Stage {
     pub(crate) async fn all_answers(&self, count: usize) -> Vec<Value> {
         let all = until(format!("{count} answers"), PATIENCE, async || {
             let answers = self.answers().await?;
-            if answers.len() >= count { Ok(answers) } else { Err(format!("{} answers", answers.len())) }
+            if answers.len() >= count {
+                Ok(answers)
+            } else {
+                Err(format!("{} answers", answers.len()))
+            }
         });
-        all.await.unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
+        all.await
+            .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
     }
 
     /// The answer to one message.
     pub(crate) async fn answer(&self, to: &str) -> Value {
         let found = until(format!("the answer to {to}"), PATIENCE, async || {
             let answers = self.answers().await?;
-            answers.into_iter().find(|answer| answer["reply_to"] == to).ok_or_else(|| "none yet".to_owned())
+            answers
+                .into_iter()
+                .find(|answer| answer["reply_to"] == to)
+                .ok_or_else(|| "none yet".to_owned())
         });
-        found.await.unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
+        found
+            .await
+            .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
     }
 
     /// Waits until an agent's messages are done with.
@@ -160,19 +195,37 @@ impl Stage {
         let (stream, name, _) = layout().agent_inbox(Lane::Normal, &agent.parse().expect("a name"));
         let jetstream = async_nats::jetstream::new(self.installation.client().clone());
         let acknowledged = until("the messages are done with", PATIENCE, async || {
-            let stream = jetstream.get_stream(layout().stream_name(stream)).await.map_err(|error| error.to_string())?;
-            let info = stream.consumer_info(&name).await.map_err(|error| error.to_string())?;
+            let stream = jetstream
+                .get_stream(layout().stream_name(stream))
+                .await
+                .map_err(|error| error.to_string())?;
+            let info = stream
+                .consumer_info(&name)
+                .await
+                .map_err(|error| error.to_string())?;
             let left = (info.num_pending, info.num_ack_pending);
-            if left == (0, 0) { Ok(()) } else { Err(format!("{left:?} wait and are under way")) }
+            if left == (0, 0) {
+                Ok(())
+            } else {
+                Err(format!("{left:?} wait and are under way"))
+            }
         });
-        acknowledged.await.unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()));
+        acknowledged
+            .await
+            .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()));
     }
 
     /// How a hosted agent stands, as `concord agents` shows it.
     pub(crate) async fn agent(&self, name: &str) -> Value {
-        let agents = self.installation.ask(Service::AgentAdapter, "agents", &Value::Null).await.expect("the agents");
+        let agents = self
+            .installation
+            .ask(Service::AgentAdapter, "agents", &Value::Null)
+            .await
+            .expect("the agents");
         let mut agents = agents.as_array().expect("a list").clone().into_iter();
-        agents.find(|agent| agent["agent_id"] == name).expect("it is hosted")
+        agents
+            .find(|agent| agent["agent_id"] == name)
+            .expect("it is hosted")
     }
 
     /// The key stands in no log and in no message or fact.
@@ -182,9 +235,21 @@ impl Stage {
             let text = std::fs::read_to_string(log).expect("the log can be read");
             assert!(!text.contains("9f8e7d6c5b4a"), "the log of {service}");
         }
-        for kind in [StreamKind::Messages, StreamKind::Events, StreamKind::Memory, StreamKind::Dead] {
-            for stored in stored(self.installation.client(), kind, ">").await.expect("the stream can be read") {
-                let text = format!("{:?} {}", stored.headers, String::from_utf8_lossy(&stored.payload));
+        for kind in [
+            StreamKind::Messages,
+            StreamKind::Events,
+            StreamKind::Memory,
+            StreamKind::Dead,
+        ] {
+            for stored in stored(self.installation.client(), kind, ">")
+                .await
+                .expect("the stream can be read")
+            {
+                let text = format!(
+                    "{:?} {}",
+                    stored.headers,
+                    String::from_utf8_lossy(&stored.payload)
+                );
                 assert!(!text.contains("9f8e7d6c5b4a"), "{}: {text}", stored.subject);
             }
         }

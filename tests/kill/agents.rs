@@ -18,7 +18,11 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    pub(crate) fn start(client: &async_nats::Client, names: &'static [&'static str], says: Says) -> Self {
+    pub(crate) fn start(
+        client: &async_nats::Client,
+        names: &'static [&'static str],
+        says: Says,
+    ) -> Self {
         let mut tasks = JoinSet::new();
         for name in names {
             let jetstream = jetstream::new(client.clone());
@@ -33,15 +37,25 @@ impl Agents {
     }
 }
 
-async fn listen(jetstream: &jetstream::Context, name: &str, says: Says) -> Result<(), async_nats::Error> {
+async fn listen(
+    jetstream: &jetstream::Context,
+    name: &str,
+    says: Says,
+) -> Result<(), async_nats::Error> {
     let config = pull::Config {
         durable_name: Some(format!("test-agent-{name}")),
         filter_subject: format!("concord.v1.msg.*.*.{name}.*"),
         ack_wait: Duration::from_secs(3),
         ..pull::Config::default()
     };
-    let consumer = jetstream.create_consumer_on_stream(config, "CONCORD_MESSAGES").await?;
-    let messages = consumer.stream().heartbeat(Duration::from_secs(2)).messages().await?;
+    let consumer = jetstream
+        .create_consumer_on_stream(config, "CONCORD_MESSAGES")
+        .await?;
+    let messages = consumer
+        .stream()
+        .heartbeat(Duration::from_secs(2))
+        .messages()
+        .await?;
     // Many at a time, for an agent that waits for each answer to be stored would be what everyone waits for.
     messages
         .map_err(async_nats::Error::from)
@@ -57,7 +71,11 @@ async fn answer(
     message: jetstream::Message,
 ) -> Result<(), async_nats::Error> {
     let body = serde_json::from_slice(&message.payload)?;
-    let heard = Heard { agent: name.to_owned(), subject: message.subject.to_string(), body };
+    let heard = Heard {
+        agent: name.to_owned(),
+        subject: message.subject.to_string(),
+        body,
+    };
     for said in says(&heard) {
         publish(jetstream, &said).await?;
     }
@@ -65,9 +83,15 @@ async fn answer(
 }
 
 /// Stores a message once, however often it is published.
-pub(crate) async fn publish(jetstream: &jetstream::Context, message: &Message) -> Result<(), async_nats::Error> {
+pub(crate) async fn publish(
+    jetstream: &jetstream::Context,
+    message: &Message,
+) -> Result<(), async_nats::Error> {
     let mut headers = HeaderMap::new();
     headers.insert("Nats-Msg-Id", message.id());
-    jetstream.publish_with_headers(message.subject(), headers, message.bytes().into()).await?.await?;
+    jetstream
+        .publish_with_headers(message.subject(), headers, message.bytes().into())
+        .await?
+        .await?;
     Ok(())
 }

@@ -28,7 +28,9 @@ pub(crate) fn plan(random: &mut Random, facts: u64) -> Vec<(u64, Blow)> {
     let mut blows = Vec::new();
     for service in SERVICES {
         for replica in 0..REPLICAS {
-            blows.extend((0..KILLS).map(|_| (random.between(1, facts), Blow::Process(service, replica))));
+            blows.extend(
+                (0..KILLS).map(|_| (random.between(1, facts), Blow::Process(service, replica))),
+            );
         }
         blows.push((random.between(1, facts), Blow::Service(service)));
     }
@@ -44,14 +46,21 @@ pub(crate) async fn strike(installation: &TestInstallation, blow: Blow) {
         Blow::Service(service) => (0..REPLICAS).map(|replica| (service, replica)).collect(),
         Blow::Broker => {
             installation.stop_broker().await.expect("the broker stops");
-            return installation.start_broker().await.expect("the broker starts again");
+            return installation
+                .start_broker()
+                .await
+                .expect("the broker starts again");
         }
     };
     for (service, replica) in &replicas {
-        installation.kill(*service, *replica).expect("a process of the plan");
+        installation
+            .kill(*service, *replica)
+            .expect("a process of the plan");
     }
     for (service, replica) in &replicas {
-        installation.launch(*service, *replica).expect("it starts again");
+        installation
+            .launch(*service, *replica)
+            .expect("it starts again");
     }
 }
 
@@ -60,13 +69,18 @@ pub(crate) async fn start() -> TestInstallation {
     TestInstallation::start_with(|plan: Plan| {
         // What a killed process had in hand is delivered to another after this time.
         let plan = with_hosted_agent(plan).with_setting("work.ack_wait_ms=2000");
-        SERVICES.iter().fold(plan, |plan, service| plan.with_replicas(*service, REPLICAS))
+        SERVICES
+            .iter()
+            .fold(plan, |plan, service| plan.with_replicas(*service, REPLICAS))
     })
     .await
 }
 
 /// How far a run has come.
 pub(crate) async fn last_fact(jetstream: &jetstream::Context) -> Result<u64, String> {
-    let stream = jetstream.get_stream("CONCORD_EVENTS").await.map_err(|error| error.to_string())?;
+    let stream = jetstream
+        .get_stream("CONCORD_EVENTS")
+        .await
+        .map_err(|error| error.to_string())?;
     Ok(stream.cached_info().state.last_sequence)
 }

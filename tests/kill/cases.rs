@@ -15,7 +15,9 @@ pub(crate) fn case_id(number: usize) -> String {
 /// A number that follows from words alone: FNV-1a.
 fn hash(words: &[&str]) -> u64 {
     let bytes = words.iter().flat_map(|word| word.bytes().chain([0]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// One of `of` numbers, by chance that follows from words alone.
@@ -34,14 +36,18 @@ pub(crate) fn opening(number: usize) -> Message {
         "case_id": case, "participants": AGENTS, "policy": policy, "task": { "type": "test", "title": case },
     });
     let request = json!({ "action": "open_case", "parameters": parameters });
-    Message::new("_", "opener", "coordinator", "request", request).with("/message_id", format!("open-{case}"))
+    Message::new("_", "opener", "coordinator", "request", request)
+        .with("/message_id", format!("open-{case}"))
 }
 
 /// What an agent says to what it hears; the same whenever, and however often, it hears it.
 pub(crate) fn says(heard: &Heard) -> Vec<Message> {
     let asked = heard.body["message_id"].as_str().unwrap_or_default();
     let answer = match heard.kind() {
-        "task_assignment" => heard.finding(finding(heard.case(), &heard.agent), confidence(heard.case(), &heard.agent)),
+        "task_assignment" => heard.finding(
+            finding(heard.case(), &heard.agent),
+            confidence(heard.case(), &heard.agent),
+        ),
         "question" => {
             let (kind, answer) = answer(heard.case(), &heard.agent, heard.payload());
             heard.answer(kind, answer)
@@ -73,17 +79,33 @@ fn finding(case: &str, agent: &str) -> Value {
 }
 
 fn answer(case: &str, agent: &str, question: &Value) -> (&'static str, Value) {
-    let (subject, round) = (question["conflict"]["subject"].to_string(), question["round"].to_string());
+    let (subject, round) = (
+        question["conflict"]["subject"].to_string(),
+        question["round"].to_string(),
+    );
     match chance(&[case, agent, &subject, &round], 4) {
         0 | 1 => {
-            let peers = question["other_positions"].as_array().map_or(1, Vec::len).max(1);
-            let peer = &question["other_positions"][chance(&[case, agent, &subject], peers)]["agent_id"];
-            ("agreement", json!({ "agrees_with": peer, "reasoning": "They are right." }))
+            let peers = question["other_positions"]
+                .as_array()
+                .map_or(1, Vec::len)
+                .max(1);
+            let peer =
+                &question["other_positions"][chance(&[case, agent, &subject], peers)]["agent_id"];
+            (
+                "agreement",
+                json!({ "agrees_with": peer, "reasoning": "They are right." }),
+            )
         }
-        2 => ("disagreement", json!({ "reasoning": "I keep my position." })),
+        2 => (
+            "disagreement",
+            json!({ "reasoning": "I keep my position." }),
+        ),
         _ => {
             let value = question["your_position"]["value"].clone();
-            ("revision", json!({ "value": value, "confidence": 0.95, "reasoning": "Surer than before." }))
+            (
+                "revision",
+                json!({ "value": value, "confidence": 0.95, "reasoning": "Surer than before." }),
+            )
         }
     }
 }
@@ -92,18 +114,29 @@ fn answer(case: &str, agent: &str, question: &Value) -> (&'static str, Value) {
 fn lasting(decided: &Value) -> Value {
     let mut decision = decided["data"]["decision"].clone();
     for outcome in decision["outcomes"].as_array_mut().into_iter().flatten() {
-        outcome.as_object_mut().expect("an outcome").remove("resolved_at");
+        outcome
+            .as_object_mut()
+            .expect("an outcome")
+            .remove("resolved_at");
     }
     // The id of a finding names the assignment it answers, and so the place of that in the stream.
     for finding in decision["findings"].as_array_mut().into_iter().flatten() {
-        finding.as_object_mut().expect("a finding").remove("message_id");
+        finding
+            .as_object_mut()
+            .expect("a finding")
+            .remove("message_id");
     }
     decision
 }
 
 /// All decisions, by case.
 pub(crate) async fn decisions(client: &async_nats::Client) -> Result<Vec<(String, Value)>, String> {
-    let facts = stored(client, StreamKind::Events, "concord.v1.event.case.*.decided").await?;
+    let facts = stored(
+        client,
+        StreamKind::Events,
+        "concord.v1.event.case.*.decided",
+    )
+    .await?;
     let mut decisions: Vec<_> = facts.iter().map(decision).collect();
     decisions.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(decisions)

@@ -16,14 +16,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn elapsed(client: &async_nats::Client) -> Result<Vec<Value>, String> {
     let facts = stored(client, StreamKind::Events, "concord.v1.event.deadline.*.*").await?;
-    Ok(facts.iter().map(|fact| Stored::json(fact)["data"].clone()).collect())
+    Ok(facts
+        .iter()
+        .map(|fact| Stored::json(fact)["data"].clone())
+        .collect())
 }
 
 async fn elapsed_at_least(client: &async_nats::Client, count: usize) {
     let what = format!("{count} deadlines to elapse");
     let reached = until(&what, PATIENCE, async || {
         let found = elapsed(client).await?.len();
-        if found >= count { Ok(()) } else { Err(format!("{found} have")) }
+        if found >= count {
+            Ok(())
+        } else {
+            Err(format!("{found} have"))
+        }
     });
     reached.await.unwrap_or_else(|error| panic!("{error}"));
 }
@@ -31,14 +38,22 @@ async fn elapsed_at_least(client: &async_nats::Client, count: usize) {
 async fn decided(client: &async_nats::Client, count: usize) -> Vec<(String, Value)> {
     let found = until("all decisions", PATIENCE, async || {
         let decisions = decisions(client).await?;
-        if decisions.len() == count { Ok(decisions) } else { Err(format!("{} decisions", decisions.len())) }
+        if decisions.len() == count {
+            Ok(decisions)
+        } else {
+            Err(format!("{} decisions", decisions.len()))
+        }
     });
     found.await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 async fn holds(installation: &TestInstallation) {
-    settled(installation.client(), PATIENCE).await.unwrap_or_else(|error| panic!("{error}"));
-    let report = audit(installation.client()).await.expect("the streams can be read");
+    settled(installation.client(), PATIENCE)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    let report = audit(installation.client())
+        .await
+        .expect("the streams can be read");
     let violations: Vec<_> = report.violations().collect();
     assert!(report.holds(), "{violations:#?}");
 }
@@ -57,7 +72,9 @@ async fn open(installation: &TestInstallation, random: &mut Random, number: usiz
     if number.is_multiple_of(2) {
         for (agent, score) in [("ann", 10), ("ben", 90)] {
             let finding = json!({ "summary": "What was found.", "risk_score": score });
-            Message::finding(&case, agent, finding, 0.8).publish(installation.client()).await;
+            Message::finding(&case, agent, finding, 0.8)
+                .publish(installation.client())
+                .await;
         }
     }
 }
@@ -66,7 +83,9 @@ async fn open(installation: &TestInstallation, random: &mut Random, number: usiz
 async fn deadlines_that_fall_due_while_their_keeper_is_dead_fire_once() {
     let mut random = Random::seeded();
     let installation = TestInstallation::start_with(|plan| {
-        let plan = plan.with_setting("work.ack_wait_ms=1000").with_replicas(Service::AgentAdapter, 0);
+        let plan = plan
+            .with_setting("work.ack_wait_ms=1000")
+            .with_replicas(Service::AgentAdapter, 0);
         plan.with_replicas(Service::EscalationTimer, 2)
     })
     .await;
@@ -74,23 +93,38 @@ async fn deadlines_that_fall_due_while_their_keeper_is_dead_fire_once() {
     for number in 0..CASES {
         open(&installation, &mut random, number).await;
     }
-    for count in [random.between(1, 5), random.between(5, 20), random.between(20, 30)] {
+    for count in [
+        random.between(1, 5),
+        random.between(5, 20),
+        random.between(20, 30),
+    ] {
         elapsed_at_least(client, usize::try_from(count).unwrap_or(1)).await;
         for replica in 0..2 {
-            installation.kill(Service::EscalationTimer, replica).expect("a process");
+            installation
+                .kill(Service::EscalationTimer, replica)
+                .expect("a process");
         }
         if (5..20).contains(&count) {
             installation.stop_broker().await.expect("the broker stops");
-            installation.start_broker().await.expect("the broker starts again");
+            installation
+                .start_broker()
+                .await
+                .expect("the broker starts again");
         }
         for replica in 0..2 {
-            installation.launch(Service::EscalationTimer, replica).expect("it starts again");
+            installation
+                .launch(Service::EscalationTimer, replica)
+                .expect("it starts again");
         }
     }
     let decisions = decided(client, CASES).await;
     for (case, decision) in &decisions {
         let number: usize = case.trim_start_matches("case-").parse().expect("a number");
-        let expected = if number.is_multiple_of(2) { "settled" } else { "no_finding" };
+        let expected = if number.is_multiple_of(2) {
+            "settled"
+        } else {
+            "no_finding"
+        };
         assert_eq!(decision["reason"], expected, "{case}");
     }
     // Never before it was due, and never twice, is among what the audit looks at.
@@ -110,21 +144,37 @@ async fn the_watchdog_fires_a_deadline_whose_schedule_is_lost() {
     })
     .await;
     let policy = json!({ "finding_timeout_ms": 3_000, "case_timeout_ms": 3_600_000 });
-    let parameters = json!({ "participants": ["ann"], "policy": policy, "task": { "type": "test" } });
+    let parameters =
+        json!({ "participants": ["ann"], "policy": policy, "task": { "type": "test" } });
     let case = installation.open_case(&parameters).await;
     // Only the near one: the broker is not told of a far one as long as it may close soon.
     let armed = format!("concord.v1.timer.armed.case.{case}.findings");
     let held = until("the deadline to be armed", PATIENCE, async || {
         let armed = stored(installation.client(), StreamKind::Timers, &armed).await?;
-        if armed.is_empty() { Err("it is not".to_owned()) } else { Ok(()) }
+        if armed.is_empty() {
+            Err("it is not".to_owned())
+        } else {
+            Ok(())
+        }
     });
     held.await.unwrap_or_else(|error| panic!("{error}"));
-    let timers = jetstream::new(installation.client().clone()).get_stream_no_info("CONCORD_TIMERS").await;
-    timers.expect("a handle").purge().await.expect("the stream is purged");
+    let timers = jetstream::new(installation.client().clone())
+        .get_stream_no_info("CONCORD_TIMERS")
+        .await;
+    timers
+        .expect("a handle")
+        .purge()
+        .await
+        .expect("the stream is purged");
     let decided = installation.decision(&case, PATIENCE).await;
     assert_eq!(decided["decision"]["reason"], "no_finding");
-    let fired = elapsed(installation.client()).await.expect("the stream can be read");
-    let names: Vec<_> = fired.iter().map(|fact| (&fact["name"], &fact["fired_by"])).collect();
+    let fired = elapsed(installation.client())
+        .await
+        .expect("the stream can be read");
+    let names: Vec<_> = fired
+        .iter()
+        .map(|fact| (&fact["name"], &fact["fired_by"]))
+        .collect();
     assert_eq!(names, [(&json!("findings"), &json!("watchdog"))]);
     holds(&installation).await;
 }

@@ -24,9 +24,16 @@ pub(crate) struct Fact {
 impl Fact {
     fn of(stored: &Stored) -> Self {
         let tokens: Vec<&str> = stored.subject.split('.').collect();
-        let [.., aggregate, id, fact] = tokens[..] else { panic!("{} is no subject of a fact", stored.subject) };
+        let [.., aggregate, id, fact] = tokens[..] else {
+            panic!("{} is no subject of a fact", stored.subject)
+        };
         let (of, name) = (format!("{aggregate}/{id}"), format!("{aggregate}.{fact}"));
-        Self { stored_at: stored.at, of, name, body: stored.json() }
+        Self {
+            stored_at: stored.at,
+            of,
+            name,
+            body: stored.json(),
+        }
     }
 
     /// The id of its aggregate.
@@ -46,7 +53,13 @@ impl Fact {
     /// The deadlines that are open after it.
     fn deadlines(&self) -> BTreeMap<String, Timestamp> {
         let open = self.body["deadlines"].as_array().into_iter().flatten();
-        open.map(|deadline| (text(&deadline["name"]).to_owned(), instant(&deadline["due"]))).collect()
+        open.map(|deadline| {
+            (
+                text(&deadline["name"]).to_owned(),
+                instant(&deadline["due"]),
+            )
+        })
+        .collect()
     }
 }
 
@@ -69,7 +82,10 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Reads those that have come since.
-    pub(crate) async fn read_on(&mut self, client: &async_nats::Client) -> Result<Vec<Fact>, String> {
+    pub(crate) async fn read_on(
+        &mut self,
+        client: &async_nats::Client,
+    ) -> Result<Vec<Fact>, String> {
         let new = stored_from(client, StreamKind::Events, ">", self.last + 1).await?;
         self.last = new.last().map_or(self.last, |stored| stored.sequence);
         let new: Vec<Fact> = new.iter().map(Fact::of).collect();
@@ -94,14 +110,23 @@ impl Facts {
     /// How the debates ended: how many in each way. Each was opened once and has ended once.
     pub(crate) fn endings(&self) -> BTreeMap<String, usize> {
         let opened: BTreeSet<&str> = self.named("debate.opened").map(Fact::id).collect();
-        assert_eq!(opened.len(), self.count("debate.opened"), "a debate was opened twice");
+        assert_eq!(
+            opened.len(),
+            self.count("debate.opened"),
+            "a debate was opened twice"
+        );
         let mut endings = BTreeMap::new();
         let mut resolved = BTreeSet::new();
         for fact in self.named("debate.resolved") {
             assert!(resolved.insert(fact.id()), "{} was resolved twice", fact.of);
-            *endings.entry(text(&fact.data()["outcome"]["status"]).to_owned()).or_default() += 1;
+            *endings
+                .entry(text(&fact.data()["outcome"]["status"]).to_owned())
+                .or_default() += 1;
         }
-        assert_eq!(opened, resolved, "what was opened was not what was resolved");
+        assert_eq!(
+            opened, resolved,
+            "what was opened was not what was resolved"
+        );
         endings
     }
 
@@ -116,25 +141,39 @@ impl Facts {
                 _ => continue,
             };
             let before = levels.insert(&fact.of, entered).unwrap_or(1);
-            assert!(before < entered, "{} goes from level {before} to level {entered}", fact.of);
+            assert!(
+                before < entered,
+                "{} goes from level {before} to level {entered}",
+                fact.of
+            );
         }
         for fact in self.named("debate.resolved") {
-            let level = fact.data()["outcome"]["level"].as_u64().expect("it was on the ladder");
+            let level = fact.data()["outcome"]["level"]
+                .as_u64()
+                .expect("it was on the ladder");
             let reached = levels.get(fact.of.as_str()).copied().unwrap_or(1);
-            assert!(level >= reached, "{} had reached level {reached}, and ends on level {level}", fact.of);
+            assert!(
+                level >= reached,
+                "{} had reached level {reached}, and ends on level {level}",
+                fact.of
+            );
         }
     }
 
     /// No expert ever has more debates than they can: how many each had at most.
     pub(crate) fn most_held(&self) -> BTreeMap<String, usize> {
-        let (mut capacities, mut held, mut most) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut capacities, mut held, mut most) =
+            (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for fact in &self.all {
             let data = fact.data();
             let (debate, expert) = (text(&data["debate_id"]), text(&data["expert"]));
             match fact.name.as_str() {
                 "queue.expert_registered" => {
                     let capacity = data["expert"]["capacity"].as_u64().expect("a capacity");
-                    capacities.insert(text(&data["expert"]["agent_id"]), usize::try_from(capacity).expect("a number"));
+                    capacities.insert(
+                        text(&data["expert"]["agent_id"]),
+                        usize::try_from(capacity).expect("a number"),
+                    );
                 }
                 "queue.assigned" => {
                     let now: &mut BTreeSet<&str> = held.entry(expert).or_default();
@@ -143,8 +182,12 @@ impl Facts {
                     let most = most.entry(expert.to_owned()).or_default();
                     *most = now.len().max(*most);
                 }
-                "queue.released" => held.values_mut().for_each(|held| held.retain(|one| *one != debate)),
-                "queue.reassigned" | "queue.expert_left" => panic!("nobody has asked for that: {fact:?}"),
+                "queue.released" => held
+                    .values_mut()
+                    .for_each(|held| held.retain(|one| *one != debate)),
+                "queue.reassigned" | "queue.expert_left" => {
+                    panic!("nobody has asked for that: {fact:?}")
+                }
                 _ => {}
             }
         }
@@ -156,21 +199,38 @@ impl Facts {
     /// Every deadline has elapsed once and not before it was due, or was closed or replaced: how many of each.
     pub(crate) fn deadlines(&self, now: Timestamp) -> (usize, usize) {
         let mut elapsed = BTreeSet::new();
-        for fact in self.all.iter().filter(|fact| fact.name.starts_with("deadline.")) {
+        for fact in self
+            .all
+            .iter()
+            .filter(|fact| fact.name.starts_with("deadline."))
+        {
             let data = fact.data();
-            let (of, due) = (format!("{}/{}", text(&data["aggregate"]), text(&data["id"])), instant(&data["due"]));
+            let (of, due) = (
+                format!("{}/{}", text(&data["aggregate"]), text(&data["id"])),
+                instant(&data["due"]),
+            );
             assert!(fact.at() >= due && fact.stored_at >= due, "early: {fact:?}");
             let name = text(&data["name"]).to_owned();
-            assert!(elapsed.insert((of, name, due)), "it has elapsed twice: {fact:?}");
+            assert!(
+                elapsed.insert((of, name, due)),
+                "it has elapsed twice: {fact:?}"
+            );
         }
         let (mut open, mut opened) = (BTreeMap::new(), BTreeSet::new());
         for fact in &self.all {
             let deadlines = fact.deadlines();
-            opened.extend(deadlines.iter().map(|(name, due)| (fact.of.clone(), name.clone(), *due)));
+            opened.extend(
+                deadlines
+                    .iter()
+                    .map(|(name, due)| (fact.of.clone(), name.clone(), *due)),
+            );
             open.insert(&fact.of, deadlines);
         }
         let unknown: Vec<_> = elapsed.difference(&opened).collect();
-        assert!(unknown.is_empty(), "these have elapsed and were never open: {unknown:?}");
+        assert!(
+            unknown.is_empty(),
+            "these have elapsed and were never open: {unknown:?}"
+        );
         for (of, deadlines) in open {
             let missed: Vec<_> = deadlines.iter().filter(|(_, due)| **due < now).collect();
             assert!(missed.is_empty(), "{of} waits for what is past: {missed:?}");
@@ -181,7 +241,12 @@ impl Facts {
     /// Whether a debate had left level 1 before that moment.
     pub(crate) fn had_left_the_agents(&self, debate: &str, before: Timestamp) -> bool {
         let left = |fact: &&Fact| fact.name == "debate.escalated" || fact.name == "debate.resolved";
-        let mut of_debate = self.all.iter().filter(|fact| fact.of.strip_prefix("debate/") == Some(debate));
-        of_debate.find(left).is_some_and(|fact| fact.stored_at <= before)
+        let mut of_debate = self
+            .all
+            .iter()
+            .filter(|fact| fact.of.strip_prefix("debate/") == Some(debate));
+        of_debate
+            .find(left)
+            .is_some_and(|fact| fact.stored_at <= before)
     }
 }

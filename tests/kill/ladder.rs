@@ -50,8 +50,11 @@ impl Run {
         let begun = Instant::now();
         let installation = start().await;
         for (expert, domain) in EXPERTS {
-            let request = json!({ "expert": { "agent_id": expert, "domains": [domain] }, "by": "olga" });
-            let answer = installation.ask(Service::DebateFacilitator, "register_expert", &request).await;
+            let request =
+                json!({ "expert": { "agent_id": expert, "domains": [domain] }, "by": "olga" });
+            let answer = installation
+                .ask(Service::DebateFacilitator, "register_expert", &request)
+                .await;
             assert_eq!(answer.expect("an answer")["fact"], "expert_registered");
         }
         let jetstream = jetstream::new(installation.client().clone());
@@ -77,7 +80,9 @@ impl Run {
     /// Stores a message, once, however often the broker is away.
     async fn say(&self, message: &Message) {
         let stored = until(message.id(), QUIET_MAX, async || {
-            publish(&self.jetstream, message).await.map_err(|error| error.to_string())
+            publish(&self.jetstream, message)
+                .await
+                .map_err(|error| error.to_string())
         });
         stored.await.unwrap_or_else(|error| panic!("{error}"));
     }
@@ -88,7 +93,11 @@ impl Run {
         let client = self.installation.client().clone();
         let facts = until("another fact", QUIET_MAX, async || {
             let new = self.facts.read_on(&client).await?;
-            if new.is_empty() { Err(status.clone()) } else { Ok(new) }
+            if new.is_empty() {
+                Err(status.clone())
+            } else {
+                Ok(new)
+            }
         });
         facts.await.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -123,13 +132,21 @@ impl Run {
                     self.challenge(FIRST..CHALLENGES).await;
                 }
             }
-            "debate.opened" if data["terms"]["refers_to"].is_string() => drop(self.again.insert(id)),
+            "debate.opened" if data["terms"]["refers_to"].is_string() => {
+                drop(self.again.insert(id))
+            }
             "debate.assigned" if data["briefed"]["expert"] == "ida" => {
                 self.shown.insert(id, data["briefed"]["digest"].clone());
             }
             "debate.fell_back" => {
                 if let Some(digest) = self.shown.get(&id) {
-                    self.say(&parties::late_ruling(text(&data["case_id"]), "ida", &id, digest)).await;
+                    self.say(&parties::late_ruling(
+                        text(&data["case_id"]),
+                        "ida",
+                        &id,
+                        digest,
+                    ))
+                    .await;
                 }
             }
             "case.debate_settled" => {
@@ -158,9 +175,12 @@ impl Run {
 
     /// Reviews what the case has recorded as provisional, when its time has come.
     async fn review(&self, debate: &str) {
-        let Some(case) = self.provisional.get(debate) else { return };
+        let Some(case) = self.provisional.get(debate) else {
+            return;
+        };
         if parties::is_reviewed_at_once(debate) || self.at_gate.contains(debate) {
-            self.say(&parties::review(case, debate, self.again.contains(debate))).await;
+            self.say(&parties::review(case, debate, self.again.contains(debate)))
+                .await;
         }
     }
 
@@ -169,9 +189,13 @@ impl Run {
         let debates = CHALLENGES + self.again.len();
         self.facts.count("case.challenged") == CHALLENGES
             && self.facts.count("case.gate_reviewed") == self.provisional.len()
-            && [self.facts.count("debate.opened"), self.facts.count("debate.resolved"), self.settled.len()]
-                .iter()
-                .all(|count| *count == debates)
+            && [
+                self.facts.count("debate.opened"),
+                self.facts.count("debate.resolved"),
+                self.settled.len(),
+            ]
+            .iter()
+            .all(|count| *count == debates)
     }
 
     /// Until all debates have ended and all gates are passed, under these blows.
@@ -182,7 +206,10 @@ impl Run {
                 self.react(&fact).await;
             }
             while let Some((at, blow)) = blows.next_if(|(at, _)| *at <= self.facts.last()) {
-                println!("{:6.2} s: fact {at}: {blow:?}", self.begun.elapsed().as_secs_f64());
+                println!(
+                    "{:6.2} s: fact {at}: {blow:?}",
+                    self.begun.elapsed().as_secs_f64()
+                );
                 strike(&self.installation, *blow).await;
             }
             assert!(self.begun.elapsed() < PATIENCE, "{}", self.status());
@@ -195,44 +222,84 @@ impl Run {
         while self.facts.count("case.gate_passed") < CASES {
             self.news().await;
         }
-        settled(self.installation.client(), QUIET_MAX).await.unwrap_or_else(|error| panic!("{error}"));
-        self.facts.read_on(self.installation.client()).await.expect("the stream can be read");
+        settled(self.installation.client(), QUIET_MAX)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        self.facts
+            .read_on(self.installation.client())
+            .await
+            .expect("the stream can be read");
         println!("{}: all is done", self.status());
     }
 
     async fn check(&self) {
         let endings = self.facts.endings();
         println!("ended: {endings:?}");
-        for status in ["accepted", "mediation", "ruling", "confirmed", "overridden", "redebated"] {
+        for status in [
+            "accepted",
+            "mediation",
+            "ruling",
+            "confirmed",
+            "overridden",
+            "redebated",
+        ] {
             assert!(endings.contains_key(status), "none ended as {status}");
         }
         self.facts.levels_rise();
         let most = self.facts.most_held();
         println!("most debates at a time: {most:?}");
-        assert!(EXPERTS.iter().all(|(expert, _)| most.contains_key(*expert)), "an expert was given nothing");
-        println!("deadlines elapsed, and closed before: {:?}", self.facts.deadlines(now()));
-        let aside = self.facts.all.iter().filter(|fact| fact.name == "debate.ruling_set_aside");
+        assert!(
+            EXPERTS.iter().all(|(expert, _)| most.contains_key(*expert)),
+            "an expert was given nothing"
+        );
+        println!(
+            "deadlines elapsed, and closed before: {:?}",
+            self.facts.deadlines(now())
+        );
+        let aside = self
+            .facts
+            .all
+            .iter()
+            .filter(|fact| fact.name == "debate.ruling_set_aside");
         let reasons: BTreeSet<&str> = aside.map(|fact| text(&fact.data()["reason"])).collect();
         assert_eq!(reasons, ["second", "timed_out"].into());
         self.check_the_dead().await;
-        let report = audit(self.installation.client()).await.expect("the streams can be read");
+        let report = audit(self.installation.client())
+            .await
+            .expect("the streams can be read");
         let violations: Vec<_> = report.violations().collect();
         assert!(report.holds(), "{violations:#?}");
-        assert!(report.invariants.iter().all(|checked| checked.examined > 0), "{report:?}");
-        assert!(self.installation.exited().is_empty(), "{:?}", self.installation.exited());
+        assert!(
+            report.invariants.iter().all(|checked| checked.examined > 0),
+            "{report:?}"
+        );
+        assert!(
+            self.installation.exited().is_empty(),
+            "{:?}",
+            self.installation.exited()
+        );
     }
 
     /// Nothing had to be given up. What is refused is an acknowledgement that comes when the agents are no longer at it.
     async fn check_the_dead(&self) {
-        let letters = stored(self.installation.client(), StreamKind::Dead, ">").await.expect("the stream can be read");
+        let letters = stored(self.installation.client(), StreamKind::Dead, ">")
+            .await
+            .expect("the stream can be read");
         let late = |letter: &&Stored| {
-            let debate = letter.json()["correlation_id"].as_str().unwrap_or_default().to_owned();
-            letter.header(header::SUBJECT).ends_with(".debate-facilitator.acknowledgement")
+            let debate = letter.json()["correlation_id"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            letter
+                .header(header::SUBJECT)
+                .ends_with(".debate-facilitator.acknowledgement")
                 && self.facts.had_left_the_agents(&debate, letter.at)
         };
         let (late, others): (Vec<_>, Vec<_>) = letters.iter().partition(late);
-        let others: Vec<_> =
-            others.iter().map(|letter| (letter.header(header::SUBJECT), letter.header(header::ERROR))).collect();
+        let others: Vec<_> = others
+            .iter()
+            .map(|letter| (letter.header(header::SUBJECT), letter.header(header::ERROR)))
+            .collect();
         assert!(others.is_empty(), "{others:#?}");
         println!("acknowledgements that came too late: {}", late.len());
     }
@@ -249,7 +316,11 @@ async fn every_challenge_is_settled_once_on_whatever_level() {
     let _agents = Agents::start(&client, &SPEAKERS, parties::says);
     // To see how long it takes by itself, and how many facts there are.
     let undisturbed = std::env::var_os("CONCORD_UNDISTURBED").is_some();
-    let blows = if undisturbed { Vec::new() } else { plan(&mut random, FACTS) };
+    let blows = if undisturbed {
+        Vec::new()
+    } else {
+        plan(&mut random, FACTS)
+    };
     run.drive(&blows).await;
     run.check().await;
 }

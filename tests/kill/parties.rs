@@ -18,12 +18,19 @@ pub(crate) const GATE: &str = "valuation";
 /// Who reviews at the gates.
 pub(crate) const REVIEWER: &str = "gail";
 /// Everyone who speaks. The analysts come first, then the experts.
-pub(crate) const SPEAKERS: [&str; 11] = ["ann", "ben", "cyd", "dan", "sure", "rash", "eve", "fay", "hal", "gil", "ida"];
+pub(crate) const SPEAKERS: [&str; 11] = [
+    "ann", "ben", "cyd", "dan", "sure", "rash", "eve", "fay", "hal", "gil", "ida",
+];
 /// Those of them who take part in the cases; one more is hosted by the agent adapter.
 const ANALYSTS: &[&str] = SPEAKERS.split_at(6).0;
 /// The experts and what they know about. `eve` and `fay` rule at once, `hal` twice; `gil` never does, `ida` too late.
-pub(crate) const EXPERTS: [(&str, &str); 5] =
-    [("eve", "valuation"), ("fay", "valuation"), ("hal", "valuation"), ("gil", "law"), ("ida", "law")];
+pub(crate) const EXPERTS: [(&str, &str); 5] = [
+    ("eve", "valuation"),
+    ("fay", "valuation"),
+    ("hal", "valuation"),
+    ("gil", "law"),
+    ("ida", "law"),
+];
 
 /// The id of a case by number.
 pub(crate) fn case_id(number: usize) -> String {
@@ -48,7 +55,8 @@ pub(crate) fn opening(number: usize) -> Message {
         "task": { "type": "test", "title": case },
     });
     let request = json!({ "action": "open_case", "parameters": parameters });
-    Message::new("_", "opener", "coordinator", "request", request).with("/message_id", format!("open-{case}"))
+    Message::new("_", "opener", "coordinator", "request", request)
+        .with("/message_id", format!("open-{case}"))
 }
 
 /// A challenge by number.
@@ -110,12 +118,21 @@ pub(crate) fn says(heard: &Heard) -> Vec<Message> {
         _ => Vec::new(),
     };
     let named = said.into_iter().enumerate();
-    named.map(|(place, said)| said.with("/message_id", format!("{asked}-{}-{place}", heard.agent))).collect()
+    named
+        .map(|(place, said)| said.with("/message_id", format!("{asked}-{}-{place}", heard.agent)))
+        .collect()
 }
 
 fn in_debate(heard: &Heard, kind: &str, payload: Value) -> Message {
     let debate = heard.body["correlation_id"].clone();
-    Message::new(heard.case(), &heard.agent, "debate-facilitator", kind, payload).with("/correlation_id", debate)
+    Message::new(
+        heard.case(),
+        &heard.agent,
+        "debate-facilitator",
+        kind,
+        payload,
+    )
+    .with("/correlation_id", debate)
 }
 
 fn challenged(heard: &Heard) -> Vec<Message> {
@@ -135,8 +152,13 @@ fn challenged(heard: &Heard) -> Vec<Message> {
 
 fn challenger(heard: &Heard) -> Vec<Message> {
     match manner(heard.payload()["debate_id"].as_str().unwrap_or_default()) {
-        Manner::Settled => vec![heard.answer("agreement", json!({ "reasoning": "That settles it." }))],
-        Manner::Rejected => vec![heard.answer("disagreement", json!({ "reasoning": "That is last year's." }))],
+        Manner::Settled => {
+            vec![heard.answer("agreement", json!({ "reasoning": "That settles it." }))]
+        }
+        Manner::Rejected => vec![heard.answer(
+            "disagreement",
+            json!({ "reasoning": "That is last year's." }),
+        )],
         _ => Vec::new(),
     }
 }
@@ -144,9 +166,24 @@ fn challenger(heard: &Heard) -> Vec<Message> {
 fn expert(heard: &Heard) -> Vec<Message> {
     let parameters = &heard.payload()["parameters"];
     let held_by_sure = |position: &&Value| position.to_string().contains("\"agent_id\":\"sure\"");
-    let positions = parameters["brief"]["positions"].as_array().cloned().unwrap_or_default();
-    let chosen = positions.iter().find(held_by_sure).or(positions.first()).map(|one| one["position_id"].clone());
-    let ruling = || ruling(heard.case(), &heard.agent, &parameters["debate_id"], &parameters["digest"], &chosen);
+    let positions = parameters["brief"]["positions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let chosen = positions
+        .iter()
+        .find(held_by_sure)
+        .or(positions.first())
+        .map(|one| one["position_id"].clone());
+    let ruling = || {
+        ruling(
+            heard.case(),
+            &heard.agent,
+            &parameters["debate_id"],
+            &parameters["digest"],
+            &chosen,
+        )
+    };
     match heard.agent.as_str() {
         "eve" | "fay" => vec![ruling()],
         "hal" => vec![ruling(), ruling()],
@@ -154,11 +191,18 @@ fn expert(heard: &Heard) -> Vec<Message> {
     }
 }
 
-fn ruling(case: &str, expert: &str, debate: &Value, digest: &Value, position: &Option<Value>) -> Message {
+fn ruling(
+    case: &str,
+    expert: &str,
+    debate: &Value,
+    digest: &Value,
+    position: &Option<Value>,
+) -> Message {
     let ruling = json!({
         "debate_id": debate, "digest": digest, "position_id": position, "rationale": "The filing says so.",
     });
-    Message::new(case, expert, "debate-facilitator", "ruling", ruling).with("/correlation_id", debate.clone())
+    Message::new(case, expert, "debate-facilitator", "ruling", ruling)
+        .with("/correlation_id", debate.clone())
 }
 
 /// The ruling of an expert whose time is over.
@@ -174,9 +218,9 @@ pub(crate) fn is_reviewed_at_once(debate: &str) -> bool {
 
 /// The review of a provisional decision; what was debated again is not debated a third time.
 pub(crate) fn review(case: &str, debate: &str, again: bool) -> Message {
-    let action = ["confirm", "override", "redebate"][chance(&[debate, "review"], if again { 2 } else { 3 })];
-    let mut review =
-        json!({ "gate": GATE, "action": action, "debate_id": debate, "rationale": "Management guidance." });
+    let action =
+        ["confirm", "override", "redebate"][chance(&[debate, "review"], if again { 2 } else { 3 })];
+    let mut review = json!({ "gate": GATE, "action": action, "debate_id": debate, "rationale": "Management guidance." });
     if action == "override" {
         review["position"] = json!("In between");
         review["value"] = json!(15);
@@ -186,7 +230,11 @@ pub(crate) fn review(case: &str, debate: &str, again: bool) -> Message {
 
 /// Lets a case pass its gate.
 pub(crate) fn pass(case: &str) -> Message {
-    reviewed(case, json!({ "gate": GATE, "action": "pass", "rationale": "All is reviewed." }), &format!("pass-{case}"))
+    reviewed(
+        case,
+        json!({ "gate": GATE, "action": "pass", "rationale": "All is reviewed." }),
+        &format!("pass-{case}"),
+    )
 }
 
 fn reviewed(case: &str, review: Value, id: &str) -> Message {

@@ -8,8 +8,14 @@ pub(crate) struct Random(u64);
 impl Random {
     /// From `CONCORD_SEED`, or else the clock; the seed is printed.
     pub(crate) fn seeded() -> Self {
-        let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| u64::from(since.subsec_nanos()));
-        let given = std::env::var("CONCORD_SEED").ok().and_then(|seed| seed.parse().ok());
+        let clock = || {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| u64::from(since.subsec_nanos()))
+        };
+        let given = std::env::var("CONCORD_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok());
         let seed = given.unwrap_or_else(clock);
         println!("seed {seed}; run it again with CONCORD_SEED={seed}");
         Self(seed)

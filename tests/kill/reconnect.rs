@@ -16,45 +16,83 @@ async fn readiness(instances: &[Instance], ready: bool) {
         let what = format!("{} to be ready: {ready}", instance.name);
         let seen = until(&what, PROMPTLY, async || {
             let found = instance.readiness().await;
-            if found.is_ok() == ready { Ok(found) } else { Err(format!("{found:?}")) }
+            if found.is_ok() == ready {
+                Ok(found)
+            } else {
+                Err(format!("{found:?}"))
+            }
         });
         let found = seen.await.unwrap_or_else(|error| panic!("{error}"));
         if let Err(reasons) = found {
-            assert!(reasons.contains("the broker does not answer"), "{}: {reasons}", instance.name);
+            assert!(
+                reasons.contains("the broker does not answer"),
+                "{}: {reasons}",
+                instance.name
+            );
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_outlive_the_broker() {
-    let installation = TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 1)).await;
+    let installation =
+        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 1)).await;
     let services: Vec<_> = installation.processes().collect();
-    let pids = || services.iter().map(|(service, replica)| installation.pid(*service, *replica)).collect::<Vec<_>>();
+    let pids = || {
+        services
+            .iter()
+            .map(|(service, replica)| installation.pid(*service, *replica))
+            .collect::<Vec<_>>()
+    };
     let before = pids();
-    let all = instances(installation.client(), Duration::from_secs(5), |found| found.len() == services.len()).await;
+    let all = instances(installation.client(), Duration::from_secs(5), |found| {
+        found.len() == services.len()
+    })
+    .await;
     let all = all.expect("the broker answers");
     assert_eq!(all.len(), services.len());
     readiness(&all, true).await;
     for round in 0..2 {
         if round == 0 {
-            assert!(installation.stop_broker().await.expect("it is ours"), "it stops in order");
+            assert!(
+                installation.stop_broker().await.expect("it is ours"),
+                "it stops in order"
+            );
         } else {
             installation.kill_broker().expect("it is ours");
         }
         readiness(&all, false).await;
         installation.start_broker().await.expect("it starts again");
         readiness(&all, true).await;
-        let client = async_nats::connect(installation.server_url()).await.expect("the broker answers");
+        let client = async_nats::connect(installation.server_url())
+            .await
+            .expect("the broker answers");
         let names = [format!("ann-{round}"), format!("ben-{round}")];
-        let _ann = Agent::steadfast(&client, &names[0], json!({"summary": "low", "risk_score": 20}), 0.9).await;
-        let _ben = Agent::steadfast(&client, &names[1], json!({"summary": "high", "risk_score": 90}), 0.6).await;
+        let _ann = Agent::steadfast(
+            &client,
+            &names[0],
+            json!({"summary": "low", "risk_score": 20}),
+            0.9,
+        )
+        .await;
+        let _ben = Agent::steadfast(
+            &client,
+            &names[1],
+            json!({"summary": "high", "risk_score": 90}),
+            0.6,
+        )
+        .await;
         let parameters = json!({ "participants": names, "task": { "type": "test" } });
         let case = installation.open_case(&parameters).await;
         let decided = installation.decision(&case, PATIENCE).await;
         assert_eq!(decided["decision"]["reason"], "settled");
     }
     assert_eq!(pids(), before, "no process was started again");
-    assert!(installation.exited().is_empty(), "{:?}", installation.exited());
+    assert!(
+        installation.exited().is_empty(),
+        "{:?}",
+        installation.exited()
+    );
 }
 
 /// A nats-server without streams in place of the one that has them, ended when dropped.
@@ -64,7 +102,10 @@ impl Streamless {
     fn start(url: &str) -> Self {
         let port = url.rsplit(':').next().expect("a port");
         let mut command = Command::new(nats_server());
-        command.args(["--addr", "127.0.0.1", "--port", port]).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["--addr", "127.0.0.1", "--port", port])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         Self(command.spawn().expect("it starts"))
     }
 }
@@ -80,26 +121,49 @@ impl Drop for Streamless {
 /// As while a broker is being started again: it can be reached, and has no streams yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn services_that_start_wait_for_the_streams_of_the_broker() {
-    let installation = TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    let installation =
+        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
     let services: Vec<_> = installation.processes().collect();
     for (service, replica) in &services {
-        installation.kill(*service, *replica).expect("a process of the plan");
+        installation
+            .kill(*service, *replica)
+            .expect("a process of the plan");
     }
     installation.stop_broker().await.expect("it is ours");
     let streamless = Streamless::start(installation.server_url());
     for (service, replica) in &services {
-        installation.launch(*service, *replica).expect("it starts again");
-        let log = installation.log(*service, *replica).expect("it has a log").to_owned();
+        installation
+            .launch(*service, *replica)
+            .expect("it starts again");
+        let log = installation
+            .log(*service, *replica)
+            .expect("it has a log")
+            .to_owned();
         let what = format!("{service} to say that it waits");
         let waits = until(&what, PATIENCE, async || {
-            assert!(installation.exited().is_empty(), "{:?}", installation.exited());
+            assert!(
+                installation.exited().is_empty(),
+                "{:?}",
+                installation.exited()
+            );
             let text = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
-            if text.contains("could not be looked at") { Ok(()) } else { Err("it does not".to_owned()) }
+            if text.contains("could not be looked at") {
+                Ok(())
+            } else {
+                Err("it does not".to_owned())
+            }
         });
         waits.await.unwrap_or_else(|error| panic!("{error}"));
     }
     drop(streamless);
     installation.start_broker().await.expect("it starts again");
-    installation.ready().await.unwrap_or_else(|error| panic!("{error}"));
-    assert!(installation.exited().is_empty(), "{:?}", installation.exited());
+    installation
+        .ready()
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert!(
+        installation.exited().is_empty(),
+        "{:?}",
+        installation.exited()
+    );
 }

@@ -28,7 +28,11 @@ fn answer(to: &Message, from: &str) -> Message {
 async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
     let port = free_port();
     let server = Server::webhook(port, "500,204").await;
-    let stage = Stage::start(&Channels { webhook: Some(port), ..Channels::default() }).await;
+    let stage = Stage::start(&Channels {
+        webhook: Some(port),
+        ..Channels::default()
+    })
+    .await;
     let client = stage.installation.client();
     let (ann, bob) = (unique("ann"), unique("bob"));
 
@@ -39,15 +43,33 @@ async fn a_completion_is_posted_to_whom_the_settings_allow_until_it_is_taken() {
     let second = server.call("request.answered", 204).await;
     assert_eq!(first["id"], second["id"], "a receiver knows the repetition");
     let body = &second["body"];
-    assert_eq!((&body["request_id"], &body["data"]["payload"]["result"]["loss"]), (&json!(good.id()), &json!(0.25)));
+    assert_eq!(
+        (
+            &body["request_id"],
+            &body["data"]["payload"]["result"]["loss"]
+        ),
+        (&json!(good.id()), &json!(0.25))
+    );
 
     // An address inside the network that the installation does not list.
     let bad = ask(&ann, &bob, "http://169.254.169.254/latest/meta-data");
     bad.publish(client).await;
     answer(&bad, &bob).publish(client).await;
     let letter = stage.dead("undeliverable", ANSWERED).await;
-    assert!(letter.header("Concord-Dead-Error").contains("169.254.169.254"), "{letter:?}");
-    assert_eq!(server.given().iter().filter(|call| call["body"]["type"] == "request.answered").count(), 2);
+    assert!(
+        letter
+            .header("Concord-Dead-Error")
+            .contains("169.254.169.254"),
+        "{letter:?}"
+    );
+    assert_eq!(
+        server
+            .given()
+            .iter()
+            .filter(|call| call["body"]["type"] == "request.answered")
+            .count(),
+        2
+    );
 }
 
 /// Completions that wait for one that is slow.
@@ -59,7 +81,12 @@ async fn however_slow_its_receiver_is_a_completion_that_is_taken_is_posted_once(
     // The last waits for much longer than the broker does.
     let server = Server::webhook_with(port, &["--answers", "204", "--takes", "1"]).await;
     let work = "in_flight_max = 1\nack_wait_ms = 1000";
-    let stage = Stage::start(&Channels { webhook: Some(port), work, ..Channels::default() }).await;
+    let stage = Stage::start(&Channels {
+        webhook: Some(port),
+        work,
+        ..Channels::default()
+    })
+    .await;
     let client = stage.installation.client();
     let (ann, bob) = (unique("ann"), unique("bob"));
     for _ in 0..WAITING {
@@ -68,14 +95,32 @@ async fn however_slow_its_receiver_is_a_completion_that_is_taken_is_posted_once(
         answer(&asked, &bob).publish(client).await;
     }
     settled(client, PATIENCE).await.unwrap();
-    let stream = jetstream::new(client.clone()).get_stream(layout().stream_name(StreamKind::Events)).await.unwrap();
+    let stream = jetstream::new(client.clone())
+        .get_stream(layout().stream_name(StreamKind::Events))
+        .await
+        .unwrap();
     let done = until("all to be posted", PATIENCE, async || {
-        let info = stream.consumer_info(ANSWERED).await.map_err(|error| error.to_string())?;
+        let info = stream
+            .consumer_info(ANSWERED)
+            .await
+            .map_err(|error| error.to_string())?;
         let left = (info.num_pending, info.num_ack_pending);
-        if left == (0, 0) && info.delivered.consumer_sequence > 0 { Ok(()) } else { Err(format!("{left:?} are left")) }
+        if left == (0, 0) && info.delivered.consumer_sequence > 0 {
+            Ok(())
+        } else {
+            Err(format!("{left:?} are left"))
+        }
     });
-    done.await.unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
+    done.await
+        .unwrap_or_else(|error| panic!("{error}\n{}", stage.installation.log_tails()));
     let given = server.given();
-    let ids: BTreeSet<&str> = given.iter().filter_map(|call| call["id"].as_str()).collect();
-    assert_eq!((ids.len(), given.len()), (WAITING, WAITING), "completions, and calls");
+    let ids: BTreeSet<&str> = given
+        .iter()
+        .filter_map(|call| call["id"].as_str())
+        .collect();
+    assert_eq!(
+        (ids.len(), given.len()),
+        (WAITING, WAITING),
+        "completions, and calls"
+    );
 }

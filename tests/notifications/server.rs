@@ -21,9 +21,15 @@ fn root() -> PathBuf {
 fn python_path() -> PathBuf {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
-        let output = Command::new(root().join("scripts/python-tools")).arg("--tests").output();
+        let output = Command::new(root().join("scripts/python-tools"))
+            .arg("--tests")
+            .output();
         let output = output.expect("scripts/python-tools runs");
-        assert!(output.status.success(), "scripts/python-tools: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "scripts/python-tools: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     });
     root().join(".tools")
 }
@@ -49,7 +55,12 @@ impl Server {
     }
 
     pub(crate) async fn webhook_with(port: u16, arguments: &[&str]) -> Self {
-        Self::start("webhook_server.py", port, &[&["--secret", SECRET], arguments].concat()).await
+        Self::start(
+            "webhook_server.py",
+            port,
+            &[&["--secret", SECRET], arguments].concat(),
+        )
+        .await
     }
 
     async fn start(program: &str, port: u16, arguments: &[&str]) -> Self {
@@ -58,7 +69,10 @@ impl Server {
             .arg(root().join("tests/notifications").join(program))
             .args(["--port", &port.to_string()])
             .args(arguments);
-        python.env("PYTHONPATH", python_path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        python
+            .env("PYTHONPATH", python_path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         let mut process = python.spawn().expect("python3 runs");
         let output = process.stdout.take().expect("its output is a pipe");
         let said = Arc::<Mutex<Vec<Value>>>::default();
@@ -66,7 +80,10 @@ impl Server {
         // Ends with the process, whose output it reads.
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                lines.lock().unwrap().push(serde_json::from_str(&line).expect("a line is JSON"));
+                lines
+                    .lock()
+                    .unwrap()
+                    .push(serde_json::from_str(&line).expect("a line is JSON"));
             }
         });
         let server = Self { process, said };
@@ -76,33 +93,50 @@ impl Server {
 
     /// Everything it was given so far.
     pub(crate) fn given(&self) -> Vec<Value> {
-        self.said.lock().unwrap().iter().filter(|line| line.get("listening").is_none()).cloned().collect()
+        self.said
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|line| line.get("listening").is_none())
+            .cloned()
+            .collect()
     }
 
     /// Waits until it says this.
     pub(crate) async fn said(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let found = until(what, PATIENCE, async || {
             let said = self.said.lock().unwrap().clone();
-            said.iter().find(|line| is_it(line)).cloned().ok_or_else(|| format!("{said:#?}"))
+            said.iter()
+                .find(|line| is_it(line))
+                .cloned()
+                .ok_or_else(|| format!("{said:#?}"))
         });
         found.await.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Waits for the mail whose subject begins so.
     pub(crate) async fn mail(&self, beginning: &str) -> Value {
-        self.said(beginning, |line| header(line, "subject").starts_with(beginning)).await
+        self.said(beginning, |line| {
+            header(line, "subject").starts_with(beginning)
+        })
+        .await
     }
 
     /// Waits for the call of this type that was answered so.
     pub(crate) async fn call(&self, kind: &str, status: u16) -> Value {
-        self.said(kind, |line| line["body"]["type"] == kind && line["status"] == status).await
+        self.said(kind, |line| {
+            line["body"]["type"] == kind && line["status"] == status
+        })
+        .await
     }
 }
 
 /// A header of a mail; empty when it has none.
 pub(crate) fn header(mail: &Value, name: &str) -> String {
     let headers = mail["headers"].as_array().into_iter().flatten();
-    let found = headers.filter(|header| header[0] == name).filter_map(|header| header[1].as_str());
+    let found = headers
+        .filter(|header| header[0] == name)
+        .filter_map(|header| header[1].as_str());
     found.collect::<Vec<_>>().join("; ")
 }
 

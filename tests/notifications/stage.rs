@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use concord_protocol::stream::{Channel, ConsumerKind, StreamKind};
 use concord_protocol::subject::Service;
-use concord_testkit::{Message, Stored, TestInstallation, instances, layout, stored, unique, until};
+use concord_testkit::{
+    Message, Stored, TestInstallation, instances, layout, stored, unique, until,
+};
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
@@ -30,7 +32,10 @@ pub(crate) struct Channels {
 
 impl Channels {
     fn toml(&self) -> String {
-        let mut text = format!("[work]\n{}\n[service.notify]\nwait_first_ms = 100\nwait_max_ms = 500\n", self.work);
+        let mut text = format!(
+            "[work]\n{}\n[service.notify]\nwait_first_ms = 100\nwait_max_ms = 500\n",
+            self.work
+        );
         let mut login = "tls = \"none\"\n".to_owned();
         let mut scheme = "http://";
         if let Some((certificate, password)) = &self.tls {
@@ -62,13 +67,21 @@ impl Stage {
             plan.adapter_config = Some(config);
             plan
         });
-        Self { installation: installation.await, case: unique("case"), expert: unique("eve") }
+        Self {
+            installation: installation.await,
+            case: unique("case"),
+            expert: unique("eve"),
+        }
     }
 
     /// Registers the person who can rule.
     pub(crate) async fn register(&self, contact: Value) {
-        let request = json!({ "expert": { "agent_id": self.expert, "contact": contact }, "by": "olga" });
-        let answer = self.installation.ask(Service::DebateFacilitator, "register_expert", &request).await;
+        let request =
+            json!({ "expert": { "agent_id": self.expert, "contact": contact }, "by": "olga" });
+        let answer = self
+            .installation
+            .ask(Service::DebateFacilitator, "register_expert", &request)
+            .await;
         assert_eq!(answer.expect("an answer")["fact"], "expert_registered");
     }
 
@@ -83,7 +96,13 @@ impl Stage {
         });
         self.installation.open_case(&opening).await;
         for agent in [&finance, &strategy] {
-            self.send(&Message::finding(&self.case, agent, json!({ "summary": "Seen." }), 0.8)).await;
+            self.send(&Message::finding(
+                &self.case,
+                agent,
+                json!({ "summary": "Seen." }),
+                0.8,
+            ))
+            .await;
         }
         self.fact("case", "decided").await;
         let challenge = json!({
@@ -92,20 +111,39 @@ impl Stage {
             "priority": "critical-path", "metric": "operating margin", "challenged_value": 25, "position": "30 %",
             "value": 30,
         });
-        self.send(&Message::new(&self.case, &strategy, "coordinator", "challenge", challenge)).await;
+        self.send(&Message::new(
+            &self.case,
+            &strategy,
+            "coordinator",
+            "challenge",
+            challenge,
+        ))
+        .await;
     }
 
     async fn send(&self, message: &Message) {
         let context = async_nats::jetstream::new(self.installation.client().clone());
-        let stored = context.publish(message.subject(), message.bytes().into()).await;
-        stored.expect("the message is sent").await.expect("the message is stored");
+        let stored = context
+            .publish(message.subject(), message.bytes().into())
+            .await;
+        stored
+            .expect("the message is sent")
+            .await
+            .expect("the message is stored");
     }
 
-    async fn found(&self, kind: StreamKind, filter: &str, is_it: impl Fn(&Stored) -> bool) -> Stored {
+    async fn found(
+        &self,
+        kind: StreamKind,
+        filter: &str,
+        is_it: impl Fn(&Stored) -> bool,
+    ) -> Stored {
         let found = until(filter, PATIENCE, async || {
             let all = stored(self.installation.client(), kind, filter).await?;
             let number = all.len();
-            all.into_iter().find(|one| is_it(one)).ok_or_else(|| format!("{number} others"))
+            all.into_iter()
+                .find(|one| is_it(one))
+                .ok_or_else(|| format!("{number} others"))
         });
         found.await.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -113,13 +151,19 @@ impl Stage {
     /// Waits for a fact: its contents.
     pub(crate) async fn fact(&self, aggregate: &str, fact: &str) -> Value {
         let filter = format!("concord.v1.event.{aggregate}.*.{fact}");
-        self.found(StreamKind::Events, &filter, |_| true).await.json()["data"].clone()
+        self.found(StreamKind::Events, &filter, |_| true)
+            .await
+            .json()["data"]
+            .clone()
     }
 
     /// Waits for the dead letter of a consumer: why.
     pub(crate) async fn dead(&self, reason: &str, consumer: &str) -> Stored {
         let filter = format!("concord.v1.dead.agent-adapter.{reason}");
-        self.found(StreamKind::Dead, &filter, |letter| letter.header("Concord-Dead-Consumer") == consumer).await
+        self.found(StreamKind::Dead, &filter, |letter| {
+            letter.header("Concord-Dead-Consumer") == consumer
+        })
+        .await
     }
 
     /// Waits until the adapter has seen every fact that people are told of, by both channels.
@@ -128,11 +172,20 @@ impl Stage {
         for channel in Channel::ALL {
             for consumer in layout().consumers_of(ConsumerKind::Notices(channel)) {
                 let done = until(&consumer.name, PATIENCE, async || {
-                    let stream =
-                        context.get_stream_no_info(&consumer.stream).await.map_err(|error| error.to_string())?;
-                    let info = stream.consumer_info(&consumer.name).await.map_err(|error| error.to_string())?;
+                    let stream = context
+                        .get_stream_no_info(&consumer.stream)
+                        .await
+                        .map_err(|error| error.to_string())?;
+                    let info = stream
+                        .consumer_info(&consumer.name)
+                        .await
+                        .map_err(|error| error.to_string())?;
                     let left = (info.num_pending, info.num_ack_pending);
-                    if left == (0, 0) { Ok(()) } else { Err(format!("{left:?} are left")) }
+                    if left == (0, 0) {
+                        Ok(())
+                    } else {
+                        Err(format!("{left:?} are left"))
+                    }
                 });
                 done.await.unwrap_or_else(|error| panic!("{error}"));
             }
@@ -143,35 +196,56 @@ impl Stage {
     pub(crate) async fn counted(&self, channel: &str, result: &str) -> u64 {
         let is_adapter = |name: &str| name == "concord-agent-adapter";
         let client = self.installation.client();
-        let found = instances(client, PATIENCE, |found| found.iter().any(|one| is_adapter(&one.name))).await;
+        let found = instances(client, PATIENCE, |found| {
+            found.iter().any(|one| is_adapter(&one.name))
+        })
+        .await;
         let found = found.expect("the services answer");
-        let adapter = found.iter().find(|one| is_adapter(&one.name)).expect("the adapter answers");
+        let adapter = found
+            .iter()
+            .find(|one| is_adapter(&one.name))
+            .expect("the adapter answers");
         let metrics = http_get(adapter.http().expect("it answers HTTP"), "/metrics").await;
-        let name = format!("concord_notifications_total{{channel=\"{channel}\",result=\"{result}\"}} ");
+        let name =
+            format!("concord_notifications_total{{channel=\"{channel}\",result=\"{result}\"}} ");
         let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
         line.map_or(0, |count| count.trim().parse().expect("a number"))
     }
 
     /// What the adapter has logged.
     pub(crate) fn log(&self) -> String {
-        let log = self.installation.log(Service::AgentAdapter, 0).expect("the adapter has a log");
+        let log = self
+            .installation
+            .log(Service::AgentAdapter, 0)
+            .expect("the adapter has a log");
         std::fs::read_to_string(log).expect("the log is read")
     }
 
     /// The invariants hold, all services live, and no log shows a secret.
     pub(crate) async fn holds(&self) {
         self.installation.holds(PATIENCE).await;
-        assert!(!self.log().contains("MfKQ9r8"), "the key of the webhooks is in the log");
+        assert!(
+            !self.log().contains("MfKQ9r8"),
+            "the key of the webhooks is in the log"
+        );
     }
 }
 
 async fn http_get(address: &str, path: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    let mut stream = tokio::net::TcpStream::connect(address).await.expect("the adapter listens");
+    let mut stream = tokio::net::TcpStream::connect(address)
+        .await
+        .expect("the adapter listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("the request is sent");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("the request is sent");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("the answer is text");
+    stream
+        .read_to_string(&mut answer)
+        .await
+        .expect("the answer is text");
     answer
 }

@@ -23,11 +23,17 @@ fn users(agents: &[&AgentId]) -> String {
     let user = |agent: &&AgentId| json!({ "user": agent, "password": "x", "permissions": space.permissions(agent) });
     let mut users: Vec<Value> = agents.iter().map(user).collect();
     users.push(json!({ "user": "services", "password": "x" }));
-    format!("authorization: {}\nno_auth_user: services", json!({ "users": users }))
+    format!(
+        "authorization: {}\nno_auth_user: services",
+        json!({ "users": users })
+    )
 }
 
 /// A client of an agent, and what the broker refuses it.
-async fn client(installation: &TestInstallation, agent: &AgentId) -> (Client, mpsc::UnboundedReceiver<String>) {
+async fn client(
+    installation: &TestInstallation,
+    agent: &AgentId,
+) -> (Client, mpsc::UnboundedReceiver<String>) {
     connect(installation, agent, &SubjectSpace::replies(agent)).await
 }
 
@@ -47,21 +53,35 @@ async fn connect(
                 }
             }
         });
-    (options.connect(installation.server_url()).await.expect("the agent's user is known"), refused)
+    (
+        options
+            .connect(installation.server_url())
+            .await
+            .expect("the agent's user is known"),
+        refused,
+    )
 }
 
 /// Waits until the broker has the subscriptions of an agent, who may publish to no inbox: what she says is acknowledged after
 /// them.
 async fn listens(client: &Client, agent: &AgentId) {
     let jetstream = async_nats::jetstream::new(client.clone());
-    let note = jetstream.publish(format!("concord.v1.msg._.{agent}.nobody.note"), "{}".into()).await.expect("sent");
+    let note = jetstream
+        .publish(format!("concord.v1.msg._.{agent}.nobody.note"), "{}".into())
+        .await
+        .expect("sent");
     note.await.expect("stored");
 }
 
 async fn is_refused(refused: &mut mpsc::UnboundedReceiver<String>, what: &str) {
     let word = tokio::time::timeout(PATIENCE, refused.recv()).await;
-    let word = word.unwrap_or_else(|_| panic!("{what} was not refused")).expect("the client is there");
-    assert!(word.to_lowercase().contains("permissions violation"), "{what}: {word}");
+    let word = word
+        .unwrap_or_else(|_| panic!("{what} was not refused"))
+        .expect("the client is there");
+    assert!(
+        word.to_lowercase().contains("permissions violation"),
+        "{what}: {word}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,7 +94,8 @@ async fn nobody_speaks_for_another_reads_what_is_not_for_it_or_writes_a_fact() {
     })
     .await;
     let case = unique("case");
-    let opening = json!({ "case_id": case, "participants": [eva, mallory], "task": { "type": "test" } });
+    let opening =
+        json!({ "case_id": case, "participants": [eva, mallory], "task": { "type": "test" } });
     let (hers, mut refused_to_her) = client(&installation, &eva).await;
     let (his, mut refused) = client(&installation, &mallory).await;
     let space = SubjectSpace::default();
@@ -82,47 +103,89 @@ async fn nobody_speaks_for_another_reads_what_is_not_for_it_or_writes_a_fact() {
     let mut heard = hers.subscribe(inbox.clone()).await.expect("a subscription");
     listens(&hers, &eva).await;
     installation.open_case(&opening).await;
-    let task = tokio::time::timeout(PATIENCE, heard.next()).await.expect("she is told").expect("a message");
+    let task = tokio::time::timeout(PATIENCE, heard.next())
+        .await
+        .expect("she is told")
+        .expect("a message");
     let task: Value = serde_json::from_slice(&task.payload).expect("JSON");
     assert_eq!(task["message_type"], "task_assignment");
 
     // What is his own he may say, and it is acknowledged where he listens.
     let own = Message::finding(&case, mallory.as_str(), json!({ "summary": "Seen." }), 0.8);
     let jetstream = async_nats::jetstream::new(his.clone());
-    let stored_own = jetstream.publish(own.subject(), own.body.to_string().into()).await.expect("sent");
+    let stored_own = jetstream
+        .publish(own.subject(), own.body.to_string().into())
+        .await
+        .expect("sent");
     stored_own.await.expect("stored");
 
     let as_her = Message::finding(&case, eva.as_str(), json!({ "summary": "As her." }), 0.8);
-    let ruling = Message::new(&case, eva.as_str(), "debate-facilitator", "ruling", json!({}));
+    let ruling = Message::new(
+        &case,
+        eva.as_str(),
+        "debate-facilitator",
+        "ruling",
+        json!({}),
+    );
     let mut all = space.all("event");
     all.truncate(all.len() - 1);
     for (subject, what) in [
         (as_her.subject(), "a finding in her name"),
         (ruling.subject(), "a ruling in her name"),
         (format!("{all}case.{case}.decided"), "a fact"),
-        ("concord.v1.timer.due.case.c.findings".to_owned(), "a deadline"),
-        ("concord.v1.timer.armed.case.c.findings".to_owned(), "arming a deadline"),
-        ("concord.v1.api.coordinator.cancel_case".to_owned(), "an operator's order"),
-        ("$JS.API.STREAM.DELETE.CONCORD_EVENTS".to_owned(), "the end of a stream"),
-        ("$JS.API.STREAM.MSG.GET.CONCORD_MESSAGES".to_owned(), "reading a stream"),
+        (
+            "concord.v1.timer.due.case.c.findings".to_owned(),
+            "a deadline",
+        ),
+        (
+            "concord.v1.timer.armed.case.c.findings".to_owned(),
+            "arming a deadline",
+        ),
+        (
+            "concord.v1.api.coordinator.cancel_case".to_owned(),
+            "an operator's order",
+        ),
+        (
+            "$JS.API.STREAM.DELETE.CONCORD_EVENTS".to_owned(),
+            "the end of a stream",
+        ),
+        (
+            "$JS.API.STREAM.MSG.GET.CONCORD_MESSAGES".to_owned(),
+            "reading a stream",
+        ),
     ] {
-        his.publish(subject, as_her.body.to_string().into()).await.expect("sent");
+        his.publish(subject, as_her.body.to_string().into())
+            .await
+            .expect("sent");
         is_refused(&mut refused, what).await;
     }
-    for subject in [inbox, space.all("event"), ">".to_owned(), "_INBOX.>".to_owned()] {
+    for subject in [
+        inbox,
+        space.all("event"),
+        ">".to_owned(),
+        "_INBOX.>".to_owned(),
+    ] {
         let _never = his.subscribe(subject.clone()).await.expect("asked for");
         is_refused(&mut refused, &subject).await;
     }
 
     // She says hers, and it counts: the case has nobody else's word for it.
     let hers_own = Message::finding(&case, eva.as_str(), json!({ "summary": "Hers." }), 0.8);
-    hers.publish(hers_own.subject(), hers_own.body.to_string().into()).await.expect("sent");
+    hers.publish(hers_own.subject(), hers_own.body.to_string().into())
+        .await
+        .expect("sent");
     let filter = format!("{all}case.{case}.findings_closed");
     let closed = until("both findings are in", PATIENCE, async || {
         let facts = stored(installation.client(), StreamKind::Events, &filter).await?;
-        facts.first().map(Stored::json).ok_or_else(|| "not yet".to_owned())
+        facts
+            .first()
+            .map(Stored::json)
+            .ok_or_else(|| "not yet".to_owned())
     });
     let closed = closed.await.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(closed["data"]["last"]["finding"]["summary"], "Hers.");
-    assert!(refused_to_her.try_recv().is_err(), "nothing of hers was refused");
+    assert!(
+        refused_to_her.try_recv().is_err(),
+        "nothing of hers was refused"
+    );
 }

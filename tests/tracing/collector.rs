@@ -41,7 +41,11 @@ impl Span {
             trace_id: hex(&span.trace_id),
             span_id: hex(&span.span_id),
             parent_id: hex(&span.parent_span_id),
-            links: span.links.iter().map(|link| (hex(&link.trace_id), hex(&link.span_id))).collect(),
+            links: span
+                .links
+                .iter()
+                .map(|link| (hex(&link.trace_id), hex(&link.span_id)))
+                .collect(),
             attributes: span.attributes,
         }
     }
@@ -81,14 +85,27 @@ pub(crate) struct Collector {
 impl Collector {
     /// Starts one that answers with this status.
     pub(crate) async fn start(status: StatusCode) -> Self {
-        let received =
-            Received { spans: Mutex::default(), requests: Mutex::default(), status: AtomicU16::new(status.as_u16()) };
+        let received = Received {
+            spans: Mutex::default(),
+            requests: Mutex::default(),
+            status: AtomicU16::new(status.as_u16()),
+        };
         let received = Arc::new(received);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
-        let router = Router::new().route("/v1/traces", post(receive)).with_state(Arc::clone(&received));
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await.expect("the collector serves") });
-        Self { address, received, serving }
+        let router = Router::new()
+            .route("/v1/traces", post(receive))
+            .with_state(Arc::clone(&received));
+        let serving = tokio::spawn(async move {
+            axum::serve(listener, router)
+                .await
+                .expect("the collector serves")
+        });
+        Self {
+            address,
+            received,
+            serving,
+        }
     }
 
     /// The setting that makes a service send its spans here.
@@ -98,12 +115,18 @@ impl Collector {
 
     /// What it answers from now on.
     pub(crate) fn answer(&self, status: StatusCode) {
-        self.received.status.store(status.as_u16(), Ordering::Relaxed);
+        self.received
+            .status
+            .store(status.as_u16(), Ordering::Relaxed);
     }
 
     /// The spans of the requests that were granted.
     pub(crate) fn spans(&self) -> Vec<Span> {
-        self.received.spans.lock().expect("no test panics here").clone()
+        self.received
+            .spans
+            .lock()
+            .expect("no test panics here")
+            .clone()
     }
 
     /// How many requests a service has made, granted or not.
@@ -127,23 +150,42 @@ pub(crate) fn setting(address: &str) -> String {
 /// Ends all services, each by itself and in time; a service sends its last spans before it ends.
 pub(crate) async fn end(installation: &TestInstallation) {
     let ended = installation.processes().map(async |(service, replica)| {
-        let in_time = installation.terminate(service, replica).await.expect("a process of the plan");
+        let in_time = installation
+            .terminate(service, replica)
+            .await
+            .expect("a process of the plan");
         assert!(in_time, "{service} ends by itself");
     });
     join_all(ended).await;
 }
 
 async fn receive(State(received): State<Arc<Received>>, body: Bytes) -> StatusCode {
-    let Ok(request) = ExportTraceServiceRequest::decode(body) else { return StatusCode::BAD_REQUEST };
+    let Ok(request) = ExportTraceServiceRequest::decode(body) else {
+        return StatusCode::BAD_REQUEST;
+    };
     let status = StatusCode::from_u16(received.status.load(Ordering::Relaxed)).expect("a status");
     for resource_spans in request.resource_spans {
-        let attributes = resource_spans.resource.map(|resource| resource.attributes).unwrap_or_default();
+        let attributes = resource_spans
+            .resource
+            .map(|resource| resource.attributes)
+            .unwrap_or_default();
         let service = text(&attributes, "service.name");
-        received.requests.lock().expect("no test panics here").push(service.to_owned());
+        received
+            .requests
+            .lock()
+            .expect("no test panics here")
+            .push(service.to_owned());
         if status.is_success() {
-            let spans = resource_spans.scope_spans.into_iter().flat_map(|scope| scope.spans);
+            let spans = resource_spans
+                .scope_spans
+                .into_iter()
+                .flat_map(|scope| scope.spans);
             let spans = spans.map(|span| Span::new(service, span));
-            received.spans.lock().expect("no test panics here").extend(spans);
+            received
+                .spans
+                .lock()
+                .expect("no test panics here")
+                .extend(spans);
         }
     }
     status

@@ -24,21 +24,41 @@ const MENDED: &str = "Spans are being sent again";
 
 async fn start(setting: String) -> TestInstallation {
     // Agents here speak plain NATS, so nobody needs to host them.
-    TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0).with_setting(setting)).await
+    TestInstallation::start_with(|plan| {
+        plan.with_replicas(Service::AgentAdapter, 0)
+            .with_setting(setting)
+    })
+    .await
 }
 
 /// A case with a debate, decided before any attempt to send spans could have come to an end.
 async fn decides_a_case(installation: &TestInstallation) {
     let client = installation.client();
     let names = [unique("ann"), unique("ben")];
-    let _ann = Agent::steadfast(client, &names[0], json!({ "summary": "low", "risk_score": 20 }), 0.9).await;
-    let _ben = Agent::agreeable(client, &names[1], json!({ "summary": "high", "risk_score": 90 }), 0.6).await;
+    let _ann = Agent::steadfast(
+        client,
+        &names[0],
+        json!({ "summary": "low", "risk_score": 20 }),
+        0.9,
+    )
+    .await;
+    let _ben = Agent::agreeable(
+        client,
+        &names[1],
+        json!({ "summary": "high", "risk_score": 90 }),
+        0.6,
+    )
+    .await;
     let begun = Instant::now();
     let policy = json!({ "finding_timeout_ms": 600_000, "answer_timeout_ms": 600_000 });
     let case = json!({ "policy": policy, "participants": names, "task": { "type": "test" } });
     let case: CaseId = installation.open_case(&case).await;
     installation.decision(&case, PATIENCE).await;
-    assert!(begun.elapsed() < ATTEMPT_MAX, "the case took {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < ATTEMPT_MAX,
+        "the case took {:?}",
+        begun.elapsed()
+    );
 }
 
 fn log(installation: &TestInstallation, service: Service) -> String {
@@ -58,7 +78,11 @@ async fn until_it_says(installation: &TestInstallation, service: Service, what: 
 async fn ends_having_said_it_once(installation: &TestInstallation) {
     let begun = Instant::now();
     end(installation).await;
-    assert!(begun.elapsed() < END_MAX, "the services took {:?} to end", begun.elapsed());
+    assert!(
+        begun.elapsed() < END_MAX,
+        "the services took {:?} to end",
+        begun.elapsed()
+    );
     for (service, _) in installation.processes() {
         let log = log(installation, service);
         let warnings: Vec<&str> = log.lines().filter(|line| line.contains(FAILS)).collect();
@@ -97,12 +121,20 @@ async fn a_collector_that_refuses_until_it_is_mended() {
         decides_a_case(&installation).await;
         let attempted = until(format!("attempt {attempts}"), PATIENCE, async || {
             let found = collector.requests_of("concord-coordinator");
-            if found >= attempts { Ok(()) } else { Err(format!("{found} attempts")) }
+            if found >= attempts {
+                Ok(())
+            } else {
+                Err(format!("{found} attempts"))
+            }
         });
         attempted.await.unwrap_or_else(|error| panic!("{error}"));
     }
     // All of them: one whose first attempt were the next would have nothing to say.
-    for service in [Service::Coordinator, Service::ConflictDetector, Service::DebateFacilitator] {
+    for service in [
+        Service::Coordinator,
+        Service::ConflictDetector,
+        Service::DebateFacilitator,
+    ] {
         until_it_says(&installation, service, FAILS).await;
     }
     assert!(collector.spans().is_empty());

@@ -23,18 +23,29 @@ async fn tls_before(collector: &Collector) -> (SocketAddr, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = builder.expect("versions").with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key);
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = builder
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key);
     let acceptor = TlsAcceptor::from(Arc::new(config.expect("the certificate can be used")));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let (address, behind) = (listener.local_addr().expect("an address"), collector.address.clone());
+    let (address, behind) = (
+        listener.local_addr().expect("an address"),
+        collector.address.clone(),
+    );
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, behind) = (acceptor.clone(), behind.clone());
             tokio::spawn(async move {
                 // Who does not believe the certificate goes away.
-                let Ok(mut outside) = acceptor.accept(stream).await else { return };
-                let mut inside = TcpStream::connect(behind).await.expect("the collector listens");
+                let Ok(mut outside) = acceptor.accept(stream).await else {
+                    return;
+                };
+                let mut inside = TcpStream::connect(behind)
+                    .await
+                    .expect("the collector listens");
                 // What one side ends, the other sees as its end.
                 let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
             });
@@ -57,7 +68,9 @@ async fn a_case(address: SocketAddr, authority: Option<String>) -> TestInstallat
         plan
     });
     let installation = installation.await;
-    installation.open_case(&json!({ "participants": ["nobody"], "task": { "type": "test" } })).await;
+    installation
+        .open_case(&json!({ "participants": ["nobody"], "task": { "type": "test" } }))
+        .await;
     installation
 }
 
@@ -67,7 +80,11 @@ async fn spans_go_to_a_collector_under_tls_whose_certificate_is_believed() {
     let (address, certificate) = tls_before(&collector).await;
     let installation = a_case(address, Some(certificate)).await;
     end(&installation).await;
-    assert!(collector.spans().iter().any(|span| span.name == "case"), "{}", installation.log_tails());
+    assert!(
+        collector.spans().iter().any(|span| span.name == "case"),
+        "{}",
+        installation.log_tails()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,7 +95,11 @@ async fn no_span_goes_to_one_whose_certificate_is_not() {
     let log = installation.log(Service::Coordinator, 0).expect("a log");
     let said = until("the coordinator to say why", PATIENCE, async || {
         let log = std::fs::read_to_string(log).expect("its log");
-        if log.contains("Spans cannot be sent") && log.contains("speak TLS") { Ok(()) } else { Err(log) }
+        if log.contains("Spans cannot be sent") && log.contains("speak TLS") {
+            Ok(())
+        } else {
+            Err(log)
+        }
     });
     said.await.unwrap_or_else(|error| panic!("{error}"));
     end(&installation).await;

@@ -57,12 +57,16 @@ pub(crate) fn budgets(shell: &Shell, settings: &BTreeMap<Token, BudgetSettings>)
 impl Budget {
     fn new(broker: &Broker, metrics: Metrics, provider: &Token, settings: BudgetSettings) -> Self {
         // The name's length was checked with the settings.
-        let topic = Token::new(format!("budget-{provider}")).unwrap_or_else(|_| Token::derived(provider.as_str()));
+        let topic = Token::new(format!("budget-{provider}"))
+            .unwrap_or_else(|_| Token::derived(provider.as_str()));
         Self {
             metrics,
             provider: provider.clone(),
             register: Register::new(broker, Service::AgentAdapter.agent_id(), topic),
-            limits: Limits { requests: settings.requests_per_minute, tokens: settings.tokens_per_minute },
+            limits: Limits {
+                requests: settings.requests_per_minute,
+                tokens: settings.tokens_per_minute,
+            },
             turn: tokio::sync::Mutex::default(),
             lease: Mutex::default(),
         }
@@ -74,17 +78,33 @@ impl Budget {
             Ok(_turn) => self.take_in_turn(tokens, until).await,
             Err(_) => Err((self.exhausted("others wait before it"), "late")),
         };
-        let result = taken.as_ref().map_or_else(|(_, result)| *result, |_| "granted");
-        let labels = BudgetLabels { provider: self.provider.to_string(), result };
+        let result = taken
+            .as_ref()
+            .map_or_else(|(_, result)| *result, |_| "granted");
+        let labels = BudgetLabels {
+            provider: self.provider.to_string(),
+            result,
+        };
         self.metrics.budgets.get_or_create(&labels).inc();
         taken.map_err(|(failure, _)| failure)
     }
 
-    async fn take_in_turn(&self, tokens: u64, until: Instant) -> Result<Charge, (Failure, &'static str)> {
+    async fn take_in_turn(
+        &self,
+        tokens: u64,
+        until: Instant,
+    ) -> Result<Charge, (Failure, &'static str)> {
         loop {
             let now = clock::now().unix_millis();
-            let tokens = if self.limits.tokens.is_some() { tokens } else { 0 };
-            let wish = Amount { requests: 1, tokens };
+            let tokens = if self.limits.tokens.is_some() {
+                tokens
+            } else {
+                0
+            };
+            let wish = Amount {
+                requests: 1,
+                tokens,
+            };
             if let Some(charge) = self.lease().use_of(now, self.limits, wish) {
                 return Ok(charge);
             }
@@ -92,8 +112,14 @@ impl Budget {
             let wait = match renewed.unwrap_or(Err(RenewError::Silent)) {
                 Ok(Renewed::Now { .. }) => continue,
                 Ok(Renewed::Never) => {
-                    let why = format!("one call of {tokens} tokens is more than {} allows in a minute", self.name());
-                    return Err((Failure::here(ErrorCode::CapacityExceeded, why).named(OVER_BUDGET), "never"));
+                    let why = format!(
+                        "one call of {tokens} tokens is more than {} allows in a minute",
+                        self.name()
+                    );
+                    return Err((
+                        Failure::here(ErrorCode::CapacityExceeded, why).named(OVER_BUDGET),
+                        "never",
+                    ));
                 }
                 Ok(Renewed::At(at)) => {
                     let wait = Duration::from_millis(u64::try_from(at - now).unwrap_or(0));
@@ -108,14 +134,21 @@ impl Budget {
                     let error = Chain(&error).to_string();
                     tracing::warn!(provider = %self.provider, error, "A budget could not be asked; nothing is called.");
                     if Instant::now() + PAUSE_MAX > until {
-                        let why = format!("{} cannot be asked, for the broker does not answer", self.name());
+                        let why = format!(
+                            "{} cannot be asked, for the broker does not answer",
+                            self.name()
+                        );
                         return Err((Failure::here(ErrorCode::AgentUnavailable, why), "away"));
                     }
                     PAUSE_MAX
                 }
             };
             // Who has lost a race asks again almost at once: who has won it does, too.
-            let apart = if wait.is_zero() { PAUSE_MAX / 100 } else { PAUSE_MAX / 5 };
+            let apart = if wait.is_zero() {
+                PAUSE_MAX / 100
+            } else {
+                PAUSE_MAX / 5
+            };
             tokio::time::sleep(wait + crate::guard::jitter(apart)).await;
         }
     }
@@ -127,18 +160,35 @@ impl Budget {
             None => Granted::default(),
         };
         // Of what is owed, only as much as fits into a minute beside the wish can be asked for.
-        let room = self.limits.tokens.map_or(0, |most| most.saturating_sub(wish.tokens));
+        let room = self
+            .limits
+            .tokens
+            .map_or(0, |most| most.saturating_sub(wish.tokens));
         let owed = self.lease().owed.min(room);
-        let whole = Amount { tokens: wish.tokens + owed, ..wish };
+        let whole = Amount {
+            tokens: wish.tokens + owed,
+            ..wish
+        };
         let unused = self.lease().give_up();
         let rest = granted.without(&unused);
         let (stored, renewed) = match rest.grant(now, self.limits, whole) {
             Verdict::Never => (None, Renewed::Never),
             // Others may have room for what is given back.
             Verdict::Wait(at) => ((rest != granted).then_some(rest), Renewed::At(at)),
-            Verdict::Lease { amount, until, noted, granted } => {
-                (Some(granted), Renewed::Now { amount, until, noted, owed })
-            }
+            Verdict::Lease {
+                amount,
+                until,
+                noted,
+                granted,
+            } => (
+                Some(granted),
+                Renewed::Now {
+                    amount,
+                    until,
+                    noted,
+                    owed,
+                },
+            ),
         };
         let Some(stored) = stored else {
             self.lease().keep(unused);
@@ -146,11 +196,21 @@ impl Budget {
         };
         // Where it is not known whether it was stored, nothing is given back again: the provider is then asked for less than
         // it allows.
-        if !self.register.replace(held.as_ref(), serde_json::to_vec(&stored)?.into()).await? {
+        if !self
+            .register
+            .replace(held.as_ref(), serde_json::to_vec(&stored)?.into())
+            .await?
+        {
             self.lease().keep(unused);
             return Ok(Renewed::Again);
         }
-        if let Renewed::Now { amount, until, noted, owed } = renewed {
+        if let Renewed::Now {
+            amount,
+            until,
+            noted,
+            owed,
+        } = renewed
+        {
             self.lease().renew(amount, until, noted, owed);
         }
         Ok(renewed)

@@ -43,17 +43,37 @@ impl Address {
     /// By the settings; none when answers cannot come later.
     pub(crate) fn read(settings: &CallbackSettings) -> Result<Option<Self>, Error> {
         let Some(listen) = &settings.listen else {
-            let unused = settings.public_url.is_some() || settings.secret.is_some() || settings.secret_file.is_some();
+            let unused = settings.public_url.is_some()
+                || settings.secret.is_some()
+                || settings.secret_file.is_some();
             let message = "public_url and secret are of no use without listen";
-            return if unused { Err(Error::new("callback.listen", message)) } else { Ok(None) };
+            return if unused {
+                Err(Error::new("callback.listen", message))
+            } else {
+                Ok(None)
+            };
         };
         let form = "write an address and a port, such as 0.0.0.0:8090";
-        let listen = listen.parse().map_err(|_| Error::new("callback.listen", form))?;
-        let missing = || Error::new("callback.public_url", "say how agents reach callback.listen");
+        let listen = listen
+            .parse()
+            .map_err(|_| Error::new("callback.listen", form))?;
+        let missing = || {
+            Error::new(
+                "callback.public_url",
+                "say how agents reach callback.listen",
+            )
+        };
         let public_url = settings.public_url.as_deref().ok_or_else(missing)?;
-        let url = Url::parse(public_url).map_err(|error| Error::new("callback.public_url", error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") || url.query().is_some() || url.fragment().is_some() {
-            return Err(Error::new("callback.public_url", "write an address such as https://example.org/callback"));
+        let url = Url::parse(public_url)
+            .map_err(|error| Error::new("callback.public_url", error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https")
+            || url.query().is_some()
+            || url.fragment().is_some()
+        {
+            return Err(Error::new(
+                "callback.public_url",
+                "write an address such as https://example.org/callback",
+            ));
         }
         let secret = secret(settings)?;
         let key = Key::new(secret.reveal().as_bytes());
@@ -66,7 +86,12 @@ impl Address {
             return Err(Error::new("callback.lifetime_ms", "it must be at least 1"));
         }
         let public_url = public_url.trim_end_matches('/').to_owned();
-        Ok(Some(Self { listen, public_url, key, lifetime_ms: settings.lifetime_ms }))
+        Ok(Some(Self {
+            listen,
+            public_url,
+            key,
+            lifetime_ms: settings.lifetime_ms,
+        }))
     }
 
     /// Until when an answer to a message can come.
@@ -77,21 +102,35 @@ impl Address {
 
     /// Where the answer is to be posted.
     pub(crate) fn url(&self, asked: &Asked) -> String {
-        format!("{}{}{}", self.public_url, server::PATH, self.key.seal(asked))
+        format!(
+            "{}{}{}",
+            self.public_url,
+            server::PATH,
+            self.key.seal(asked)
+        )
     }
 }
 
 fn secret(settings: &CallbackSettings) -> Result<Secret, Error> {
     match (&settings.secret, &settings.secret_file) {
-        (Some(_), Some(_)) => Err(Error::new("callback.secret", "leave out secret or secret_file")),
+        (Some(_), Some(_)) => Err(Error::new(
+            "callback.secret",
+            "leave out secret or secret_file",
+        )),
         (Some(secret), None) => Ok(secret.clone()),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
-                Error::new("callback.secret_file", format!("{} cannot be read: {error}", file.display()))
+                Error::new(
+                    "callback.secret_file",
+                    format!("{} cannot be read: {error}", file.display()),
+                )
             })?;
             Ok(Secret::new(text.trim()))
         }
-        (None, None) => Err(Error::new("callback.secret", "the addresses are signed, and there is no key")),
+        (None, None) => Err(Error::new(
+            "callback.secret",
+            "the addresses are signed, and there is no key",
+        )),
     }
 }
 
@@ -117,13 +156,23 @@ impl Awaited {
     /// Begins to wait for the answer of `agent` to a message.
     pub(crate) fn answer(&self, agent: &AgentId, asked: &str) -> Wait {
         let key = (agent.clone(), asked.to_owned());
-        let said = self.all().entry(key.clone()).or_insert_with(|| watch::channel(false).0).subscribe();
-        Wait { awaited: self.clone(), key, said }
+        let said = self
+            .all()
+            .entry(key.clone())
+            .or_insert_with(|| watch::channel(false).0)
+            .subscribe();
+        Wait {
+            awaited: self.clone(),
+            key,
+            said,
+        }
     }
 
     /// What was published is in the dialect of whoever had asked.
     fn heard(&self, shell: &Shell, agent: &AgentId, heard: &Heard) {
-        let Some(asked) = reply_to(shell, heard) else { return };
+        let Some(asked) = reply_to(shell, heard) else {
+            return;
+        };
         if let Some(waiting) = self.all().get(&(agent.clone(), asked)) {
             waiting.send_replace(true);
         }
@@ -156,7 +205,14 @@ impl Awaited {
 }
 
 /// What a message is an answer to.
-fn reply_to(shell: &Shell, Heard { subject, dialect, payload }: &Heard) -> Option<String> {
+fn reply_to(
+    shell: &Shell,
+    Heard {
+        subject,
+        dialect,
+        payload,
+    }: &Heard,
+) -> Option<String> {
     let subject = shell.broker.subjects().parse(subject).ok()?;
     let declared = Dialect::declared(dialect.as_deref()).ok()?;
     dialect::read(payload, declared, &subject).ok()?.0.reply_to
@@ -174,7 +230,10 @@ impl Drop for Wait {
     fn drop(&mut self) {
         let mut all = self.awaited.all();
         // The other waits for the same answer, as when the broker has delivered the message twice.
-        if all.get(&self.key).is_some_and(|sender| sender.receiver_count() <= 1) {
+        if all
+            .get(&self.key)
+            .is_some_and(|sender| sender.receiver_count() <= 1)
+        {
             all.remove(&self.key);
         }
     }

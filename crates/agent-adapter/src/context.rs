@@ -25,23 +25,43 @@ impl Cases {
     pub(crate) async fn new(shell: &Shell) -> Result<Self, concord_runtime::ledger::Error> {
         let cached = LruCache::new(NonZeroUsize::new(CACHED_MAX).unwrap_or(NonZeroUsize::MIN));
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
-        Ok(Self { ledger, shell: shell.clone(), cached: Mutex::new(cached) })
+        Ok(Self {
+            ledger,
+            shell: shell.clone(),
+            cached: Mutex::new(cached),
+        })
     }
 
     /// The opening of a case; none when the case is not known.
     pub(crate) async fn of(&self, case: &CaseId) -> Result<Option<Arc<CaseOpened>>, Problem> {
-        if let Some(opened) = self.cached.lock().unwrap_or_else(PoisonError::into_inner).get(case) {
+        if let Some(opened) = self
+            .cached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(case)
+        {
             return Ok(Some(Arc::clone(opened)));
         }
         let fact = Token::fixed("opened");
-        let subject = Subject::Event { aggregate: Aggregate::Case, id: case.token(), fact };
+        let subject = Subject::Event {
+            aggregate: Aggregate::Case,
+            id: case.token(),
+            fact,
+        };
         debug_assert!(CaseEvent::FACTS.iter().any(|info| info.name == "opened"));
         let subject = self.shell.broker.subjects().build(&subject);
-        let Some(message) = self.ledger.last_on(&subject).await? else { return Ok(None) };
+        let Some(message) = self.ledger.last_on(&subject).await? else {
+            return Ok(None);
+        };
         let record = Record::<CaseEvent>::decode(&message.payload, message.sequence)?;
-        let CaseEvent::Opened(opened) = record.event else { return Ok(None) };
+        let CaseEvent::Opened(opened) = record.event else {
+            return Ok(None);
+        };
         let opened = Arc::new(opened);
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner).put(case.clone(), Arc::clone(&opened));
+        self.cached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .put(case.clone(), Arc::clone(&opened));
         Ok(Some(opened))
     }
 }

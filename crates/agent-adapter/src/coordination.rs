@@ -46,7 +46,11 @@ pub struct CoordinationSettings {
 
 impl Default for CoordinationSettings {
     fn default() -> Self {
-        Self { enabled: true, leads: Vec::new(), window_ms: Limits::default().window_ms }
+        Self {
+            enabled: true,
+            leads: Vec::new(),
+            window_ms: Limits::default().window_ms,
+        }
     }
 }
 
@@ -59,7 +63,10 @@ pub(crate) async fn start(
     if !settings.enabled {
         return Ok(());
     }
-    let limits = Limits { window_ms: settings.window_ms, ..Limits::default() };
+    let limits = Limits {
+        window_ms: settings.window_ms,
+        ..Limits::default()
+    };
     let leads: BTreeSet<AgentId> = settings.leads.iter().cloned().collect();
     let follow_cards = leads.is_empty();
     let counting = Arc::new(Counting {
@@ -85,22 +92,36 @@ impl Counting {
         let (broker, subjects) = (&shell.broker, shell.broker.subjects());
         for lane in [Lane::Urgent, Lane::Normal] {
             let said = broker.listen(subjects.all(lane.as_str()), None).await?;
-            let own = broker.listen(subjects.all(lane.as_str()), Some(GROUP)).await?;
+            let own = broker
+                .listen(subjects.all(lane.as_str()), Some(GROUP))
+                .await?;
             self.each(shell, said, |counting, shell, message| {
-                let Some(envelope) = envelope(shell, message) else { return };
+                let Some(envelope) = envelope(shell, message) else {
+                    return;
+                };
                 let said = Said::of(&envelope, clock::now());
                 counting.change(|follow, _| follow.said(&said));
             });
             self.each(shell, own, |counting, shell, message| {
-                let Some(envelope) = envelope(shell, message) else { return };
+                let Some(envelope) = envelope(shell, message) else {
+                    return;
+                };
                 let counted = counting.with(|_, share| share.own(&envelope.message_id));
-                counted.into_iter().for_each(|what| count(&counting.metrics, what));
+                counted
+                    .into_iter()
+                    .for_each(|what| count(&counting.metrics, what));
             });
         }
-        let decided = broker.listen(subjects.fact(Aggregate::Wake, "decided"), None).await?;
+        let decided = broker
+            .listen(subjects.fact(Aggregate::Wake, "decided"), None)
+            .await?;
         self.each(shell, decided, |counting, _, message| {
             // Where it will be stored is not known yet, and does not matter here.
-            if let Ok(Record { event: WakeEvent::Decided(mut decided), .. }) = Record::decode(&message.payload, 0) {
+            if let Ok(Record {
+                event: WakeEvent::Decided(mut decided),
+                ..
+            }) = Record::decode(&message.payload, 0)
+            {
                 // What is heard as it is published has no place either.
                 decided.said.message_id = decided.said.message_id.without_place();
                 counting.change(|follow, _| follow.woken(&decided));
@@ -138,7 +159,8 @@ impl Counting {
 
     /// Keeps to the cards that say that their agents lead.
     fn follow_leads(self: &Arc<Self>, shell: &Shell, directory: &Arc<Directory>) {
-        let (counting, directory, stop) = (Arc::clone(self), Arc::clone(directory), shell.stop.clone());
+        let (counting, directory, stop) =
+            (Arc::clone(self), Arc::clone(directory), shell.stop.clone());
         let mut changes = directory.changes();
         shell.spawn(async move {
             loop {
@@ -163,7 +185,10 @@ impl Counting {
     fn change(&self, change: impl FnOnce(&mut Follow, &mut Share) -> Vec<Counted>) {
         let here = self.with(|follow, share| {
             let counted = change(follow, share);
-            counted.into_iter().filter_map(|one| share.counted(one)).collect::<Vec<_>>()
+            counted
+                .into_iter()
+                .filter_map(|one| share.counted(one))
+                .collect::<Vec<_>>()
         });
         here.into_iter().for_each(|what| count(&self.metrics, what));
     }
@@ -180,7 +205,10 @@ fn count(metrics: &Metrics, what: What) {
     match what {
         What::Message { through_lead } => {
             let route = if through_lead { "lead" } else { "peer" };
-            metrics.agent_messages.get_or_create(&RouteLabel { route }).inc();
+            metrics
+                .agent_messages
+                .get_or_create(&RouteLabel { route })
+                .inc();
         }
         What::Session => {
             metrics.sessions.inc();
@@ -203,11 +231,17 @@ fn count(metrics: &Metrics, what: What) {
                 Feedback::Silent => "silent",
             };
             let by = if matched { "match" } else { "name" };
-            metrics.wake_feedback.get_or_create(&FeedbackLabels { by, feedback }).inc();
+            metrics
+                .wake_feedback
+                .get_or_create(&FeedbackLabels { by, feedback })
+                .inc();
         }
     }
 }
 
 fn count_help(metrics: &Metrics, result: &'static str) {
-    metrics.peer_help.get_or_create(&ResultLabel { result }).inc();
+    metrics
+        .peer_help
+        .get_or_create(&ResultLabel { result })
+        .inc();
 }

@@ -61,7 +61,9 @@ impl Expected {
             Self::Position(own) => {
                 let held: Option<Held> = serde_json::from_str(payload.get()).ok();
                 let agrees = held.as_ref().and_then(|held| held.agrees_with_peer);
-                let revised = held.and_then(|held| held.revised_position).filter(|text| !text.trim().is_empty());
+                let revised = held
+                    .and_then(|held| held.revised_position)
+                    .filter(|text| !text.trim().is_empty());
                 in_debate(agrees, revised.is_some_and(|text| digest(&text) != *own))
             }
         }

@@ -35,12 +35,21 @@ impl Failure {
 
     /// The agent cannot be told what was said to it, which `why` says.
     pub(crate) fn unsaid(code: ErrorCode, why: String) -> Self {
-        let outcome = if code == ErrorCode::CapacityExceeded { TOO_LARGE } else { "unsaid" };
+        let outcome = if code == ErrorCode::CapacityExceeded {
+            TOO_LARGE
+        } else {
+            "unsaid"
+        };
         Self::here(code, why).named(outcome)
     }
 
     fn new(verdict: Verdict, why: impl Into<String>) -> Self {
-        Self { outcome: word(verdict.code), verdict, why: why.into(), after: None }
+        Self {
+            outcome: word(verdict.code),
+            verdict,
+            why: why.into(),
+            after: None,
+        }
     }
 
     /// The same under a word that says more.
@@ -59,7 +68,10 @@ impl Failure {
                 "Ask again later, or ask another agent.",
                 "See `concord agents` for how it stands, and the adapter's log for why.",
             ],
-            ErrorCode::Timeout => &["Ask again with a later deadline.", "Give the agent more time or more instances."],
+            ErrorCode::Timeout => &[
+                "Ask again with a later deadline.",
+                "Give the agent more time or more instances.",
+            ],
             ErrorCode::CapacityExceeded => &[
                 "Ask again later, or less often.",
                 "Raise the agent's queue_max or instances, or the budget of its provider.",

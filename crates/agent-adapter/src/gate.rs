@@ -106,10 +106,14 @@ mod tests {
         let seat = gate.enter(Lane::Normal, LONG).await.unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
-        for (place, (name, lane)) in
-            [("n1", Lane::Normal), ("n2", Lane::Normal), ("u1", Lane::Urgent), ("u2", Lane::Urgent)]
-                .into_iter()
-                .enumerate()
+        for (place, (name, lane)) in [
+            ("n1", Lane::Normal),
+            ("n2", Lane::Normal),
+            ("u1", Lane::Urgent),
+            ("u2", Lane::Urgent),
+        ]
+        .into_iter()
+        .enumerate()
         {
             let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
             tasks.push(tokio::spawn({
@@ -139,10 +143,21 @@ mod tests {
         };
         let normal = start(Lane::Normal);
         wait_for(&gate, (1, 1)).await;
-        assert_eq!(gate.enter(Lane::Normal, LONG).await.unwrap_err(), Refusal::Full);
+        assert_eq!(
+            gate.enter(Lane::Normal, LONG).await.unwrap_err(),
+            Refusal::Full
+        );
         let urgent = start(Lane::Urgent);
-        assert_eq!(normal.await.unwrap().unwrap_err(), Refusal::Full, "displaced");
-        assert_eq!(gate.enter(Lane::Urgent, LONG).await.unwrap_err(), Refusal::Full, "only urgent ones wait");
+        assert_eq!(
+            normal.await.unwrap().unwrap_err(),
+            Refusal::Full,
+            "displaced"
+        );
+        assert_eq!(
+            gate.enter(Lane::Urgent, LONG).await.unwrap_err(),
+            Refusal::Full,
+            "only urgent ones wait"
+        );
         drop(seat);
         assert!(urgent.await.unwrap().is_ok());
     }
@@ -151,7 +166,12 @@ mod tests {
     async fn who_gives_up_keeps_neither_seat_nor_place() {
         let gate = Gate::new(1, 1);
         let seat = gate.enter(Lane::Normal, LONG).await.unwrap();
-        assert_eq!(gate.enter(Lane::Normal, Duration::from_secs(1)).await.unwrap_err(), Refusal::Late);
+        assert_eq!(
+            gate.enter(Lane::Normal, Duration::from_secs(1))
+                .await
+                .unwrap_err(),
+            Refusal::Late
+        );
         assert_eq!(gate.load(), (1, 0));
         drop(seat);
         assert_eq!(gate.load(), (0, 0));

@@ -6,7 +6,10 @@ use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 
 /// A question with the task of its case in the payload, unless it has one.
-pub(crate) fn with_task(asked: &Envelope, task: Option<&Task>) -> Result<Envelope, serde_json::Error> {
+pub(crate) fn with_task(
+    asked: &Envelope,
+    task: Option<&Task>,
+) -> Result<Envelope, serde_json::Error> {
     let mut asked = asked.clone();
     if let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(asked.payload.get()) {
         fields.entry("task").or_insert(serde_json::to_value(task)?);
@@ -20,7 +23,9 @@ pub(crate) fn with_task(asked: &Envelope, task: Option<&Task>) -> Result<Envelop
 pub(crate) fn written(asked: &Envelope, spoken: Dialect) -> Result<Vec<u8>, Fault> {
     let mut line = dialect::write(asked, spoken)?;
     // Line breaks inside texts are escaped; what is left of them is space between tokens, as somebody had written it.
-    line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    line.iter_mut()
+        .filter(|byte| matches!(byte, b'\n' | b'\r'))
+        .for_each(|byte| *byte = b' ');
     Ok(line)
 }
 
@@ -48,7 +53,11 @@ mod tests {
             let given: Value = serde_json::from_slice(&line).unwrap();
             assert_eq!(given["context"], json!([{ "text": "Hello." }]), "{spoken}");
             let (read, _) = dialect::read(&line, Some(spoken), &question().subject()).unwrap();
-            assert_eq!(read.payload::<Value>().unwrap()["topic"], "a\nb", "{spoken}");
+            assert_eq!(
+                read.payload::<Value>().unwrap()["topic"],
+                "a\nb",
+                "{spoken}"
+            );
         }
     }
 
@@ -56,9 +65,18 @@ mod tests {
     fn a_question_has_the_task_of_its_case_once() {
         let with = with_task(&question(), None).unwrap();
         assert_eq!(with.payload::<Value>().unwrap()["task"], Value::Null);
-        let own = Envelope { payload: to_raw_value(&json!({ "task": 7 })).unwrap(), ..question() };
-        assert_eq!(with_task(&own, None).unwrap().payload::<Value>().unwrap()["task"], 7);
-        let words = Envelope { payload: RawValue::from_string("7".into()).unwrap(), ..question() };
+        let own = Envelope {
+            payload: to_raw_value(&json!({ "task": 7 })).unwrap(),
+            ..question()
+        };
+        assert_eq!(
+            with_task(&own, None).unwrap().payload::<Value>().unwrap()["task"],
+            7
+        );
+        let words = Envelope {
+            payload: RawValue::from_string("7".into()).unwrap(),
+            ..question()
+        };
         assert_eq!(with_task(&words, None).unwrap().payload.get(), "7");
     }
 }

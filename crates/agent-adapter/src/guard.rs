@@ -136,7 +136,9 @@ impl Guard {
                 Err(failure) => failure,
             };
             let pause = next_try(failure.verdict.again, tried, self.tries_max, failure.after);
-            let Some(pause) = pause.map(|pause| pause.fixed + jitter(pause.jitter_max)) else { return Err(failure) };
+            let Some(pause) = pause.map(|pause| pause.fixed + jitter(pause.jitter_max)) else {
+                return Err(failure);
+            };
             if Instant::now() + pause >= until {
                 return Err(failure);
             }
@@ -157,23 +159,40 @@ impl Guard {
         let charge = match &self.budget {
             Some(budget) => {
                 let wait = turn.budget();
-                Some((budget, wait.ended("granted", budget.take(tokens, until).await)?))
+                Some((
+                    budget,
+                    wait.ended("granted", budget.take(tokens, until).await)?,
+                ))
             }
             None => None,
         };
-        let pass = self.breaker().pass(clock::now()).map_err(|until| self.refused(until))?;
+        let pass = self
+            .breaker()
+            .pass(clock::now())
+            .map_err(|until| self.refused(until))?;
         self.show();
-        let under_way = Try { guard: self, pass: Some(pass) };
-        let within = self.timeout.min(until.saturating_duration_since(Instant::now()));
+        let under_way = Try {
+            guard: self,
+            pass: Some(pass),
+        };
+        let within = self
+            .timeout
+            .min(until.saturating_duration_since(Instant::now()));
         if within.is_zero() {
-            return Err(Failure::here(ErrorCode::Timeout, "its time was over before it was asked"));
+            return Err(Failure::here(
+                ErrorCode::Timeout,
+                "its time was over before it was asked",
+            ));
         }
         let part = turn.call(tried);
         let result = call.make(within, part.context()).await;
         let result = part.ended("answered", result);
         let (end, label) = match &result {
             Ok(_) => (End::Success, "answered"),
-            Err(failure) => (failure.verdict.end_within(within < self.timeout), failure.outcome),
+            Err(failure) => (
+                failure.verdict.end_within(within < self.timeout),
+                failure.outcome,
+            ),
         };
         under_way.ended(end);
         self.count(label);
@@ -186,7 +205,9 @@ impl Guard {
 
     fn refused(&self, until: Timestamp) -> Failure {
         self.count("breaker_open");
-        let why = format!("it failed again and again and is not asked until {until} (its circuit breaker is open)");
+        let why = format!(
+            "it failed again and again and is not asked until {until} (its circuit breaker is open)"
+        );
         Failure::here(ErrorCode::AgentUnavailable, why).named("breaker_open")
     }
 
@@ -201,8 +222,12 @@ impl Guard {
         if before != after {
             let (agent, standing) = (&self.agent_id, after.as_str());
             match after {
-                Standing::Open => tracing::warn!(%agent, standing, "A hosted agent's circuit breaker has opened."),
-                _ => tracing::info!(%agent, standing, "A hosted agent's circuit breaker has changed."),
+                Standing::Open => {
+                    tracing::warn!(%agent, standing, "A hosted agent's circuit breaker has opened.")
+                }
+                _ => {
+                    tracing::info!(%agent, standing, "A hosted agent's circuit breaker has changed.")
+                }
             }
         }
         self.show();
@@ -214,12 +239,20 @@ impl Guard {
             Standing::HalfOpen => 1,
             Standing::Open => 2,
         };
-        let label = AgentLabel { agent: self.agent_id.to_string() };
-        self.metrics.breaker_standing.get_or_create(&label).set(standing);
+        let label = AgentLabel {
+            agent: self.agent_id.to_string(),
+        };
+        self.metrics
+            .breaker_standing
+            .get_or_create(&label)
+            .set(standing);
     }
 
     fn count(&self, result: &'static str) {
-        let labels = CallLabels { agent: self.agent_id.to_string(), result };
+        let labels = CallLabels {
+            agent: self.agent_id.to_string(),
+            result,
+        };
         self.metrics.hosted_calls.get_or_create(&labels).inc();
     }
 }

@@ -55,8 +55,14 @@ impl Runner {
     fn new(agent: &HostedAgent) -> Result<Self, Error> {
         let key = format!("agents.{}", agent.agent_id);
         match (&agent.http, &agent.openai) {
-            (Some(http), _) => Ok(Self::Http(Box::new(Endpoint::of_server(&format!("{key}.http"), http)?))),
-            (_, Some(openai)) => Ok(Self::OpenAi(Box::new(Model::new(&format!("{key}.openai"), openai)?))),
+            (Some(http), _) => Ok(Self::Http(Box::new(Endpoint::of_server(
+                &format!("{key}.http"),
+                http,
+            )?))),
+            (_, Some(openai)) => Ok(Self::OpenAi(Box::new(Model::new(
+                &format!("{key}.openai"),
+                openai,
+            )?))),
             (None, None) => Ok(Self::Program(Box::new(Pool::new(agent.clone())))),
         }
     }
@@ -103,7 +109,11 @@ enum Came {
 
 impl Host {
     pub(crate) fn new(agent: HostedAgent, shared: &Arc<Shared>) -> Result<Self, Error> {
-        let budget = agent.provider.as_ref().and_then(|provider| shared.budgets.get(provider)).cloned();
+        let budget = agent
+            .provider
+            .as_ref()
+            .and_then(|provider| shared.budgets.get(provider))
+            .cloned();
         Ok(Self {
             runner: Runner::new(&agent)?,
             gate: Gate::new(agent.instances, agent.queue_max),
@@ -134,18 +144,22 @@ impl Host {
             return Ok(());
         }
         let now = clock::now();
-        let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| deadline.millis_since(now));
+        let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| {
+            deadline.millis_since(now)
+        });
         let until = Instant::now() + Duration::from_millis(wait);
         let turn = self.turn(asked, delivery);
         if will_be_answered_later && self.guard.check().is_ok() && !is_told_by_coordinator(asked) {
             self.publish(&self.acknowledgement(asked)?, &turn).await?;
         }
         let came = match self.answer(asked, &turn, until).await {
-            Ok(Came::Later(Some(answer))) => self.wait_for(asked, delivery, answer).await.map(|()| {
-                self.shared.loops.answered(asked, &self.agent.agent_id);
-                turn.came_to("answered_later");
-                Came::Later(None)
-            }),
+            Ok(Came::Later(Some(answer))) => {
+                self.wait_for(asked, delivery, answer).await.map(|()| {
+                    self.shared.loops.answered(asked, &self.agent.agent_id);
+                    turn.came_to("answered_later");
+                    Came::Later(None)
+                })
+            }
             other => other,
         };
         let message = match came.and_then(fits) {
@@ -168,7 +182,11 @@ impl Host {
             Err(Stop::Failure(failure)) => {
                 turn.failed(failure.outcome);
                 let (agent, why) = (&self.agent.agent_id, &failure.why);
-                match hosted::tell(&failure.verdict, delivery.deliveries, is_told_by_coordinator(asked)) {
+                match hosted::tell(
+                    &failure.verdict,
+                    delivery.deliveries,
+                    is_told_by_coordinator(asked),
+                ) {
                     Tell::Later => return Err(failure.into()),
                     Tell::Nothing => {
                         tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
@@ -189,31 +207,59 @@ impl Host {
     }
 
     /// Whether a message is not to be given to the agent because it and whoever said it answer each other without end.
-    pub(crate) async fn breaks(&self, asked: &Envelope, delivery: &Delivery) -> Result<bool, Problem> {
-        self.shared.loops.breaks(asked, &self.agent.agent_id, delivery).await
+    pub(crate) async fn breaks(
+        &self,
+        asked: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<bool, Problem> {
+        self.shared
+            .loops
+            .breaks(asked, &self.agent.agent_id, delivery)
+            .await
     }
 
     /// Tells who asked that its message is not given to the agent, because the two answer each other without end. An error
     /// is not answered, so that it is the end.
-    pub(crate) async fn refuse(&self, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
-        let why = format!("it and {} answer each other without end in this thread, which is broken", asked.from_agent);
+    pub(crate) async fn refuse(
+        &self,
+        asked: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<(), Problem> {
+        let why = format!(
+            "it and {} answer each other without end in this thread, which is broken",
+            asked.from_agent
+        );
         let failure = Failure::here(ErrorCode::CapacityExceeded, why).named("loop_broken");
         self.decline(failure, asked, delivery).await
     }
 
     /// Tells who asked that the agent is not given what was said to it, and why.
-    pub(crate) async fn decline(&self, failure: Failure, asked: &Envelope, delivery: &Delivery) -> Result<(), Problem> {
+    pub(crate) async fn decline(
+        &self,
+        failure: Failure,
+        asked: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<(), Problem> {
         let turn = self.turn(asked, delivery);
         turn.failed(failure.outcome);
         if is_told_by_coordinator(asked) {
             return Ok(());
         }
-        self.publish(&reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?, &turn).await
+        self.publish(
+            &reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?,
+            &turn,
+        )
+        .await
     }
 
     fn acknowledgement(&self, asked: &Envelope) -> Result<Envelope, Problem> {
         let nothing = serde_json::value::to_raw_value(&serde_json::json!({}))?;
-        Ok(asked.reply(&self.agent.agent_id, clock::now(), MessageType::Acknowledgement, nothing))
+        Ok(asked.reply(
+            &self.agent.agent_id,
+            clock::now(),
+            MessageType::Acknowledgement,
+            nothing,
+        ))
     }
 
     /// The agent's card.
@@ -222,8 +268,11 @@ impl Host {
     }
 
     fn turn(&self, asked: &Envelope, delivery: &Delivery) -> Turn {
-        let about =
-            About { brought: delivery.trace.as_ref(), case: asked.case_id.as_ref(), message_type: &asked.message_type };
+        let about = About {
+            brought: delivery.trace.as_ref(),
+            case: asked.case_id.as_ref(),
+            message_type: &asked.message_type,
+        };
         let kind = match &self.runner {
             Runner::Program(_) => "program",
             Runner::Http(_) | Runner::OpenAi(_) => self.runner.as_str(),
@@ -232,7 +281,13 @@ impl Host {
     }
 
     async fn publish(&self, message: &Envelope, turn: &Turn) -> Result<(), Problem> {
-        if !self.shared.shell.broker.publish_first(message, turn.context()).await? {
+        if !self
+            .shared
+            .shell
+            .broker
+            .publish_first(message, turn.context())
+            .await?
+        {
             self.shared.shell.count_ignored("answered_before");
         }
         Ok(())
@@ -243,13 +298,19 @@ impl Host {
         self.guard.check()?;
         let within = until.saturating_duration_since(Instant::now());
         let queue = turn.queue();
-        let entered = self.gate.enter(asked.priority.lane(), within).await.map_err(|refusal| match refusal {
-            Refusal::Full => {
-                let why = format!("{} messages wait for it already", self.agent.queue_max);
-                Failure::here(ErrorCode::CapacityExceeded, why).named("queue_full")
-            }
-            Refusal::Late => Failure::here(ErrorCode::Timeout, "its time was over before its turn came"),
-        });
+        let entered = self
+            .gate
+            .enter(asked.priority.lane(), within)
+            .await
+            .map_err(|refusal| match refusal {
+                Refusal::Full => {
+                    let why = format!("{} messages wait for it already", self.agent.queue_max);
+                    Failure::here(ErrorCode::CapacityExceeded, why).named("queue_full")
+                }
+                Refusal::Late => {
+                    Failure::here(ErrorCode::Timeout, "its time was over before its turn came")
+                }
+            });
         let _seat = queue.ended("let_in", entered)?;
         let started = Instant::now();
         let took_ms = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -259,29 +320,48 @@ impl Host {
         let (body, named): (Bytes, Option<String>) = match &self.runner {
             Runner::Program(pool) => {
                 let line = self.given(asked).await?;
-                (self.ask_program(pool, &line, until, turn, &answering).await?.into(), None)
+                (
+                    self.ask_program(pool, &line, until, turn, &answering)
+                        .await?
+                        .into(),
+                    None,
+                )
             }
             Runner::Http(endpoint) => {
                 let message = self.given(asked).await?;
                 let callback = self.callback(asked, turn);
                 // Listened for before it is asked: it may answer before it has said that it will.
                 let later = self.shared.awaited.answer(agent, asked.message_id.as_str());
-                let beside = Beside { dialect: self.agent.dialect, callback: callback.as_deref() };
-                match self.guard.run(0, until, &Post::new(endpoint, message, id, beside), turn).await? {
+                let beside = Beside {
+                    dialect: self.agent.dialect,
+                    callback: callback.as_deref(),
+                };
+                match self
+                    .guard
+                    .run(0, until, &Post::new(endpoint, message, id, beside), turn)
+                    .await?
+                {
                     Answered::Now(body, named) => (body, named),
                     Answered::Later => return Ok(Came::Later(Some(later))),
                 }
             }
             Runner::OpenAi(model) => {
                 let task = self.task(asked).await?;
-                let said = model.ask((&self.guard, turn), asked, task.as_ref(), &id, until).await?;
+                let said = model
+                    .ask((&self.guard, turn), asked, task.as_ref(), &id, until)
+                    .await?;
                 let message = reply::of_model(said, agent, asked, clock::now(), took_ms());
                 return Ok(Came::Answer(Box::new(message)));
             }
         };
-        let said = Said { body: &body, dialect: named.as_deref(), speaks: self.agent.dialect };
+        let said = Said {
+            body: &body,
+            dialect: named.as_deref(),
+            speaks: self.agent.dialect,
+        };
         let message = reply::message(&said, &answering, clock::now(), Some(took_ms()));
-        let message = message.map_err(|fault| Failure::here(ErrorCode::InternalError, self.unusable(&fault)))?;
+        let message = message
+            .map_err(|fault| Failure::here(ErrorCode::InternalError, self.unusable(&fault)))?;
         Ok(message.map_or(Came::Nothing, |message| Came::Answer(Box::new(message))))
     }
 
@@ -295,13 +375,27 @@ impl Host {
     ) -> Result<Vec<u8>, Failure> {
         let starts = pool.starts.load(Ordering::Relaxed);
         let usable = |body: &[u8]| {
-            let said = Said { body, dialect: None, speaks: self.agent.dialect };
+            let said = Said {
+                body,
+                dialect: None,
+                speaks: self.agent.dialect,
+            };
             reply::message(&said, answering, clock::now(), None).is_ok()
         };
-        let answered = self.guard.run(0, until, &OfProgram { pool, line, usable }, turn).await;
+        let answered = self
+            .guard
+            .run(0, until, &OfProgram { pool, line, usable }, turn)
+            .await;
         let started_now = pool.starts.load(Ordering::Relaxed).saturating_sub(starts);
-        let label = Reason { reason: self.agent.agent_id.to_string() };
-        self.shared.shell.metrics.program_starts.get_or_create(&label).inc_by(started_now);
+        let label = Reason {
+            reason: self.agent.agent_id.to_string(),
+        };
+        self.shared
+            .shell
+            .metrics
+            .program_starts
+            .get_or_create(&label)
+            .inc_by(started_now);
         answered
     }
 
@@ -311,22 +405,35 @@ impl Host {
         match &self.runner {
             Runner::Program(_) => fault.to_string(),
             Runner::Http(_) | Runner::OpenAi(_) => {
-                let at = if fault.pointer.is_empty() { "its beginning" } else { &fault.pointer };
+                let at = if fault.pointer.is_empty() {
+                    "its beginning"
+                } else {
+                    &fault.pointer
+                };
                 let dialect = match self.agent.dialect {
                     Dialect::Concord => String::new(),
                     dialect => format!("a message in the dialect {dialect}, "),
                 };
-                format!("its answer cannot be used, at {at}; it is {dialect}message_type and payload, or {{}}")
+                format!(
+                    "its answer cannot be used, at {at}; it is {dialect}message_type and payload, or {{}}"
+                )
             }
         }
     }
 
     async fn task(&self, asked: &Envelope) -> Result<Option<Task>, Problem> {
-        let Some(case) = &asked.case_id else { return Ok(None) };
+        let Some(case) = &asked.case_id else {
+            return Ok(None);
+        };
         if asked.message_type == MessageType::TaskAssignment {
             return Ok(None);
         }
-        Ok(self.shared.cases.of(case).await?.map(|opened| opened.task.clone()))
+        Ok(self
+            .shared
+            .cases
+            .of(case)
+            .await?
+            .map(|opened| opened.task.clone()))
     }
 
     /// The message in the agent's dialect, a question with the task of its case. What the dialect cannot say is refused.
@@ -341,7 +448,11 @@ impl Host {
             asked
         };
         given::written(asked, dialect).map_err(|fault| {
-            let at = if fault.pointer.is_empty() { "" } else { ", at " };
+            let at = if fault.pointer.is_empty() {
+                ""
+            } else {
+                ", at "
+            };
             let said = fault.message.trim_end_matches('.');
             let why = format!(
                 "a {} cannot be said in its dialect {dialect}{at}{}: {said}",
@@ -357,8 +468,12 @@ fn fits(came: Came) -> Result<Came, Stop> {
     if let Came::Answer(message) = &came {
         let bytes = message.payload.get().len();
         if bytes > ANSWER_BYTES_MAX {
-            let why = format!("its answer has {bytes} bytes, more than the {ANSWER_BYTES_MAX} that there is room for");
-            return Err(Failure::here(ErrorCode::CapacityExceeded, why).named("too_large").into());
+            let why = format!(
+                "its answer has {bytes} bytes, more than the {ANSWER_BYTES_MAX} that there is room for"
+            );
+            return Err(Failure::here(ErrorCode::CapacityExceeded, why)
+                .named("too_large")
+                .into());
         }
     }
     Ok(came)

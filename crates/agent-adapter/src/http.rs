@@ -44,32 +44,58 @@ pub(crate) struct Post<'a> {
 
 impl<'a> Post<'a> {
     /// `id` is that of the answer, which is the same whenever the message is sent.
-    pub(crate) fn new(endpoint: &'a Endpoint, message: Vec<u8>, id: MessageId, beside: Beside<'_>) -> Self {
+    pub(crate) fn new(
+        endpoint: &'a Endpoint,
+        message: Vec<u8>,
+        id: MessageId,
+        beside: Beside<'_>,
+    ) -> Self {
         let Beside { dialect, callback } = beside;
         let mut headers = HeaderMap::new();
-        let further = [(DIALECT, (dialect != Dialect::Concord).then_some(dialect.as_str())), (CALLBACK_URL, callback)];
+        let further = [
+            (
+                DIALECT,
+                (dialect != Dialect::Concord).then_some(dialect.as_str()),
+            ),
+            (CALLBACK_URL, callback),
+        ];
         for (name, value) in further {
             // What cannot stand in a header is left out; our own address never is.
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
                 headers.insert(name, value);
             }
         }
-        Self { endpoint, body: Bytes::from(message), id, headers }
+        Self {
+            endpoint,
+            body: Bytes::from(message),
+            id,
+            headers,
+        }
     }
 }
 
 impl Call for Post<'_> {
     type Value = Answered;
 
-    async fn make(&self, within: Duration, trace: Option<&Trace>) -> Result<(Answered, Option<u64>), Failure> {
+    async fn make(
+        &self,
+        within: Duration,
+        trace: Option<&Trace>,
+    ) -> Result<(Answered, Option<u64>), Failure> {
         let further = (self.headers.clone(), trace);
-        let response = self.endpoint.post(self.body.clone(), self.id.as_str(), further, within).await?;
+        let response = self
+            .endpoint
+            .post(self.body.clone(), self.id.as_str(), further, within)
+            .await?;
         let answered = match response.status {
             StatusCode::ACCEPTED => Answered::Later,
             // As `{}`: it has nothing to say.
             StatusCode::NO_CONTENT => Answered::Now(Bytes::from_static(b"{}"), None),
             _ => {
-                let named = response.headers.get(&DIALECT).map(|name| name.to_str().unwrap_or("?").to_owned());
+                let named = response
+                    .headers
+                    .get(&DIALECT)
+                    .map(|name| name.to_str().unwrap_or("?").to_owned());
                 Answered::Now(response.body, named)
             }
         };

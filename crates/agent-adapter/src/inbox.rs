@@ -30,7 +30,10 @@ impl Handler for Inbox {
             Err(failed @ Problem::Failed(_)) => return Err(failed),
             Err(_) => None,
         };
-        if let Some((heard, failure)) = heard.as_ref().and_then(|heard| Some((heard, unsaid(heard)?))) {
+        if let Some((heard, failure)) = heard
+            .as_ref()
+            .and_then(|heard| Some((heard, unsaid(heard)?)))
+        {
             self.host.decline(failure, heard, delivery).await?;
             return Ok(Done::Acknowledge);
         }
@@ -58,10 +61,16 @@ impl Handler for Inbox {
         }
         if self.host.breaks(&asked, delivery).await? {
             self.shell.count_ignored("loop_broken");
-            return self.host.refuse(&asked, delivery).await.map(|()| Done::Acknowledge);
+            return self
+                .host
+                .refuse(&asked, delivery)
+                .await
+                .map(|()| Done::Acknowledge);
         }
         let will_answer_later = terms.is_some_and(|terms| terms.has_callback);
-        self.host.handle(&asked, delivery, will_answer_later).await?;
+        self.host
+            .handle(&asked, delivery, will_answer_later)
+            .await?;
         Ok(Done::Acknowledge)
     }
 }
@@ -77,16 +86,27 @@ struct Terms {
 impl Terms {
     /// None of what is no such request; an error of one that the coordinator refuses.
     fn of(asked: &Envelope, card: &Card, stored_at: Timestamp) -> Option<Result<Self, ()>> {
-        if asked.message_type != MessageType::Request || Service::parse(asked.from_agent.as_str()).is_ok() {
+        if asked.message_type != MessageType::Request
+            || Service::parse(asked.from_agent.as_str()).is_ok()
+        {
             return None;
         }
-        let Ok(request) = asked.payload::<Request>() else { return Some(Err(())) };
+        let Ok(request) = asked.payload::<Request>() else {
+            return Some(Err(()));
+        };
         let due = terms::due(asked, &request, stored_at);
         // Of what is for whoever can help, no card says what it has to be.
         let is_for_it = asked.to_agent == Recipient::Agent(card.agent_id.clone());
-        let refused =
-            terms::refusal(&request, due, stored_at).is_some() || is_for_it && terms::unfit(card, &request).is_some();
-        Some(if refused { Err(()) } else { Ok(Self { due, has_callback: request.callback_url.is_some() }) })
+        let refused = terms::refusal(&request, due, stored_at).is_some()
+            || is_for_it && terms::unfit(card, &request).is_some();
+        Some(if refused {
+            Err(())
+        } else {
+            Ok(Self {
+                due,
+                has_callback: request.callback_url.is_some(),
+            })
+        })
     }
 }
 
@@ -110,35 +130,56 @@ fn asked(heard: Envelope) -> Option<Envelope> {
         return Some(said);
     }
     let waits = heard.requires_response
-        || matches!(heard.message_type, Request | GroupQuery | PeerRequest | CollaborationInvite);
+        || matches!(
+            heard.message_type,
+            Request | GroupQuery | PeerRequest | CollaborationInvite
+        );
     waits.then_some(heard)
 }
 
 /// That an agent is woken, where a message says so.
 fn woken(heard: &Envelope) -> Option<Notification> {
-    if heard.from_agent != Service::AgentAdapter.agent_id() || heard.message_type != MessageType::Notification {
+    if heard.from_agent != Service::AgentAdapter.agent_id()
+        || heard.message_type != MessageType::Notification
+    {
         return None;
     }
-    heard.payload().ok().filter(|notification: &Notification| notification.event == WOKEN)
+    heard
+        .payload()
+        .ok()
+        .filter(|notification: &Notification| notification.event == WOKEN)
 }
 
 /// Of a message that wakes an agent and was too large to be repeated, who said it, and where.
 fn woken_by_too_much(heard: &Envelope) -> Option<Envelope> {
-    let mut notification =
-        woken(heard).filter(|notification| notification.data.get("message").is_none_or(Value::is_null))?;
-    let said: Remembered = serde_json::from_value(notification.data.get_mut("said")?.take()).ok()?;
+    let mut notification = woken(heard)
+        .filter(|notification| notification.data.get("message").is_none_or(Value::is_null))?;
+    let said: Remembered =
+        serde_json::from_value(notification.data.get_mut("said")?.take()).ok()?;
     let kind = MessageType::from(Token::new(said.message_type).ok()?);
-    let said = Envelope::new(said.message_id, said.at, said.from, said.to, kind, Box::default());
-    Some(Envelope { case_id: heard.case_id.clone(), ..said })
+    let said = Envelope::new(
+        said.message_id,
+        said.at,
+        said.from,
+        said.to,
+        kind,
+        Box::default(),
+    );
+    Some(Envelope {
+        case_id: heard.case_id.clone(),
+        ..said
+    })
 }
 
 /// The message that wakes an agent, with what was said before in the field `context`.
 fn woken_by(heard: &Envelope) -> Option<Envelope> {
     let mut notification = woken(heard)?;
-    let mut said: Envelope = serde_json::from_value(notification.data.get_mut("message")?.take()).ok()?;
+    let mut said: Envelope =
+        serde_json::from_value(notification.data.get_mut("message")?.take()).ok()?;
     for field in ["context", "reason", "score"] {
         let value = notification.data.get(field)?;
-        said.extensions.insert(field, serde_json::value::to_raw_value(value).ok()?);
+        said.extensions
+            .insert(field, serde_json::value::to_raw_value(value).ok()?);
     }
     Some(said)
 }
@@ -155,7 +196,9 @@ mod tests {
             "message_id": "m-1", "timestamp": "2026-11-21T20:00:00Z", "from_agent": from, "to_agent": "ann",
             "message_type": kind, "requires_response": requires_response, "payload": payload,
         });
-        let subject = SubjectSpace::default().parse(&format!("concord.v1.msg._.{from}.ann.{kind}")).unwrap();
+        let subject = SubjectSpace::default()
+            .parse(&format!("concord.v1.msg._.{from}.ann.{kind}"))
+            .unwrap();
         Envelope::decode(bytes.to_string().as_bytes(), &subject).unwrap()
     }
 
@@ -167,27 +210,51 @@ mod tests {
             ("request", false, true),
             ("peer_request", false, true),
         ] {
-            assert_eq!(asked(message("bob", kind, requires, json!({}))).is_some(), acted, "{kind}");
+            assert_eq!(
+                asked(message("bob", kind, requires, json!({}))).is_some(),
+                acted,
+                "{kind}"
+            );
         }
         let said = json!({
             "message_id": "m-0", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "bob", "to_agent": "_any",
             "message_type": "group_query", "payload": { "content": "Who knows taxes?" },
         });
-        let data =
-            json!({ "message": said, "context": [{ "text": "Hello." }], "reason": "semantic:tax", "score": 0.9 });
-        let woken = |from| message(from, "notification", true, json!({ "event": "woken", "data": data }));
+        let data = json!({ "message": said, "context": [{ "text": "Hello." }], "reason": "semantic:tax", "score": 0.9 });
+        let woken = |from| {
+            message(
+                from,
+                "notification",
+                true,
+                json!({ "event": "woken", "data": data }),
+            )
+        };
         let given = asked(woken("agent-adapter")).unwrap();
-        assert_eq!((given.message_id.as_str(), given.from_agent.as_str()), ("m-0", "bob"));
+        assert_eq!(
+            (given.message_id.as_str(), given.from_agent.as_str()),
+            ("m-0", "bob")
+        );
         let written = serde_json::to_value(&given).unwrap();
-        assert_eq!((&written["context"][0]["text"], &written["reason"]), (&json!("Hello."), &json!("semantic:tax")));
+        assert_eq!(
+            (&written["context"][0]["text"], &written["reason"]),
+            (&json!("Hello."), &json!("semantic:tax"))
+        );
         let data = json!({
             "message": null, "context": [], "reason": "mention", "score": null,
             "said": { "message_id": "m-9", "from": "bob", "to": "_any", "message_type": "group_query",
                       "at": "2026-11-21T20:00:00Z", "text": "Long." },
         });
-        let too_much = message("agent-adapter", "notification", true, json!({ "event": "woken", "data": data }));
+        let too_much = message(
+            "agent-adapter",
+            "notification",
+            true,
+            json!({ "event": "woken", "data": data }),
+        );
         let said = woken_by_too_much(&too_much).unwrap();
-        assert_eq!((said.message_id.as_str(), said.from_agent.as_str()), ("m-9", "bob"));
+        assert_eq!(
+            (said.message_id.as_str(), said.from_agent.as_str()),
+            ("m-9", "bob")
+        );
         assert!(woken_by_too_much(&woken("agent-adapter")).is_none());
         // Of anybody else it is a notification like any other.
         assert_eq!(asked(woken("eve")).unwrap().message_id.as_str(), "m-1");

@@ -18,8 +18,8 @@ use tokio::net::TcpListener;
 pub use coordination::CoordinationSettings;
 pub use notify::settings::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use settings::{
-    AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent, LoopSettings,
-    OpenAiAgent,
+    AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent,
+    LoopSettings, OpenAiAgent,
 };
 pub use wake::settings::{EmbeddingServer, WakeSettings};
 
@@ -56,8 +56,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Run for AgentAdapter {
     const SERVICE: Service = Service::AgentAdapter;
-    const ABOUT: &'static str =
-        "Hosts agents that are programs, servers or models, and notifies people by email and webhook";
+    const ABOUT: &'static str = "Hosts agents that are programs, servers or models, and notifies people by email and webhook";
     type Own = AdapterSettings;
 
     fn check(own: &AdapterSettings) -> Result<(), AnyError> {
@@ -70,17 +69,31 @@ impl Run for AgentAdapter {
         let cases = Arc::new(context::Cases::new(&shell).await?);
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
         let conversations = Arc::new(Aggregates::new(ledger, shell.work.cached_max));
-        let loops = Arc::new(loops::Loops::new(&shell, own.loops.bounds(), &conversations));
+        let loops = Arc::new(loops::Loops::new(
+            &shell,
+            own.loops.bounds(),
+            &conversations,
+        ));
         let hosts = host_all(&shell, &own, &cases, &loops).await?;
-        register::start(&shell, hosts.iter().map(|host| host.agent.card()).collect(), &directory);
+        register::start(
+            &shell,
+            hosts.iter().map(|host| host.agent.card()).collect(),
+            &directory,
+        );
         coordination::start(&shell, &own.coordination, &directory).await?;
-        let known = wake::Known { directory, conversations, cases, bounds: loops.bounds() };
+        let known = wake::Known {
+            directory,
+            conversations,
+            cases,
+            bounds: loops.bounds(),
+        };
         wake::start(&shell, &own.wake, known).await?;
         notify::start(&shell, &own.notify)?;
         shell.answer(
             "agents",
             Arc::new(move |_| {
-                let hosted: Vec<host::Description> = hosts.iter().map(|host| host.describe()).collect();
+                let hosted: Vec<host::Description> =
+                    hosts.iter().map(|host| host.describe()).collect();
                 let listed: Answer = Box::pin(async move { answer(&hosted) });
                 listed
             }),
@@ -107,18 +120,32 @@ async fn host_all(
         let listener = TcpListener::bind(address.listen).await?;
         let hosted = own.agents.iter().filter(|agent| agent.http.is_some());
         let hosted = hosted.map(|agent| (agent.agent_id.clone(), agent.dialect));
-        shell.spawn(callback::serve(shell.clone(), listener, Arc::clone(address), hosted.collect()));
+        shell.spawn(callback::serve(
+            shell.clone(),
+            listener,
+            Arc::clone(address),
+            hosted.collect(),
+        ));
     }
     let mut hosts = Vec::new();
     for agent in own.agents.clone() {
         let host = Arc::new(Host::new(agent, &shared)?);
         if host.agent.http.is_some() && shared.address.is_some() {
-            shell.spawn(shared.awaited.clone().listen(shell.clone(), host.agent.agent_id.clone()));
+            shell.spawn(
+                shared
+                    .awaited
+                    .clone()
+                    .listen(shell.clone(), host.agent.agent_id.clone()),
+            );
         }
         for lane in [Lane::Normal, Lane::Urgent] {
-            let (stream, name, filter) = shell.broker.layout.agent_inbox(lane, &host.agent.agent_id);
+            let (stream, name, filter) =
+                shell.broker.layout.agent_inbox(lane, &host.agent.agent_id);
             let consumer = (shell.broker.layout.stream_name(stream), name, filter);
-            let inbox = inbox::Inbox { host: Arc::clone(&host), shell: shell.clone() };
+            let inbox = inbox::Inbox {
+                host: Arc::clone(&host),
+                shell: shell.clone(),
+            };
             shell.consume_many_from(consumer, host.in_flight_max(), inbox);
         }
         hosts.push(host);

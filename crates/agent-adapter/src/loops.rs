@@ -50,11 +50,23 @@ struct Place {
 }
 
 impl Loops {
-    pub(crate) fn new(shell: &Shell, bounds: Option<LoopBounds>, conversations: &Conversations) -> Self {
+    pub(crate) fn new(
+        shell: &Shell,
+        bounds: Option<LoopBounds>,
+        conversations: &Conversations,
+    ) -> Self {
         let max = |count: usize| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-        let (turns, threads) = (LruCache::new(max(THREADS_MAX)), LruCache::new(max(MESSAGES_MAX)));
+        let (turns, threads) = (
+            LruCache::new(max(THREADS_MAX)),
+            LruCache::new(max(MESSAGES_MAX)),
+        );
         let known = Mutex::new(Known { turns, threads });
-        Self { shell: shell.clone(), bounds, conversations: Arc::clone(conversations), known }
+        Self {
+            shell: shell.clone(),
+            bounds,
+            conversations: Arc::clone(conversations),
+            known,
+        }
     }
 
     /// How deep two agents may go; none where that does not matter.
@@ -63,23 +75,51 @@ impl Loops {
     }
 
     /// Whether a message is not to be given to a hosted agent because the two answer each other without end.
-    pub(crate) async fn breaks(&self, said: &Envelope, to: &AgentId, delivery: &Delivery) -> Result<bool, Problem> {
-        let Some(bounds) = self.bounds else { return Ok(false) };
+    pub(crate) async fn breaks(
+        &self,
+        said: &Envelope,
+        to: &AgentId,
+        delivery: &Delivery,
+    ) -> Result<bool, Problem> {
+        let Some(bounds) = self.bounds else {
+            return Ok(false);
+        };
         let (from, at) = (&said.from_agent, delivery.stored_at);
         if Service::parse(from.as_str()).is_ok() || from == to {
             return Ok(false);
         }
-        let Place { id, thread, course, is_answered } = self.place(said, to, delivery, &bounds);
+        let Place {
+            id,
+            thread,
+            course,
+            is_answered,
+        } = self.place(said, to, delivery, &bounds);
         match course {
             Course::Paused => Ok(true),
             Course::GoesOn if !is_answered => Ok(false),
             // Another replica may have found what this one was not given enough of.
-            Course::GoesOn => Ok(self.conversations.load(&id).await?.state.turns.is_paused(from, to, at)),
+            Course::GoesOn => Ok(self
+                .conversations
+                .load(&id)
+                .await?
+                .state
+                .turns
+                .is_paused(from, to, at)),
             Course::Breaks { depth, until } => {
                 let (case_id, message_id) = (said.case_id.clone(), said.message_id.clone());
                 let (from, to, window_ms) = (from.clone(), to.clone(), bounds.window_ms);
                 let (one, other, of) = (from.clone(), to.clone(), thread.clone());
-                let broken = LoopBroken { thread, case_id, message_id, from, to, depth, window_ms, at, until };
+                let broken = LoopBroken {
+                    thread,
+                    case_id,
+                    message_id,
+                    from,
+                    to,
+                    depth,
+                    window_ms,
+                    at,
+                    until,
+                };
                 self.record(id, said, broken, delivery).await?;
                 // Not before it is recorded: where that fails, the message is delivered again and finds the loop again.
                 self.pause(&of, &one, &other, until);
@@ -89,10 +129,19 @@ impl Loops {
     }
 
     /// Where a message stands in its exchange; one that is delivered again is counted once.
-    fn place(&self, said: &Envelope, to: &AgentId, delivery: &Delivery, bounds: &LoopBounds) -> Place {
+    fn place(
+        &self,
+        said: &Envelope,
+        to: &AgentId,
+        delivery: &Delivery,
+        bounds: &LoopBounds,
+    ) -> Place {
         let mut guard = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { turns, threads } = &mut *guard;
-        let answered = said.reply_to.as_ref().and_then(|id| MessageId::new(id.as_str()).ok());
+        let answered = said
+            .reply_to
+            .as_ref()
+            .and_then(|id| MessageId::new(id.as_str()).ok());
         let known = answered.and_then(|id| threads.get(&id).cloned());
         // What it answers is surer than what it calls the conversation: that can be another with each turn.
         let named = known.or_else(|| said.correlation_id.clone());
@@ -107,12 +156,22 @@ impl Loops {
         let is_answered = turns.have_both_spoken(from, to);
         let course = turns.course(from, to, at, bounds);
         if delivery.deliveries > 1 {
-            return Place { id, thread, course, is_answered: true };
+            return Place {
+                id,
+                thread,
+                course,
+                is_answered: true,
+            };
         }
         if !matches!(course, Course::Breaks { .. }) {
             turns.hear(from, to, at);
         }
-        Place { id, thread, course, is_answered }
+        Place {
+            id,
+            thread,
+            course,
+            is_answered,
+        }
     }
 
     fn pause(&self, thread: &str, from: &AgentId, to: &AgentId, until: Timestamp) {
@@ -126,18 +185,38 @@ impl Loops {
     pub(crate) fn answered(&self, asked: &Envelope, by: &AgentId) {
         let mut guard = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { turns, threads } = &mut *guard;
-        if let Some(turns) = threads.get(&asked.message_id).and_then(|thread| turns.get_mut(thread)) {
+        if let Some(turns) = threads
+            .get(&asked.message_id)
+            .and_then(|thread| turns.get_mut(thread))
+        {
             turns.hear(by, &asked.from_agent, clock::now());
         }
     }
 
-    async fn record(&self, id: Token, said: &Envelope, broken: LoopBroken, delivery: &Delivery) -> Result<(), Problem> {
-        let LoopBroken { from, to, depth, .. } = &broken;
+    async fn record(
+        &self,
+        id: Token,
+        said: &Envelope,
+        broken: LoopBroken,
+        delivery: &Delivery,
+    ) -> Result<(), Problem> {
+        let LoopBroken {
+            from, to, depth, ..
+        } = &broken;
         tracing::warn!(%from, %to, depth, "Two agents answer each other without end; the loop is broken for a while.");
         // The message itself may be the cause of another fact of the conversation.
         let cause = MessageId::new(Token::derived(&format!("loop/{}", said.message_id)).as_str())?;
         let context = Shell::message_context(cause);
         let input = WakeInput::Break(Box::new(broken));
-        feed::step(&self.shell, &self.conversations, id, context, &input, delivery.trace.clone()).await.map(|_| ())
+        feed::step(
+            &self.shell,
+            &self.conversations,
+            id,
+            context,
+            &input,
+            delivery.trace.clone(),
+        )
+        .await
+        .map(|_| ())
     }
 }

@@ -47,7 +47,9 @@ pub(crate) enum Failure {
 /// Refuses settings that could not work.
 pub(crate) fn check(settings: &NotifySettings) -> Result<(), Error> {
     settings.check()?;
-    Channel::ALL.into_iter().try_for_each(|channel| Sender::new(channel, settings).map(|_| ()))
+    Channel::ALL
+        .into_iter()
+        .try_for_each(|channel| Sender::new(channel, settings).map(|_| ()))
 }
 
 /// Begins to tell people. The consumers are there when a channel is off, too: what happened while it was off is then
@@ -59,7 +61,10 @@ pub(crate) fn start(shell: &Shell, settings: &NotifySettings) -> Result<(), Erro
         shell.consume(ConsumerKind::Notices(channel), Feed(Arc::clone(&notifier)));
         notifiers.push(notifier);
     }
-    shell.consume(ConsumerKind::Completions, completion::Completions::new(shell, settings)?);
+    shell.consume(
+        ConsumerKind::Completions,
+        completion::Completions::new(shell, settings)?,
+    );
     shell.answer("notify", again::verb(shell, notifiers));
     Ok(())
 }
@@ -74,8 +79,12 @@ impl Sender {
     /// None when the channel is off.
     fn new(channel: Channel, settings: &NotifySettings) -> Result<Option<Self>, Error> {
         Ok(match channel {
-            Channel::Email => email::Mailer::new(settings)?.map(|mailer| Self::Email(Box::new(mailer))),
-            Channel::Webhook => webhook::Caller::new(settings)?.map(|caller| Self::Webhook(Box::new(caller))),
+            Channel::Email => {
+                email::Mailer::new(settings)?.map(|mailer| Self::Email(Box::new(mailer)))
+            }
+            Channel::Webhook => {
+                webhook::Caller::new(settings)?.map(|caller| Self::Webhook(Box::new(caller)))
+            }
         })
     }
 
@@ -122,13 +131,24 @@ impl Notifier {
     }
 
     fn count(&self, result: &'static str) {
-        let labels = NoticeLabels { channel: self.channel.as_str(), result };
-        self.shell.metrics.notifications.get_or_create(&labels).inc();
+        let labels = NoticeLabels {
+            channel: self.channel.as_str(),
+            result,
+        };
+        self.shell
+            .metrics
+            .notifications
+            .get_or_create(&labels)
+            .inc();
     }
 
     fn known(&self, notice: &Notice, recipient: &str) -> Option<Result<(), Failure>> {
         let key = (notice.sequence, recipient.to_owned());
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned()
     }
 
     /// What is to be done with a notice that is of no use any more: whoever tried in vain to tell somebody says so.
@@ -139,7 +159,10 @@ impl Notifier {
         };
         let failures: Vec<String> = recipients.iter().filter_map(failed).collect();
         if !failures.is_empty() {
-            return Err(Problem::Undeliverable(format!("{why}; before, {}", failures.join("; "))));
+            return Err(Problem::Undeliverable(format!(
+                "{why}; before, {}",
+                failures.join("; ")
+            )));
         }
         self.count("stale");
         let (channel, kind, debate) = (self.channel.as_str(), notice.kind(), &notice.debate_id);
@@ -148,15 +171,25 @@ impl Notifier {
     }
 
     /// Tells all recipients who have not been told: the failures that may pass, and those that last.
-    async fn tell(&self, sender: &Sender, notice: &Notice, to: &[String]) -> (Vec<String>, Vec<String>) {
+    async fn tell(
+        &self,
+        sender: &Sender,
+        notice: &Notice,
+        to: &[String],
+    ) -> (Vec<String>, Vec<String>) {
         let (mut passing, mut lasting) = (Vec::new(), Vec::new());
         for recipient in to {
             let key = (notice.sequence, recipient.clone());
             let told = match self.known(notice, recipient) {
                 Some(told @ (Ok(()) | Err(Failure::Lasting(_)))) => told,
-                Some(Err(Failure::Passing(_))) | None => self.tell_one(sender, notice, recipient).await,
+                Some(Err(Failure::Passing(_))) | None => {
+                    self.tell_one(sender, notice, recipient).await
+                }
             };
-            self.known.lock().unwrap_or_else(PoisonError::into_inner).put(key, told.clone());
+            self.known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .put(key, told.clone());
             let shown = shown(self.channel, recipient);
             match told {
                 Ok(()) => {}
@@ -167,16 +200,32 @@ impl Notifier {
         (passing, lasting)
     }
 
-    async fn tell_one(&self, sender: &Sender, notice: &Notice, recipient: &str) -> Result<(), Failure> {
+    async fn tell_one(
+        &self,
+        sender: &Sender,
+        notice: &Notice,
+        recipient: &str,
+    ) -> Result<(), Failure> {
         let limit = Duration::from_millis(self.settings.timeout_ms);
         let told = {
             // The notifier owns its semaphore and never closes it.
             let _permit = self.tries.acquire().await.ok();
-            let late = || Err(Failure::Passing(format!("no end within {} ms", self.settings.timeout_ms)));
-            tokio::time::timeout(limit, sender.send(notice, recipient, &self.prefix)).await.unwrap_or_else(|_| late())
+            let late = || {
+                Err(Failure::Passing(format!(
+                    "no end within {} ms",
+                    self.settings.timeout_ms
+                )))
+            };
+            tokio::time::timeout(limit, sender.send(notice, recipient, &self.prefix))
+                .await
+                .unwrap_or_else(|_| late())
         };
-        let (channel, to, kind, debate) =
-            (self.channel.as_str(), shown(self.channel, recipient), notice.kind(), &notice.debate_id);
+        let (channel, to, kind, debate) = (
+            self.channel.as_str(),
+            shown(self.channel, recipient),
+            notice.kind(),
+            &notice.debate_id,
+        );
         match &told {
             Ok(()) => {
                 self.count("delivered");
@@ -202,7 +251,8 @@ fn shown(channel: Channel, recipient: &str) -> String {
         Channel::Email => recipient.to_owned(),
         Channel::Webhook => {
             let url = url::Url::parse(recipient).ok();
-            url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_else(|| "(no address)".into())
+            url.and_then(|url| url.host_str().map(str::to_owned))
+                .unwrap_or_else(|| "(no address)".into())
         }
     }
 }

@@ -68,8 +68,15 @@ struct Usage {
 
 impl Model {
     pub(crate) fn new(key: &str, settings: &OpenAiAgent) -> Result<Self, Error> {
-        let (endpoint, prompts) = (Endpoint::of_model(key, settings)?, Prompts::read(key, settings)?);
-        Ok(Self { endpoint, prompts, settings: settings.clone() })
+        let (endpoint, prompts) = (
+            Endpoint::of_model(key, settings)?,
+            Prompts::read(key, settings)?,
+        );
+        Ok(Self {
+            endpoint,
+            prompts,
+            settings: settings.clone(),
+        })
     }
 
     /// Has the model answer; a reply that is not what was asked for is asked for once more.
@@ -82,22 +89,37 @@ impl Model {
         until: Instant,
     ) -> Result<Said, Failure> {
         let prompt = self.prompts.of(asked, task);
-        let max_tokens = prompt.max_tokens.map_or(self.settings.max_tokens, |most| most.min(self.settings.max_tokens));
+        let max_tokens = prompt.max_tokens.map_or(self.settings.max_tokens, |most| {
+            most.min(self.settings.max_tokens)
+        });
         let mut messages = vec![
             json!({ "role": "system", "content": prompt.system }),
             json!({ "role": "user", "content": prompt.user }),
         ];
-        let first = self.complete((guard, turn), &messages, max_tokens, id.as_str(), until).await?;
+        let first = self
+            .complete((guard, turn), &messages, max_tokens, id.as_str(), until)
+            .await?;
         let wrong = match said::read(&first, asked) {
             Ok(said) => return Ok(said),
             Err(wrong) => wrong,
         };
         // What is wrong may repeat what the model was sent, or what a server between adds: only the model is told.
         tracing::info!("A model's reply could not be used; it is asked once more.");
-        messages.push(json!({ "role": "assistant", "content": text::beginning(&first, SHOWN_MAX) }));
-        let mend = format!("Your reply cannot be used: {wrong}\nReply again, with one JSON object and nothing else.");
+        messages
+            .push(json!({ "role": "assistant", "content": text::beginning(&first, SHOWN_MAX) }));
+        let mend = format!(
+            "Your reply cannot be used: {wrong}\nReply again, with one JSON object and nothing else."
+        );
         messages.push(json!({ "role": "user", "content": mend }));
-        let second = self.complete((guard, turn), &messages, max_tokens, &format!("{id}-again"), until).await?;
+        let second = self
+            .complete(
+                (guard, turn),
+                &messages,
+                max_tokens,
+                &format!("{id}-again"),
+                until,
+            )
+            .await?;
         said::read(&second, asked).map_err(|_| {
             let why = "the model's reply could not be used, nor that to a second asking: it is not the JSON that was asked for";
             Failure::here(ErrorCode::InternalError, why)
@@ -126,7 +148,18 @@ impl Model {
         let body = Bytes::from(request.to_string());
         let tokens = u64::try_from(body.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
         let tokens = tokens.saturating_add(max_tokens.into());
-        guard.run(tokens, until, &Complete { endpoint: &self.endpoint, body, idempotency_key }, turn).await
+        guard
+            .run(
+                tokens,
+                until,
+                &Complete {
+                    endpoint: &self.endpoint,
+                    body,
+                    idempotency_key,
+                },
+                turn,
+            )
+            .await
     }
 }
 
@@ -140,9 +173,16 @@ struct Complete<'a> {
 impl Call for Complete<'_> {
     type Value = String;
 
-    async fn make(&self, within: Duration, trace: Option<&Trace>) -> Result<(String, Option<u64>), Failure> {
+    async fn make(
+        &self,
+        within: Duration,
+        trace: Option<&Trace>,
+    ) -> Result<(String, Option<u64>), Failure> {
         let further = (HeaderMap::new(), trace);
-        let response = self.endpoint.post(self.body.clone(), self.idempotency_key, further, within).await?;
+        let response = self
+            .endpoint
+            .post(self.body.clone(), self.idempotency_key, further, within)
+            .await?;
         read_completion(&response.body)
     }
 }
@@ -151,15 +191,22 @@ impl Call for Complete<'_> {
 /// should be; words that are not what was asked for do not.
 fn read_completion(body: &[u8]) -> Result<(String, Option<u64>), Failure> {
     let failed = |why: &str| Failure::of(Trouble::Garbage, false, why);
-    let completion: Completion =
-        serde_json::from_slice(body).map_err(|_| failed("the server's answer is no chat completion"))?;
-    let choice = completion.choices.into_iter().next().ok_or_else(|| failed("the chat completion has no choice"))?;
+    let completion: Completion = serde_json::from_slice(body)
+        .map_err(|_| failed("the server's answer is no chat completion"))?;
+    let choice = completion
+        .choices
+        .into_iter()
+        .next()
+        .ok_or_else(|| failed("the chat completion has no choice"))?;
     let used = completion.usage.and_then(|usage| usage.total_tokens);
     let words = choice.message.content.unwrap_or_default();
     match choice.finish_reason.as_deref() {
         // Told to the model, which can be shorter.
         Some("length") => Ok((String::new(), used)),
-        Some("content_filter") => Err(Failure::here(ErrorCode::InternalError, "the server kept the reply back")),
+        Some("content_filter") => Err(Failure::here(
+            ErrorCode::InternalError,
+            "the server kept the reply back",
+        )),
         _ => Ok((words, used)),
     }
 }

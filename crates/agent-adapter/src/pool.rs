@@ -30,7 +30,12 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(agent: HostedAgent) -> Self {
-        Self { agent, idle: Mutex::default(), failures_in_a_row: AtomicU32::new(0), starts: AtomicU64::new(0) }
+        Self {
+            agent,
+            idle: Mutex::default(),
+            failures_in_a_row: AtomicU32::new(0),
+            starts: AtomicU64::new(0),
+        }
     }
 
     /// Copies that wait for work.
@@ -44,7 +49,11 @@ impl Pool {
 
     /// Has one copy answer one line. A copy whose answer is not `usable` is ended: it may have said something unasked, and its
     /// next line would be the answer to an earlier one.
-    pub(crate) async fn ask(&self, line: &[u8], usable: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn ask(
+        &self,
+        line: &[u8],
+        usable: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<u8>, Error> {
         let result = self.ask_one(line, usable).await;
         match &result {
             Ok(_) => self.failures_in_a_row.store(0, Ordering::Relaxed),
@@ -77,7 +86,9 @@ impl Pool {
             }
         };
         // A copy that failed is dropped, which ends it: its next line could be the answer to an earlier one.
-        let answer = program.ask(line, Duration::from_millis(self.agent.timeout_ms)).await?;
+        let answer = program
+            .ask(line, Duration::from_millis(self.agent.timeout_ms))
+            .await?;
         if usable(&answer) && program.is_quiet() {
             self.idle().push(program);
         }
@@ -104,7 +115,11 @@ pub(crate) struct OfProgram<'a, U> {
 impl<U: Fn(&[u8]) -> bool + Sync> Call for OfProgram<'_, U> {
     type Value = Vec<u8>;
 
-    async fn make(&self, _within: Duration, _trace: Option<&Trace>) -> Result<(Vec<u8>, Option<u64>), Failure> {
+    async fn make(
+        &self,
+        _within: Duration,
+        _trace: Option<&Trace>,
+    ) -> Result<(Vec<u8>, Option<u64>), Failure> {
         let failed = |trouble, why: String| Failure::of(trouble, false, why);
         match self.pool.ask(self.line, &self.usable).await {
             Ok(line) => Ok((line, None)),
@@ -128,7 +143,10 @@ mod tests {
     async fn answers(pool: &Pool) -> Vec<String> {
         let mut answers = Vec::new();
         for line in ["a", "b", "c", "d"] {
-            let answer = pool.ask(line.as_bytes(), |answer| answer == line.as_bytes()).await.unwrap();
+            let answer = pool
+                .ask(line.as_bytes(), |answer| answer == line.as_bytes())
+                .await
+                .unwrap();
             answers.push(String::from_utf8(answer).unwrap());
         }
         answers
@@ -138,14 +156,20 @@ mod tests {
     async fn one_copy_answers_line_by_line() {
         let pool = pool("while read -r line; do echo $line; done");
         assert_eq!(answers(&pool).await, ["a", "b", "c", "d"]);
-        assert_eq!((pool.starts.load(Ordering::Relaxed), pool.idle_count()), (1, 1));
+        assert_eq!(
+            (pool.starts.load(Ordering::Relaxed), pool.idle_count()),
+            (1, 1)
+        );
     }
 
     #[tokio::test]
     async fn nobody_is_given_the_answer_to_another_whatever_a_program_says_unasked() {
         let before = pool("echo ready; while read -r line; do echo $line; done");
         assert_eq!(answers(&before).await, ["ready"; 4]);
-        assert_eq!((before.starts.load(Ordering::Relaxed), before.idle_count()), (4, 0));
+        assert_eq!(
+            (before.starts.load(Ordering::Relaxed), before.idle_count()),
+            (4, 0)
+        );
         let after = pool("while read -r line; do echo $line; echo thanks; done");
         for (asked, answer) in ["a", "b", "c", "d"].iter().zip(answers(&after).await) {
             assert!([*asked, "thanks"].contains(&&*answer), "{asked}: {answer}");
@@ -155,7 +179,9 @@ mod tests {
     #[tokio::test]
     async fn what_a_program_writes_to_its_standard_error_is_read_to_the_end() {
         // Neither text nor a line, and far more than a pipe holds.
-        let noisy = pool("head -c 300000 /dev/zero | tr '\\000' '\\377' >&2; while read -r line; do echo $line; done");
+        let noisy = pool(
+            "head -c 300000 /dev/zero | tr '\\000' '\\377' >&2; while read -r line; do echo $line; done",
+        );
         assert_eq!(answers(&noisy).await, ["a", "b", "c", "d"]);
     }
 }

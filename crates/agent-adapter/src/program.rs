@@ -22,9 +22,15 @@ async fn log(agent: AgentId, errors: ChildStderr) {
     let (mut errors, mut line) = (BufReader::new(errors), Vec::new());
     loop {
         line.clear();
-        match (&mut errors).take(LOGGED_BYTES_MAX).read_until(b'\n', &mut line).await {
+        match (&mut errors)
+            .take(LOGGED_BYTES_MAX)
+            .read_until(b'\n', &mut line)
+            .await
+        {
             Ok(0) => return,
-            Ok(_) => tracing::info!(%agent, "The program says: {}", String::from_utf8_lossy(&line).trim_end()),
+            Ok(_) => {
+                tracing::info!(%agent, "The program says: {}", String::from_utf8_lossy(&line).trim_end())
+            }
             Err(error) => {
                 tracing::debug!(%agent, %error, "The program's standard error cannot be read.");
                 return;
@@ -68,7 +74,10 @@ pub(crate) struct Program {
 impl Program {
     pub(crate) fn start(agent: &HostedAgent) -> Result<Self, Error> {
         let name = agent.command.first().cloned().unwrap_or_default();
-        let failed = |source| Error::Start { program: name.clone(), source };
+        let failed = |source| Error::Start {
+            program: name.clone(),
+            source,
+        };
         let mut command = Command::new(&name);
         command
             .args(agent.command.iter().skip(1))
@@ -88,7 +97,11 @@ impl Program {
             let agent = agent.agent_id.clone();
             tokio::spawn(log(agent, errors));
         }
-        Ok(Self { _child: child, input, output: BufReader::new(output) })
+        Ok(Self {
+            _child: child,
+            input,
+            output: BufReader::new(output),
+        })
     }
 
     /// Whether it has written nothing that was not read, and has not ended.
@@ -98,7 +111,9 @@ impl Program {
 
     /// Gives the program one line and waits for its answer.
     pub(crate) async fn ask(&mut self, line: &[u8], within: Duration) -> Result<Vec<u8>, Error> {
-        tokio::time::timeout(within, self.exchange(line)).await.map_err(|_| Error::Timeout(within))?
+        tokio::time::timeout(within, self.exchange(line))
+            .await
+            .map_err(|_| Error::Timeout(within))?
     }
 
     async fn exchange(&mut self, line: &[u8]) -> Result<Vec<u8>, Error> {
@@ -106,7 +121,10 @@ impl Program {
         self.input.write_all(b"\n").await?;
         self.input.flush().await?;
         let mut answer = Vec::new();
-        (&mut self.output).take(LINE_BYTES_MAX).read_until(b'\n', &mut answer).await?;
+        (&mut self.output)
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut answer)
+            .await?;
         match answer.pop() {
             Some(b'\n') => Ok(answer),
             Some(_) if answer.len() as u64 + 1 >= LINE_BYTES_MAX => Err(Error::TooLong),

@@ -20,7 +20,11 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 pub(crate) fn start(shell: &Shell, cards: Vec<Card>, directory: &Arc<Directory>) {
     for mut card in cards {
         let every = *card.heartbeat_ms.get_or_insert(HEARTBEAT_MS);
-        shell.spawn(beat(shell.clone(), card.agent_id.clone(), Duration::from_millis(every.max(1))));
+        shell.spawn(beat(
+            shell.clone(),
+            card.agent_id.clone(),
+            Duration::from_millis(every.max(1)),
+        ));
         shell.spawn(enter(shell.clone(), card, Arc::clone(directory)));
     }
 }
@@ -39,7 +43,9 @@ async fn enter(shell: Shell, card: Card, directory: Arc<Directory>) {
         if known.as_ref() == Some(&card) {
             return;
         }
-        let Some(message) = registration(&card) else { return };
+        let Some(message) = registration(&card) else {
+            return;
+        };
         if let Err(error) = shell.broker.publish(&message, None).await {
             tracing::warn!(agent = %card.agent_id, error = %Chain(&error), "A hosted agent could not be entered.");
         }
@@ -58,12 +64,24 @@ fn registration(card: &Card) -> Option<Envelope> {
     let message_id = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
     let to = Recipient::Agent(Service::Coordinator.agent_id());
     let payload = serde_json::value::to_raw_value(&request).ok()?;
-    Some(Envelope::new(message_id, clock::now(), card.agent_id.clone(), to, MessageType::Request, payload))
+    Some(Envelope::new(
+        message_id,
+        clock::now(),
+        card.agent_id.clone(),
+        to,
+        MessageType::Request,
+        payload,
+    ))
 }
 
 async fn beat(shell: Shell, agent: AgentId, every: Duration) {
-    let subject = shell.broker.subjects().build(&Subject::Beat { agent: agent.clone() });
-    let beat = serde_json::to_vec(&Beat { status: AgentStatus::Available }).unwrap_or_default();
+    let subject = shell.broker.subjects().build(&Subject::Beat {
+        agent: agent.clone(),
+    });
+    let beat = serde_json::to_vec(&Beat {
+        status: AgentStatus::Available,
+    })
+    .unwrap_or_default();
     let mut due = tokio::time::interval(every);
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -72,7 +90,12 @@ async fn beat(shell: Shell, agent: AgentId, every: Duration) {
             () = shell.stop.cancelled() => return,
         }
         // Not stored and not waited for: one that is lost is followed by the next.
-        if let Err(error) = shell.broker.client.publish(subject.clone(), beat.clone().into()).await {
+        if let Err(error) = shell
+            .broker
+            .client
+            .publish(subject.clone(), beat.clone().into())
+            .await
+        {
             tracing::debug!(%agent, %error, "A heartbeat could not be sent.");
         }
     }

@@ -4,7 +4,8 @@ use concord_protocol::dialect::{self, Answering};
 use concord_protocol::envelope::Metadata;
 use concord_protocol::payload::ErrorReport;
 use concord_protocol::{
-    AgentId, Dialect, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
+    AgentId, Dialect, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
+    Timestamp,
 };
 use serde_json::value::RawValue;
 
@@ -29,10 +30,33 @@ pub(crate) fn message(
     took_ms: Option<u64>,
 ) -> Result<Option<Envelope>, Fault> {
     let declared = Dialect::declared(said.dialect)?;
-    let Asked { agent, from, case_id, expected, .. } = asked;
-    let answering = Answering { from: agent, to: from, case: case_id.as_ref(), speaks: said.speaks };
-    let read = dialect::read_answer(said.body, declared, &answering, |payload| expected.kind(payload))?;
-    let Some(Envelope { message_type, payload, metadata, extensions, reply_to, .. }) = read else { return Ok(None) };
+    let Asked {
+        agent,
+        from,
+        case_id,
+        expected,
+        ..
+    } = asked;
+    let answering = Answering {
+        from: agent,
+        to: from,
+        case: case_id.as_ref(),
+        speaks: said.speaks,
+    };
+    let read = dialect::read_answer(said.body, declared, &answering, |payload| {
+        expected.kind(payload)
+    })?;
+    let Some(Envelope {
+        message_type,
+        payload,
+        metadata,
+        extensions,
+        reply_to,
+        ..
+    }) = read
+    else {
+        return Ok(None);
+    };
     if reply_to.is_some_and(|named| named != asked.message_id.as_str()) {
         return Err(Fault::invalid(
             "/reply_to",
@@ -40,8 +64,14 @@ pub(crate) fn message(
             "Answer each message before the next is read, or leave reply_to out.",
         ));
     }
-    let metadata = Metadata { processing_time_ms: metadata.processing_time_ms.or(took_ms), ..metadata };
-    Ok(Some(Envelope { extensions, ..answer(asked, now, message_type, payload, metadata) }))
+    let metadata = Metadata {
+        processing_time_ms: metadata.processing_time_ms.or(took_ms),
+        ..metadata
+    };
+    Ok(Some(Envelope {
+        extensions,
+        ..answer(asked, now, message_type, payload, metadata)
+    }))
 }
 
 /// The message of a model.
@@ -52,8 +82,18 @@ pub(crate) fn of_model(
     now: Timestamp,
     took_ms: u64,
 ) -> Envelope {
-    let metadata = Metadata { confidence: said.confidence, processing_time_ms: Some(took_ms), ..Metadata::default() };
-    answer(&Asked::of(asked, agent, now), now, said.message_type, said.payload, metadata)
+    let metadata = Metadata {
+        confidence: said.confidence,
+        processing_time_ms: Some(took_ms),
+        ..Metadata::default()
+    };
+    answer(
+        &Asked::of(asked, agent, now),
+        now,
+        said.message_type,
+        said.payload,
+        metadata,
+    )
 }
 
 /// The error that is sent in place of an answer that the agent did not give.
@@ -63,10 +103,24 @@ pub(crate) fn failure(
     asked: &Envelope,
     now: Timestamp,
 ) -> Result<Envelope, serde_json::Error> {
-    let fault = Fault::new(failure.verdict.code, "", format!("{agent} gave no answer: {}.", failure.why), "");
-    let report = ErrorReport { recovery_suggestions: failure.suggestions(), ..ErrorReport::from(&fault) };
+    let fault = Fault::new(
+        failure.verdict.code,
+        "",
+        format!("{agent} gave no answer: {}.", failure.why),
+        "",
+    );
+    let report = ErrorReport {
+        recovery_suggestions: failure.suggestions(),
+        ..ErrorReport::from(&fault)
+    };
     let payload = serde_json::value::to_raw_value(&report)?;
-    Ok(answer(&Asked::of(asked, agent, now), now, MessageType::Error, payload, Metadata::default()))
+    Ok(answer(
+        &Asked::of(asked, agent, now),
+        now,
+        MessageType::Error,
+        payload,
+        Metadata::default(),
+    ))
 }
 
 fn answer(
@@ -76,7 +130,15 @@ fn answer(
     payload: Box<RawValue>,
     metadata: Metadata,
 ) -> Envelope {
-    let Asked { agent, message_id, from, case_id, correlation_id, round, .. } = asked;
+    let Asked {
+        agent,
+        message_id,
+        from,
+        case_id,
+        correlation_id,
+        round,
+        ..
+    } = asked;
     Envelope {
         // The same whichever replica answers, so that an answer given twice is stored once.
         message_id: MessageId::of_answer(message_id, agent),
@@ -85,14 +147,19 @@ fn answer(
         to_agent: Recipient::Agent(from.clone()),
         message_type,
         case_id: case_id.clone(),
-        correlation_id: correlation_id.clone().or_else(|| Some(message_id.to_string())),
+        correlation_id: correlation_id
+            .clone()
+            .or_else(|| Some(message_id.to_string())),
         reply_to: Some(message_id.to_string()),
         round: *round,
         priority: Priority::Normal,
         requires_response: false,
         deadline: None,
         payload,
-        metadata: Metadata { version: Some("1.0".into()), ..metadata },
+        metadata: Metadata {
+            version: Some("1.0".into()),
+            ..metadata
+        },
         extensions: Extensions::default(),
     }
 }

@@ -53,15 +53,27 @@ pub struct LoopSettings {
 
 impl Default for LoopSettings {
     fn default() -> Self {
-        Self { depth_max: 64, window_ms: 60_000, pause_ms: 300_000 }
+        Self {
+            depth_max: 64,
+            window_ms: 60_000,
+            pause_ms: 300_000,
+        }
     }
 }
 
 impl LoopSettings {
     /// As the conversations need it.
     pub(crate) fn bounds(&self) -> Option<LoopBounds> {
-        let Self { depth_max, window_ms, pause_ms } = *self;
-        (depth_max > 0).then_some(LoopBounds { depth_max, window_ms, pause_ms })
+        let Self {
+            depth_max,
+            window_ms,
+            pause_ms,
+        } = *self;
+        (depth_max > 0).then_some(LoopBounds {
+            depth_max,
+            window_ms,
+            pause_ms,
+        })
     }
 }
 
@@ -253,7 +265,12 @@ pub struct BreakerSettings {
 
 impl Default for BreakerSettings {
     fn default() -> Self {
-        Self { failures_max: 5, open_ms: 5_000, open_max_ms: 120_000, successes_min: 1 }
+        Self {
+            failures_max: 5,
+            open_ms: 5_000,
+            open_max_ms: 120_000,
+            successes_min: 1,
+        }
     }
 }
 
@@ -286,7 +303,13 @@ pub struct CallbackSettings {
 
 impl Default for CallbackSettings {
     fn default() -> Self {
-        Self { listen: None, public_url: None, secret: None, secret_file: None, lifetime_ms: 600_000 }
+        Self {
+            listen: None,
+            public_url: None,
+            secret: None,
+            secret_file: None,
+            lifetime_ms: 600_000,
+        }
     }
 }
 

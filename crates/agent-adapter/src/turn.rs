@@ -34,13 +34,22 @@ pub(crate) struct About<'a> {
 
 impl Turn {
     /// Of a message that an agent of this kind is to answer.
-    pub(crate) fn begin(shell: &Shell, agent: &AgentId, kind: &'static str, about: About<'_>) -> Self {
+    pub(crate) fn begin(
+        shell: &Shell,
+        agent: &AgentId,
+        kind: &'static str,
+        about: About<'_>,
+    ) -> Self {
         let span = tracing::info_span!(
             target: "concord", parent: None, "turn", otel.kind = "consumer", otel.status_code = Empty, agent.id = %agent,
             agent.kind = kind, message.type = about.message_type.as_str(), deliberation.id = Empty,
             deliberation.outcome = Empty
         );
-        Self { part: Part::root(shell, span, about), agent: agent.clone(), kind }
+        Self {
+            part: Part::root(shell, span, about),
+            agent: agent.clone(),
+            kind,
+        }
     }
 
     /// Of an answer that the agent posts later, to whichever replica.
@@ -93,7 +102,14 @@ impl Turn {
     /// One that nobody records, in a context.
     #[cfg(test)]
     pub(crate) fn unrecorded(agent: &AgentId, context: Option<Trace>) -> Self {
-        Self { part: Part { span: Span::none(), context }, agent: agent.clone(), kind: "http" }
+        Self {
+            part: Part {
+                span: Span::none(),
+                context,
+            },
+            agent: agent.clone(),
+            kind: "http",
+        }
     }
 }
 

@@ -44,13 +44,32 @@ pub(crate) struct Known {
 }
 
 /// Begins to decide.
-pub(crate) async fn start(shell: &Shell, settings: &WakeSettings, known: Known) -> Result<(), AnyError> {
-    let Known { directory, conversations, cases, bounds } = known;
+pub(crate) async fn start(
+    shell: &Shell,
+    settings: &WakeSettings,
+    known: Known,
+) -> Result<(), AnyError> {
+    let Known {
+        directory,
+        conversations,
+        cases,
+        bounds,
+    } = known;
     let ledger = NatsLedger::new(shell.broker.clone()).await?;
-    shell.consume(ConsumerKind::Effects(Service::AgentAdapter), EffectFeed::<WakeMachine>::new(shell, ledger));
+    shell.consume(
+        ConsumerKind::Effects(Service::AgentAdapter),
+        EffectFeed::<WakeMachine>::new(shell, ledger),
+    );
     let matching = Matching::open(settings)?;
     let known = Matching::follow(&matching, shell, &directory);
-    let ears = Ears { shell: shell.clone(), enabled: settings.enabled, matching, conversations, cases, bounds };
+    let ears = Ears {
+        shell: shell.clone(),
+        enabled: settings.enabled,
+        matching,
+        conversations,
+        cases,
+        bounds,
+    };
     let shell = shell.clone();
     shell.clone().spawn(async move {
         // Who is not known yet would neither wake nor be what others have to lead over, and what is decided stays so.
@@ -78,10 +97,16 @@ impl Handler for Ears {
             return Ok(Done::Acknowledge);
         }
         // What a service says is no news to anybody whom it does not address, and is not even read.
-        let (subjects, message_type) = (self.shell.broker.subjects(), delivery.subject.rsplit('.').next());
-        let is_of_service =
-            subjects.sender_of(&delivery.subject).is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
-        if is_of_service || message_type.is_some_and(|kind| is_given_twice(&delivery.consumer, kind)) {
+        let (subjects, message_type) = (
+            self.shell.broker.subjects(),
+            delivery.subject.rsplit('.').next(),
+        );
+        let is_of_service = subjects
+            .sender_of(&delivery.subject)
+            .is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
+        if is_of_service
+            || message_type.is_some_and(|kind| is_given_twice(&delivery.consumer, kind))
+        {
             self.shell.count_ignored("nobody_to_wake");
             return Ok(Done::Acknowledge);
         }
@@ -96,13 +121,25 @@ impl Handler for Ears {
         };
         let id = conversation_of(&envelope);
         let input = WakeInput::Weigh(Box::new(self.weigh(&envelope, delivery).await?));
-        feed::step_of_message(&self.shell, &self.conversations, id, envelope, &input, delivery).await
+        feed::step_of_message(
+            &self.shell,
+            &self.conversations,
+            id,
+            envelope,
+            &input,
+            delivery,
+        )
+        .await
     }
 }
 
 impl Ears {
     async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, Problem> {
-        let known = self.conversations.load(&conversation_of(envelope)).await?.state;
+        let known = self
+            .conversations
+            .load(&conversation_of(envelope))
+            .await?
+            .state;
         let audience = self.audience(envelope.case_id.as_ref()).await?;
         let said = text::of(envelope);
         let preferred = text::preferred(envelope);
@@ -113,7 +150,10 @@ impl Ears {
             content: &said,
             assigned: None,
             preferred: &preferred,
-            reply_to_author: envelope.reply_to.as_deref().and_then(|id| known.author_of(id)),
+            reply_to_author: envelope
+                .reply_to
+                .as_deref()
+                .and_then(|id| known.author_of(id)),
         };
         let previous = known.recent.back().map(|said| said.text.clone());
         let vectors = self.matching.vectors(&message, previous.clone()).await;
@@ -125,7 +165,10 @@ impl Ears {
                 participations: &participations,
                 audience: audience.as_ref(),
             };
-            (decide_all(matcher, &message, vectors.message(), &conversation), vectors.message().is_some())
+            (
+                decide_all(matcher, &message, vectors.message(), &conversation),
+                vectors.message().is_some(),
+            )
         });
         self.count(&decisions);
         Ok(Weigh {
@@ -134,7 +177,11 @@ impl Ears {
             message: serde_json::to_value(envelope).unwrap_or(Value::Null),
             decisions,
             with_model,
-            thread: envelope.case_id.as_ref().map_or_else(|| thread_of(envelope), |case| case.as_str()).to_owned(),
+            thread: envelope
+                .case_id
+                .as_ref()
+                .map_or_else(|| thread_of(envelope), |case| case.as_str())
+                .to_owned(),
             bounds: self.bounds,
         })
     }
@@ -142,7 +189,11 @@ impl Ears {
     /// Who hears what is said in a case: its participants. Outside a case everyone does.
     async fn audience(&self, case: Option<&CaseId>) -> Result<Option<BTreeSet<AgentId>>, Problem> {
         let Some(case) = case else { return Ok(None) };
-        Ok(self.cases.of(case).await?.map(|opened| opened.participants.iter().cloned().collect()))
+        Ok(self
+            .cases
+            .of(case)
+            .await?
+            .map(|opened| opened.participants.iter().cloned().collect()))
     }
 
     fn count(&self, decisions: &Decisions) {
@@ -152,7 +203,10 @@ impl Ears {
                 concord_domain::wake::Outcome::Observe => "observe",
                 concord_domain::wake::Outcome::Ignore => "ignore",
             };
-            let labels = WakeLabels { outcome, reason: decision.reason.kind() };
+            let labels = WakeLabels {
+                outcome,
+                reason: decision.reason.kind(),
+            };
             self.shell.metrics.wakes.get_or_create(&labels).inc();
         }
     }

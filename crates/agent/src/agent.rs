@@ -8,12 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
 use concord_protocol::payload::{
-    AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Response, ResponseStatus, UPDATE_AGENT,
+    AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Response,
+    ResponseStatus, UPDATE_AGENT,
 };
 use concord_protocol::stream::Layout;
 use concord_protocol::subject::{Service, Subject, SubjectSpace};
 use concord_protocol::{
-    AgentId, Encoding, Envelope, ErrorCode, Fault, MessageId, MessageType, Recipient, Timestamp, header,
+    AgentId, Encoding, Envelope, ErrorCode, Fault, MessageId, MessageType, Recipient, Timestamp,
+    header,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -53,7 +55,9 @@ pub(crate) struct Inner {
 
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Agent").field(&self.inner.agent_id.as_str()).finish()
+        f.debug_tuple("Agent")
+            .field(&self.inner.agent_id.as_str())
+            .finish()
     }
 }
 
@@ -65,7 +69,15 @@ impl Agent {
 
     pub(crate) async fn connect(builder: Builder, servers: &str) -> Result<Self, Error> {
         let layout = builder.layout()?;
-        let Builder { agent_id, durable, compress_over, card, handlers, options, .. } = builder;
+        let Builder {
+            agent_id,
+            durable,
+            compress_over,
+            card,
+            handlers,
+            options,
+            ..
+        } = builder;
         let agent_id = agent_id?;
         // Answers come where the broker's permissions let this agent listen, and nobody else.
         let options = options.custom_inbox_prefix(SubjectSpace::replies(&agent_id));
@@ -133,38 +145,71 @@ impl Agent {
             let parameters = json!({ "agent_id": self.inner.agent_id });
             let request = json!({ "action": DEREGISTER_AGENT, "parameters": parameters });
             let to = Recipient::Agent(Service::Coordinator.agent_id());
-            self.publish(&self.message(to, MessageType::Request, &request)?).await?;
+            self.publish(&self.message(to, MessageType::Request, &request)?)
+                .await?;
         }
-        self.inner.client.drain().await.map_err(|error| Error::broker("close the connection")(error.into()))
+        self.inner
+            .client
+            .drain()
+            .await
+            .map_err(|error| Error::broker("close the connection")(error.into()))
     }
 
     /// Says that it is available, busy or unavailable, now and in every heartbeat.
     pub async fn status(&self, status: AgentStatus) -> Result<(), Error> {
-        let place = AgentStatus::ALL.iter().position(|other| *other == status).unwrap_or_default();
-        self.inner.status.store(u8::try_from(place).unwrap_or_default(), Ordering::Relaxed);
+        let place = AgentStatus::ALL
+            .iter()
+            .position(|other| *other == status)
+            .unwrap_or_default();
+        self.inner
+            .status
+            .store(u8::try_from(place).unwrap_or_default(), Ordering::Relaxed);
         self.beat().await
     }
 
     async fn beat(&self) -> Result<(), Error> {
         let place = usize::from(self.inner.status.load(Ordering::Relaxed));
         let status = AgentStatus::ALL.get(place).copied().unwrap_or_default();
-        let subject = self.inner.layout.subjects.build(&Subject::Beat { agent: self.inner.agent_id.clone() });
-        let sent = self.inner.client.publish(subject, serde_json::to_vec(&Beat { status })?.into()).await;
+        let subject = self.inner.layout.subjects.build(&Subject::Beat {
+            agent: self.inner.agent_id.clone(),
+        });
+        let sent = self
+            .inner
+            .client
+            .publish(subject, serde_json::to_vec(&Beat { status })?.into())
+            .await;
         sent.map_err(|error| Error::broker("take a heartbeat")(error.into()))
     }
 
     /// Changes what the coordinator knows of this agent.
     pub async fn update(&self, card: &Card) -> Result<(), Error> {
-        self.request(Service::Coordinator.agent_id(), UPDATE_AGENT, &reading(card.clone())).await.map(|_| ())
+        self.request(
+            Service::Coordinator.agent_id(),
+            UPDATE_AGENT,
+            &reading(card.clone()),
+        )
+        .await
+        .map(|_| ())
     }
 
     async fn register(&self) -> Result<(), Error> {
-        self.request(Service::Coordinator.agent_id(), REGISTER_AGENT, &self.inner.card).await?;
+        self.request(
+            Service::Coordinator.agent_id(),
+            REGISTER_AGENT,
+            &self.inner.card,
+        )
+        .await?;
         self.beat().await?;
         if let Some(every) = self.inner.card.as_ref().and_then(|card| card.heartbeat_ms) {
             let agent = self.clone();
             self.inner.listening.spawn(async move {
-                while tokio::time::timeout(Duration::from_millis(every), agent.inner.stop.cancelled()).await.is_err() {
+                while tokio::time::timeout(
+                    Duration::from_millis(every),
+                    agent.inner.stop.cancelled(),
+                )
+                .await
+                .is_err()
+                {
                     if let Err(error) = agent.beat().await {
                         tracing::warn!(%error, "No heartbeat.");
                     }
@@ -175,12 +220,21 @@ impl Agent {
     }
 
     /// A new message of this agent, to be changed as needed and given to [`Self::publish`].
-    pub fn message(&self, to: Recipient, kind: MessageType, payload: &impl Serialize) -> Result<Message, Error> {
+    pub fn message(
+        &self,
+        to: Recipient,
+        kind: MessageType,
+        payload: &impl Serialize,
+    ) -> Result<Message, Error> {
         let inbox = self.inner.client.new_inbox();
         let unique = inbox.rsplit('.').next().unwrap_or_default();
         let message_id = MessageId::new(format!("{}-{unique}", self.inner.agent_id));
-        let message_id = message_id.map_err(|error| Fault::invalid("/message_id", error.to_string(), "Try again."))?;
-        let (from, payload) = (self.inner.agent_id.clone(), serde_json::value::to_raw_value(payload)?);
+        let message_id = message_id
+            .map_err(|error| Fault::invalid("/message_id", error.to_string(), "Try again."))?;
+        let (from, payload) = (
+            self.inner.agent_id.clone(),
+            serde_json::value::to_raw_value(payload)?,
+        );
         Ok(Envelope::new(message_id, now(), from, to, kind, payload))
     }
 
@@ -190,15 +244,23 @@ impl Agent {
         headers.insert(header::MESSAGE_ID, message.message_id.as_str());
         let subject = self.inner.layout.subjects.build(&message.subject());
         let (body, encoding) = match serde_json::to_vec(message)? {
-            body if self.is_too_large(body.len()) => (serde_json::to_vec(&self.referring(message).await?)?, None),
+            body if self.is_too_large(body.len()) => {
+                (serde_json::to_vec(&self.referring(message).await?)?, None)
+            }
             body => self.encoded(message, body)?,
         };
         if let Some(encoding) = encoding {
             headers.insert(header::CONTENT_ENCODING, encoding.as_str());
         }
-        let sent = self.inner.jetstream.publish_with_headers(subject, headers, body.into()).await;
+        let sent = self
+            .inner
+            .jetstream
+            .publish_with_headers(subject, headers, body.into())
+            .await;
         let sent = sent.map_err(|error| Error::broker("take a message")(error.into()))?;
-        sent.await.map(|_| ()).map_err(|error| Error::broker("store a message")(error.into()))
+        sent.await
+            .map(|_| ())
+            .map_err(|error| Error::broker("store a message")(error.into()))
     }
 
     /// Asks another to do something, and waits 30 seconds for its result: the whole answer, where that does not say how it went.
@@ -215,19 +277,32 @@ impl Agent {
 
     /// Sends a request that has been written already, and waits for its result.
     pub async fn ask(&self, message: Message, within: Duration) -> Result<Value, Error> {
-        let message = Envelope { requires_response: true, ..message };
+        let message = Envelope {
+            requires_response: true,
+            ..message
+        };
         let mut answered = self.inner.waiting.begin(message.message_id.as_str());
         self.publish(&message).await?;
         match tokio::time::timeout(within, answered.answer()).await {
             Ok(Some(answer)) => result(&answer),
-            _ => Err(Error::Timeout { to: message.to_agent, within }),
+            _ => Err(Error::Timeout {
+                to: message.to_agent,
+                within,
+            }),
         }
     }
 }
 
 /// A card that says what this library reads, where it says nothing of it.
 fn reading(card: Card) -> Card {
-    if card.encodings.is_empty() { Card { encodings: vec![Encoding::Gzip, Encoding::Zstd], ..card } } else { card }
+    if card.encodings.is_empty() {
+        Card {
+            encodings: vec![Encoding::Gzip, Encoding::Zstd],
+            ..card
+        }
+    } else {
+        card
+    }
 }
 
 fn result(answer: &Message) -> Result<Value, Error> {
@@ -235,26 +310,49 @@ fn result(answer: &Message) -> Result<Value, Error> {
         return Err(Error::Refused(Box::new(report(answer))));
     }
     // Not everybody says how it went; then what was said is the result.
-    let Ok(response) = answer.payload::<Response>() else { return Ok(answer.payload()?) };
+    let Ok(response) = answer.payload::<Response>() else {
+        return Ok(answer.payload()?);
+    };
     if response.status != ResponseStatus::Failure {
         return Ok(response.result);
     }
-    let why = if response.errors.is_empty() { "It failed.".to_owned() } else { response.errors.join("; ") };
-    Err(Error::Refused(Box::new(ErrorReport::from(&Fault::new(ErrorCode::InternalError, "", why, "Ask again.")))))
+    let why = if response.errors.is_empty() {
+        "It failed.".to_owned()
+    } else {
+        response.errors.join("; ")
+    };
+    Err(Error::Refused(Box::new(ErrorReport::from(&Fault::new(
+        ErrorCode::InternalError,
+        "",
+        why,
+        "Ask again.",
+    )))))
 }
 
 /// What an error says; an agent may have codes of its own.
 fn report(answer: &Message) -> ErrorReport {
     answer.payload().unwrap_or_else(|_| {
         let payload: Map<String, Value> = answer.payload().unwrap_or_default();
-        let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default();
+        let text = |name: &str| {
+            payload
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let message = format!("{} {}", text("error_code"), text("error_message"));
-        ErrorReport::from(&Fault::new(ErrorCode::InternalError, "", message.trim(), ""))
+        ErrorReport::from(&Fault::new(
+            ErrorCode::InternalError,
+            "",
+            message.trim(),
+            "",
+        ))
     })
 }
 
 /// The present.
 pub(crate) fn now() -> Timestamp {
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let millis = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis());
     Timestamp::from_unix_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }

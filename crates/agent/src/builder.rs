@@ -42,7 +42,11 @@ pub struct Builder {
 impl Builder {
     pub(crate) fn new(agent_id: &str) -> Self {
         let named = AgentId::new(agent_id).map_err(|error| {
-            Fault::invalid("/agent_id", format!("The name {agent_id:?} {error}."), "Use letters, digits, _ and -.")
+            Fault::invalid(
+                "/agent_id",
+                format!("The name {agent_id:?} {error}."),
+                "Use letters, digits, _ and -.",
+            )
         });
         Self {
             options: ConnectOptions::new().name(agent_id),
@@ -61,7 +65,10 @@ impl Builder {
         F: Fn(Agent, Message) -> R + Send + Sync + 'static,
         R: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        self.handlers.by_type.insert(kind, Arc::new(move |agent, message| Box::pin(handler(agent, message))));
+        self.handlers.by_type.insert(
+            kind,
+            Arc::new(move |agent, message| Box::pin(handler(agent, message))),
+        );
         self
     }
 
@@ -71,7 +78,9 @@ impl Builder {
         F: Fn(Agent, Message) -> R + Send + Sync + 'static,
         R: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        self.handlers.other = Some(Arc::new(move |agent, message| Box::pin(handler(agent, message))));
+        self.handlers.other = Some(Arc::new(move |agent, message| {
+            Box::pin(handler(agent, message))
+        }));
         self
     }
 
@@ -97,7 +106,10 @@ impl Builder {
     /// Registers with this skill, beside those stated before.
     pub fn skill(mut self, skill: Skill) -> Self {
         if let Ok(agent_id) = &self.agent_id {
-            self.card.get_or_insert_with(|| Card::new(agent_id.clone())).skills.push(skill);
+            self.card
+                .get_or_insert_with(|| Card::new(agent_id.clone()))
+                .skills
+                .push(skill);
         }
         self
     }
@@ -105,7 +117,10 @@ impl Builder {
     /// Registers with this action, beside those stated before: requests for it that do not fit its schema are refused.
     pub fn action(mut self, action: CardAction) -> Self {
         if let Ok(agent_id) = &self.agent_id {
-            self.card.get_or_insert_with(|| Card::new(agent_id.clone())).actions.push(action);
+            self.card
+                .get_or_insert_with(|| Card::new(agent_id.clone()))
+                .actions
+                .push(action);
         }
         self
     }
@@ -138,8 +153,9 @@ impl Builder {
 
     pub(crate) fn layout(&self) -> Result<Layout, Fault> {
         let prefix = Token::new(self.prefix.as_str());
-        let prefix =
-            prefix.map_err(|error| Fault::invalid("/prefix", format!("The prefix {error}."), "Use a token."))?;
+        let prefix = prefix.map_err(|error| {
+            Fault::invalid("/prefix", format!("The prefix {error}."), "Use a token.")
+        })?;
         Ok(Layout::new(&prefix, StorageChoices::default()))
     }
 }

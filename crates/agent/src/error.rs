@@ -44,7 +44,9 @@ impl Error {
         Self::Handler(source.into())
     }
 
-    pub(crate) fn broker(what: &'static str) -> impl FnOnce(Box<dyn std::error::Error + Send + Sync>) -> Self {
+    pub(crate) fn broker(
+        what: &'static str,
+    ) -> impl FnOnce(Box<dyn std::error::Error + Send + Sync>) -> Self {
         move |source| Self::Broker { what, source }
     }
 }

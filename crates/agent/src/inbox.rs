@@ -7,7 +7,9 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, AckKind};
 use concord_protocol::payload::ErrorReport;
 use concord_protocol::subject::Lane;
-use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, dialect, header};
+use concord_protocol::{
+    Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, dialect, header,
+};
 use futures::StreamExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -39,15 +41,28 @@ impl Agent {
         for lane in Lane::ALL {
             if durable {
                 for kind in ENDS {
-                    self.subscribe(subjects.between(lane, None, own, &kind.token()), Self::take_ahead).await?;
+                    self.subscribe(
+                        subjects.between(lane, None, own, &kind.token()),
+                        Self::take_ahead,
+                    )
+                    .await?;
                 }
                 self.pull(lane).await?;
             } else {
-                self.subscribe(subjects.inbox(lane, &Recipient::Agent(own.clone())), Self::take).await?;
+                self.subscribe(
+                    subjects.inbox(lane, &Recipient::Agent(own.clone())),
+                    Self::take,
+                )
+                .await?;
             }
-            self.subscribe(subjects.inbox(lane, &Recipient::All), Self::take).await?;
+            self.subscribe(subjects.inbox(lane, &Recipient::All), Self::take)
+                .await?;
         }
-        self.inner.client.flush().await.map_err(|error| Error::broker("take subscriptions")(error.into()))
+        self.inner
+            .client
+            .flush()
+            .await
+            .map_err(|error| Error::broker("take subscriptions")(error.into()))
     }
 
     async fn subscribe<F, R>(&self, subject: String, take: F) -> Result<(), Error>
@@ -56,10 +71,12 @@ impl Agent {
         R: Future<Output = ()> + Send + 'static,
     {
         let subscribed = self.inner.client.subscribe(subject).await;
-        let mut inbox = subscribed.map_err(|error| Error::broker("take a subscription")(error.into()))?;
+        let mut inbox =
+            subscribed.map_err(|error| Error::broker("take a subscription")(error.into()))?;
         let agent = self.clone();
         self.inner.listening.spawn(async move {
-            while let Some(Some(message)) = agent.inner.stop.run_until_cancelled(inbox.next()).await {
+            while let Some(Some(message)) = agent.inner.stop.run_until_cancelled(inbox.next()).await
+            {
                 // Nobody says where it is stored; when it was heard tells it from the same words at another time.
                 let heard = now();
                 let place = u64::try_from(heard.unix_millis()).unwrap_or_default();
@@ -83,17 +100,32 @@ impl Agent {
             max_deliver: DELIVERIES_MAX,
             ..pull::Config::default()
         };
-        let unread = |error: Box<dyn std::error::Error + Send + Sync>| Error::broker("give an inbox")(error);
-        let stream = self.inner.jetstream.get_stream_no_info(&stream).await.map_err(|error| unread(error.into()))?;
+        let unread =
+            |error: Box<dyn std::error::Error + Send + Sync>| Error::broker("give an inbox")(error);
+        let stream = self
+            .inner
+            .jetstream
+            .get_stream_no_info(&stream)
+            .await
+            .map_err(|error| unread(error.into()))?;
         // One that is there already has its place in the stream, whoever made it.
         let consumer = match stream.get_consumer::<pull::Config>(&name).await {
             Ok(consumer) => consumer,
-            Err(_) => stream.create_consumer(config).await.map_err(|error| unread(error.into()))?,
+            Err(_) => stream
+                .create_consumer(config)
+                .await
+                .map_err(|error| unread(error.into()))?,
         };
         let agent = self.clone();
         self.inner.listening.spawn(async move {
-            let (stop, seats) = (agent.inner.stop.clone(), Arc::new(Semaphore::new(CONCURRENT)));
-            while let Some(given) = stop.run_until_cancelled(agent.take_some(&consumer, &seats)).await {
+            let (stop, seats) = (
+                agent.inner.stop.clone(),
+                Arc::new(Semaphore::new(CONCURRENT)),
+            );
+            while let Some(given) = stop
+                .run_until_cancelled(agent.take_some(&consumer, &seats))
+                .await
+            {
                 if let Err(error) = given {
                     tracing::warn!(%error, "No messages from the broker.");
                     stop.run_until_cancelled(tokio::time::sleep(RETRY)).await;
@@ -105,12 +137,21 @@ impl Agent {
 
     /// Works on as many messages as there are seats, as they come. The broker is asked for no others: what is not begun stays
     /// there, and none of its few deliveries is spent on it.
-    async fn take_some(&self, consumer: &PullConsumer, seats: &Arc<Semaphore>) -> Result<(), AnyError> {
+    async fn take_some(
+        &self,
+        consumer: &PullConsumer,
+        seats: &Arc<Semaphore>,
+    ) -> Result<(), AnyError> {
         let mut free = Arc::clone(seats).acquire_owned().await?;
         while let Ok(another) = Arc::clone(seats).try_acquire_owned() {
             free.merge(another);
         }
-        let mut given = consumer.batch().max_messages(free.num_permits()).expires(EXPIRES).messages().await?;
+        let mut given = consumer
+            .batch()
+            .max_messages(free.num_permits())
+            .expires(EXPIRES)
+            .messages()
+            .await?;
         while let Ok(Some(delivery)) = timeout(SILENCE_MAX, given.next()).await {
             let Some(seat) = free.split(1) else { break };
             self.inner.working.spawn(self.clone().work(delivery?, seat));
@@ -122,7 +163,10 @@ impl Agent {
     async fn work(self, delivery: jetstream::Message, _seat: OwnedSemaphorePermit) {
         let stored = delivery.info().map_or((0, now()), |info| {
             let millis = info.published.unix_timestamp_nanos() / 1_000_000;
-            (info.stream_sequence, i64::try_from(millis).map_or_else(|_| now(), Timestamp::from_unix_millis))
+            (
+                info.stream_sequence,
+                i64::try_from(millis).map_or_else(|_| now(), Timestamp::from_unix_millis),
+            )
         });
         if let Some(message) = self.read(&delivery.message, stored.0, stored.1) {
             let mut handling = std::pin::pin!(self.clone().take(message));
@@ -139,7 +183,10 @@ impl Agent {
 
     /// What was said, in whatever dialect; none where it is nothing, or for nobody here.
     fn read(&self, message: &async_nats::Message, place: u64, at: Timestamp) -> Option<Message> {
-        let declared = message.headers.as_ref().and_then(|headers| headers.get(header::DIALECT));
+        let declared = message
+            .headers
+            .as_ref()
+            .and_then(|headers| headers.get(header::DIALECT));
         let declared = declared.and_then(|name| Dialect::parse(name.as_str()));
         let subject = self.inner.layout.subjects.parse(&message.subject).ok()?;
         let body = encoding::plain(message);
@@ -156,7 +203,9 @@ impl Agent {
     }
 
     async fn take(self, message: Message) {
-        let Some(message) = self.whole(message).await else { return };
+        let Some(message) = self.whole(message).await else {
+            return;
+        };
         if !self.inner.waiting.hand_over(&message) {
             self.handle(message).await;
         }
@@ -173,10 +222,17 @@ impl Agent {
     }
 
     async fn handle(self, message: Message) {
-        let Some(handler) = self.inner.handlers.of(&message.message_type).cloned() else { return };
+        let Some(handler) = self.inner.handlers.of(&message.message_type).cloned() else {
+            return;
+        };
         // On a task of its own: one that panics, or blocks, must not take the inbox with it.
         let (agent, heard) = (self.clone(), message.clone());
-        let why = match self.inner.working.spawn(async move { handler(agent, heard).await }).await {
+        let why = match self
+            .inner
+            .working
+            .spawn(async move { handler(agent, heard).await })
+            .await
+        {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
             Err(panicked) => panicked.to_string(),
@@ -192,6 +248,7 @@ impl Agent {
     async fn failed(&self, message: &Envelope) -> Result<(), Error> {
         let why = format!("{} failed.", self.inner.agent_id);
         let fault = Fault::new(ErrorCode::InternalError, "", why, "Ask again later.");
-        self.reply(message, MessageType::Error, &ErrorReport::from(&fault)).await
+        self.reply(message, MessageType::Error, &ErrorReport::from(&fault))
+            .await
     }
 }

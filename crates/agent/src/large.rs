@@ -29,22 +29,43 @@ impl Agent {
             return Err(Error::Fault(Fault::new(
                 ErrorCode::CapacityExceeded,
                 "/payload",
-                format!("The payload has {} bytes; at most {PAYLOAD_BYTES_MAX} can be sent.", payload.len()),
+                format!(
+                    "The payload has {} bytes; at most {PAYLOAD_BYTES_MAX} can be sent.",
+                    payload.len()
+                ),
                 "Send less, or say where it can be had.",
             )));
         }
         let bucket = self.inner.layout.payload_bucket();
         let reference = PayloadReference::new(&bucket, message.message_id.as_str(), payload);
-        let untaken = |error: Box<dyn std::error::Error + Send + Sync>| Error::broker("take a payload")(error);
-        let store = self.inner.jetstream.get_object_store(&bucket).await.map_err(|error| untaken(error.into()))?;
+        let untaken = |error: Box<dyn std::error::Error + Send + Sync>| {
+            Error::broker("take a payload")(error)
+        };
+        let store = self
+            .inner
+            .jetstream
+            .get_object_store(&bucket)
+            .await
+            .map_err(|error| untaken(error.into()))?;
         // The same answer given twice is one object; it is there already.
-        let there =
-            store.info(&reference.object).await.is_ok_and(|info| info.digest.as_ref() == Some(&reference.digest));
+        let there = store
+            .info(&reference.object)
+            .await
+            .is_ok_and(|info| info.digest.as_ref() == Some(&reference.digest));
         if !there {
-            let metadata = ObjectMetadata { name: reference.object.clone(), ..ObjectMetadata::default() };
-            store.put(metadata, &mut &*payload).await.map_err(|error| untaken(error.into()))?;
+            let metadata = ObjectMetadata {
+                name: reference.object.clone(),
+                ..ObjectMetadata::default()
+            };
+            store
+                .put(metadata, &mut &*payload)
+                .await
+                .map_err(|error| untaken(error.into()))?;
         }
-        Ok(Envelope { payload: reference.payload()?, ..message.clone() })
+        Ok(Envelope {
+            payload: reference.payload()?,
+            ..message.clone()
+        })
     }
 
     /// A message with its payload, wherever that is; none where it cannot be had, which its sender is told.
@@ -58,10 +79,17 @@ impl Agent {
             Err(fault) => fault,
         };
         tracing::warn!(%fault, from = %message.from_agent, "A payload cannot be had.");
-        if matches!(message.message_type, MessageType::Response | MessageType::Error) {
+        if matches!(
+            message.message_type,
+            MessageType::Response | MessageType::Error
+        ) {
             // Whoever waits for it is told instead.
             let report = serde_json::value::to_raw_value(&ErrorReport::from(&fault)).ok()?;
-            return Some(Envelope { message_type: MessageType::Error, payload: report, ..message });
+            return Some(Envelope {
+                message_type: MessageType::Error,
+                payload: report,
+                ..message
+            });
         }
         if message.requires_response
             && let Err(error) = self.refuse(&message, &fault).await
@@ -71,7 +99,10 @@ impl Agent {
         None
     }
 
-    async fn fetch(&self, reference: &PayloadReference) -> Result<Box<serde_json::value::RawValue>, Fault> {
+    async fn fetch(
+        &self,
+        reference: &PayloadReference,
+    ) -> Result<Box<serde_json::value::RawValue>, Fault> {
         reference.check(&self.inner.layout.payload_bucket(), PAYLOAD_BYTES_MAX)?;
         let fetched = tokio::time::timeout(PATIENCE, self.bytes_of(reference)).await;
         let bytes = fetched.unwrap_or_else(|_| Err(reference.missing()))?;
@@ -81,16 +112,39 @@ impl Agent {
     async fn bytes_of(&self, reference: &PayloadReference) -> Result<Vec<u8>, Fault> {
         let unread = |error: &dyn std::error::Error| {
             let what = format!("The payload could not be fetched: {error}.");
-            Fault::new(ErrorCode::InternalError, "/payload", what, "Ask again later.")
+            Fault::new(
+                ErrorCode::InternalError,
+                "/payload",
+                what,
+                "Ask again later.",
+            )
         };
-        let store = self.inner.jetstream.get_object_store(&reference.bucket).await.map_err(|error| unread(&error))?;
-        let object = store.get(&reference.object).await.map_err(|error| match error.kind() {
-            GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => reference.missing(),
-            _ => unread(&error),
-        })?;
+        let store = self
+            .inner
+            .jetstream
+            .get_object_store(&reference.bucket)
+            .await
+            .map_err(|error| unread(&error))?;
+        let object = store
+            .get(&reference.object)
+            .await
+            .map_err(|error| match error.kind() {
+                GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => {
+                    reference.missing()
+                }
+                _ => unread(&error),
+            })?;
         // At most as many bytes as the reference says, whatever the object says of itself.
         let (mut bytes, most) = (Vec::new(), reference.size.saturating_add(1));
-        object.take(most).read_to_end(&mut bytes).await.map_err(|error| unread(&error))?;
-        if bytes.len() as u64 > reference.size { Err(reference.larger()) } else { Ok(bytes) }
+        object
+            .take(most)
+            .read_to_end(&mut bytes)
+            .await
+            .map_err(|error| unread(&error))?;
+        if bytes.len() as u64 > reference.size {
+            Err(reference.larger())
+        } else {
+            Ok(bytes)
+        }
     }
 }

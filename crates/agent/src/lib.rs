@@ -17,5 +17,7 @@ mod waiting;
 pub use agent::Agent;
 pub use builder::Builder;
 pub use concord_protocol::payload::{self, AgentStatus, Card, CardAction, Skill};
-pub use concord_protocol::{self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient};
+pub use concord_protocol::{
+    self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient,
+};
 pub use error::Error;

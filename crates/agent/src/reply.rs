@@ -10,17 +10,37 @@ use crate::{Agent, Error, Message};
 impl Agent {
     /// Answers a message: to its sender, in its case and conversation, with `reply_to`. Given twice, it is one answer. What may be
     /// said beside an answer (an `acknowledgement`, `evidence`) counts once of each type; [`Self::message`] is for more.
-    pub async fn reply(&self, asked: &Message, kind: MessageType, payload: &impl Serialize) -> Result<(), Error> {
+    pub async fn reply(
+        &self,
+        asked: &Message,
+        kind: MessageType,
+        payload: &impl Serialize,
+    ) -> Result<(), Error> {
         self.publish(&self.answer(asked, kind, payload)?).await
     }
 
     /// The same to be changed first, and given to [`Self::publish`].
-    pub fn answer(&self, asked: &Message, kind: MessageType, payload: &impl Serialize) -> Result<Message, Error> {
-        Ok(asked.reply(self.id(), now(), kind, serde_json::value::to_raw_value(payload)?))
+    pub fn answer(
+        &self,
+        asked: &Message,
+        kind: MessageType,
+        payload: &impl Serialize,
+    ) -> Result<Message, Error> {
+        Ok(asked.reply(
+            self.id(),
+            now(),
+            kind,
+            serde_json::value::to_raw_value(payload)?,
+        ))
     }
 
     /// Answers a `task_assignment` with what was found.
-    pub async fn finding(&self, task: &Message, finding: &Finding, confidence: f64) -> Result<(), Error> {
+    pub async fn finding(
+        &self,
+        task: &Message,
+        finding: &Finding,
+        confidence: f64,
+    ) -> Result<(), Error> {
         let mut answer = self.answer(task, MessageType::Finding, finding)?;
         answer.metadata.confidence = Some(confidence);
         self.publish(&answer).await
@@ -28,14 +48,21 @@ impl Agent {
 
     /// Takes a peer's position in a debate.
     pub async fn agree(&self, question: &Message, answer: Answer) -> Result<(), Error> {
-        let answer = Answer { agrees_with_peer: Some(true), ..answer };
+        let answer = Answer {
+            agrees_with_peer: Some(true),
+            ..answer
+        };
         self.reply(question, MessageType::Agreement, &answer).await
     }
 
     /// Keeps its position in a debate.
     pub async fn disagree(&self, question: &Message, answer: Answer) -> Result<(), Error> {
-        let answer = Answer { agrees_with_peer: Some(false), ..answer };
-        self.reply(question, MessageType::Disagreement, &answer).await
+        let answer = Answer {
+            agrees_with_peer: Some(false),
+            ..answer
+        };
+        self.reply(question, MessageType::Disagreement, &answer)
+            .await
     }
 
     /// Changes its position in a debate.
@@ -46,12 +73,18 @@ impl Agent {
     /// Answers a `request` with its result.
     pub async fn respond(&self, request: &Message, result: &impl Serialize) -> Result<(), Error> {
         let result = serde_json::to_value(result)?;
-        let response = Response { status: ResponseStatus::Success, result, errors: Vec::new(), warnings: Vec::new() };
+        let response = Response {
+            status: ResponseStatus::Success,
+            result,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+        };
         self.reply(request, MessageType::Response, &response).await
     }
 
     /// Answers with an `error`: what is wrong, and how to mend it.
     pub async fn refuse(&self, asked: &Message, fault: &Fault) -> Result<(), Error> {
-        self.reply(asked, MessageType::Error, &ErrorReport::from(fault)).await
+        self.reply(asked, MessageType::Error, &ErrorReport::from(fault))
+            .await
     }
 }

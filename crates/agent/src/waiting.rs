@@ -32,7 +32,11 @@ impl Waiting {
     pub(crate) fn begin(&self, request: &str) -> Request<'_> {
         let (answer, answered) = oneshot::channel();
         self.known().answers.insert(request.to_owned(), answer);
-        Request { waiting: self, id: request.to_owned(), answered }
+        Request {
+            waiting: self,
+            id: request.to_owned(),
+            answered,
+        }
     }
 
     /// Whether it is an answer that a request waits for.
@@ -88,7 +92,9 @@ fn is_end(message: &Message) -> bool {
 
 /// The request that an answer names: in `correlation_id`, or at least in `reply_to`.
 fn named(answer: &Message) -> impl Iterator<Item = &str> {
-    [answer.correlation_id.as_deref(), answer.reply_to.as_deref()].into_iter().flatten()
+    [answer.correlation_id.as_deref(), answer.reply_to.as_deref()]
+        .into_iter()
+        .flatten()
 }
 
 /// A request that waits. Forgotten whatever happens, also when nobody waits any more.

@@ -15,7 +15,13 @@ pub struct Agent {
 
 /// The agents of the measurement.
 pub fn five() -> Vec<Agent> {
-    let held = [(20, "sign"), (35, "sign"), (50, "negotiate"), (65, "negotiate"), (80, "reject")];
+    let held = [
+        (20, "sign"),
+        (35, "sign"),
+        (50, "negotiate"),
+        (65, "negotiate"),
+        (80, "reject"),
+    ];
     held.iter()
         .enumerate()
         .map(|(number, (score, recommendation))| Agent {
@@ -54,7 +60,10 @@ impl Agent {
         let asked: Asked<'_> = serde_json::from_slice(payload).ok()?;
         let (kind, said) = match asked.message_type {
             "task_assignment" => ("finding", self.finding.clone()),
-            "question" => ("disagreement", json!({"agrees_with_peer": false, "reasoning": "I keep my position."})),
+            "question" => (
+                "disagreement",
+                json!({"agrees_with_peer": false, "reasoning": "I keep my position."}),
+            ),
             _ => return None,
         };
         let (case, to) = (asked.case_id, asked.from_agent);

@@ -15,7 +15,10 @@ const REST: Duration = Duration::from_secs(3);
 const ARMED_PER_SECOND: usize = 10_000;
 
 /// Arms `schedules` for one instant, and says how late each was delivered.
-pub(crate) async fn measure(context: &jetstream::Context, schedules: usize) -> anyhow::Result<Lateness> {
+pub(crate) async fn measure(
+    context: &jetstream::Context,
+    schedules: usize,
+) -> anyhow::Result<Lateness> {
     let config = stream::Config {
         name: "BARE".into(),
         subjects: vec!["bare.>".into()],
@@ -35,8 +38,18 @@ pub(crate) async fn measure(context: &jetstream::Context, schedules: usize) -> a
     let consumer = bare.create_consumer(config).await?;
     let arming = Duration::from_secs_f64(schedules as f64 / ARMED_PER_SECOND as f64);
     let due = now_ms()? + u64::try_from((arming + REST).as_millis())?;
-    arm(context, schedules, Timestamp::from_unix_millis(i64::try_from(due)?)).await?;
-    let mut messages = consumer.stream().max_messages_per_batch(500).messages().await?.take(schedules);
+    arm(
+        context,
+        schedules,
+        Timestamp::from_unix_millis(i64::try_from(due)?),
+    )
+    .await?;
+    let mut messages = consumer
+        .stream()
+        .max_messages_per_batch(500)
+        .messages()
+        .await?
+        .take(schedules);
     let mut late = Vec::with_capacity(schedules);
     while let Some(message) = messages.next().await {
         late.push(now_ms()?.saturating_sub(due));
@@ -53,7 +66,9 @@ async fn arm(context: &jetstream::Context, schedules: usize, due: Timestamp) -> 
         headers.insert(header::SCHEDULE, format!("@at {due}"));
         headers.insert(header::SCHEDULE_TARGET, format!("bare.due.{number}"));
         headers.insert(header::SCHEDULE_TTL, "1h");
-        let sent = context.publish_with_headers(format!("bare.armed.{number}"), headers, "due".into()).await?;
+        let sent = context
+            .publish_with_headers(format!("bare.armed.{number}"), headers, "due".into())
+            .await?;
         pending.push(sent.into_future());
         if pending.len() == 1_000 {
             futures::future::try_join_all(pending.drain(..)).await?;

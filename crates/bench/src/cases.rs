@@ -46,13 +46,26 @@ pub(crate) async fn installation(options: &Options, name: &str) -> anyhow::Resul
 }
 
 /// Runs `total` cases, `concurrency` at a time.
-pub async fn measure(options: &Options, concurrency: usize, total: usize) -> anyhow::Result<CasesReport> {
+pub async fn measure(
+    options: &Options,
+    concurrency: usize,
+    total: usize,
+) -> anyhow::Result<CasesReport> {
     let installation = installation(options, &format!("cases-{concurrency}")).await?;
-    let client =
-        async_nats::ConnectOptions::new().subscription_capacity(1 << 20).connect(installation.server_url()).await?;
+    let client = async_nats::ConnectOptions::new()
+        .subscription_capacity(1 << 20)
+        .connect(installation.server_url())
+        .await?;
     let participants = start_agents(&client).await?;
     // The first cases warm caches and connections and are not counted.
-    drive(&client, &participants, "warm", 20.min(total), concurrency.min(20)).await?;
+    drive(
+        &client,
+        &participants,
+        "warm",
+        20.min(total),
+        concurrency.min(20),
+    )
+    .await?;
     let before = processor_times(&installation);
     let stored_before = stored(&client).await?;
     let started = Instant::now();
@@ -110,9 +123,15 @@ async fn drive(
             next += 1;
         }
         let message = tokio::time::timeout(PATIENCE, decided.next()).await;
-        let Some(message) = message.context("a case was not decided in a minute")? else { bail!("no more messages") };
+        let Some(message) = message.context("a case was not decided in a minute")? else {
+            bail!("no more messages")
+        };
         // The facilitator tells everyone too, of each debate.
-        let Ok(Subject::Message { case: Some(case), from, .. }) = SubjectSpace::default().parse(&message.subject)
+        let Ok(Subject::Message {
+            case: Some(case),
+            from,
+            ..
+        }) = SubjectSpace::default().parse(&message.subject)
         else {
             continue;
         };
@@ -144,25 +163,40 @@ async fn stored(client: &Client) -> anyhow::Result<u64> {
     let context = async_nats::jetstream::new(client.clone());
     let mut sum = 0;
     for kind in [StreamKind::Messages, StreamKind::Events] {
-        sum += subjects::stream(&context, kind).await?.get_info().await?.state.last_sequence;
+        sum += subjects::stream(&context, kind)
+            .await?
+            .get_info()
+            .await?
+            .state
+            .last_sequence;
     }
     Ok(sum)
 }
 
 /// Processor time of every process until now, in seconds.
 pub(crate) fn processor_times(installation: &Installation) -> BTreeMap<String, f64> {
-    let services = installation
-        .processes()
-        .filter_map(|(service, replica)| Some((service.as_str().to_owned(), installation.pid(service, replica)?)));
-    let broker = installation.broker().and_then(|broker| broker.pid()).map(|pid| ("nats-server".to_owned(), pid));
+    let services = installation.processes().filter_map(|(service, replica)| {
+        Some((
+            service.as_str().to_owned(),
+            installation.pid(service, replica)?,
+        ))
+    });
+    let broker = installation
+        .broker()
+        .and_then(|broker| broker.pid())
+        .map(|pid| ("nats-server".to_owned(), pid));
     let driver = ("agents and driver".to_owned(), std::process::id());
     let all = services.chain(broker).chain([driver]);
-    all.filter_map(|(name, pid)| Some((name, cpu_seconds(pid).ok()?))).collect()
+    all.filter_map(|(name, pid)| Some((name, cpu_seconds(pid).ok()?)))
+        .collect()
 }
 
 fn percentile(sorted: &[Duration], share: f64) -> f64 {
     let place = (sorted.len() as f64 * share) as usize;
-    let value = sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or_default();
+    let value = sorted
+        .get(place.min(sorted.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or_default();
     round(value.as_secs_f64() * 1_000.0)
 }
 
@@ -171,5 +205,9 @@ pub(crate) fn round(value: f64) -> f64 {
 }
 
 /// The services whose memory and time are reported.
-pub(crate) const MEASURED: [Service; 4] =
-    [Service::Coordinator, Service::ConflictDetector, Service::DebateFacilitator, Service::EscalationTimer];
+pub(crate) const MEASURED: [Service; 4] = [
+    Service::Coordinator,
+    Service::ConflictDetector,
+    Service::DebateFacilitator,
+    Service::EscalationTimer,
+];

@@ -15,7 +15,9 @@ use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use concord_installation::Installation;
 use concord_protocol::event::names::ACKNOWLEDGE;
 use concord_protocol::event::{DeadlineEvent, DebateEvent, Record};
-use concord_protocol::payload::{ChallengeTerms, Conflict, ConflictType, DebateTerms, OpenDebate, Position};
+use concord_protocol::payload::{
+    ChallengeTerms, Conflict, ConflictType, DebateTerms, OpenDebate, Position,
+};
 use concord_protocol::policy::{LadderPolicy, LevelTimes, Policy};
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Service, SubjectSpace};
@@ -50,9 +52,15 @@ pub struct Lateness {
 impl Lateness {
     pub(crate) fn of(mut each: Vec<u64>) -> Self {
         each.sort_unstable();
-        let at = |share: f64| each.get(((each.len() as f64 * share) as usize).min(each.len().saturating_sub(1)));
+        let at = |share: f64| {
+            each.get(((each.len() as f64 * share) as usize).min(each.len().saturating_sub(1)))
+        };
         let at = |share| at(share).copied().unwrap_or_default();
-        Self { p50_ms: at(0.50), p99_ms: at(0.99), max_ms: at(1.0) }
+        Self {
+            p50_ms: at(0.50),
+            p99_ms: at(0.99),
+            max_ms: at(1.0),
+        }
     }
 }
 
@@ -102,7 +110,12 @@ pub async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport> {
         let before = before.get(&name).copied().unwrap_or(0.0);
         (name, round(seconds - before))
     });
-    let Read { spread_ms, delivered, elapsed, escalated } = lateness;
+    let Read {
+        spread_ms,
+        delivered,
+        elapsed,
+        escalated,
+    } = lateness;
     Ok(DeadlinesReport {
         debates,
         spread_ms,
@@ -117,10 +130,15 @@ pub async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport> {
 }
 
 pub(crate) fn now_ms() -> anyhow::Result<u64> {
-    Ok(u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())?)
+    Ok(u64::try_from(
+        SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis(),
+    )?)
 }
 
-fn memory(installation: &Installation, of: fn(u32) -> anyhow::Result<f64>) -> BTreeMap<String, f64> {
+fn memory(
+    installation: &Installation,
+    of: fn(u32) -> anyhow::Result<f64>,
+) -> BTreeMap<String, f64> {
     let measured = MEASURED.iter().filter_map(|service| {
         let megabytes = of(installation.pid(*service, 0)?).ok()?;
         Some((service.to_string(), round(megabytes)))
@@ -129,12 +147,16 @@ fn memory(installation: &Installation, of: fn(u32) -> anyhow::Result<f64>) -> BT
 }
 
 async fn open_all(client: &Client, debates: usize, instant: u64) -> anyhow::Result<()> {
-    let mut ticks = tokio::time::interval(Duration::from_secs_f64(BATCH as f64 / OPENED_PER_SECOND as f64));
+    let mut ticks = tokio::time::interval(Duration::from_secs_f64(
+        BATCH as f64 / OPENED_PER_SECOND as f64,
+    ));
     for number in 0..debates {
         if number % BATCH == 0 {
             ticks.tick().await;
         }
-        let left = instant.checked_sub(now_ms()?).context("the debates were not opened before their deadlines")?;
+        let left = instant
+            .checked_sub(now_ms()?)
+            .context("the debates were not opened before their deadlines")?;
         let request = request(number, left)?;
         let case = format!("c-late-{number}");
         let subject = subjects::message(&case, "coordinator", "debate-facilitator", "request")?;
@@ -157,9 +179,16 @@ fn request(number: usize, acknowledge_ms: u64) -> anyhow::Result<serde_json::Val
         positions: vec![position(&challenged, 25), position(&challenger, 30)],
         positions_omitted: 0,
     };
-    let times = LevelTimes { acknowledge_ms, ..LevelTimes::default() };
+    let times = LevelTimes {
+        acknowledge_ms,
+        ..LevelTimes::default()
+    };
     let policy = Policy {
-        ladder: LadderPolicy { times, mediator: Some(AgentId::new("mediator")?), ..LadderPolicy::default() },
+        ladder: LadderPolicy {
+            times,
+            mediator: Some(AgentId::new("mediator")?),
+            ..LadderPolicy::default()
+        },
         ..Policy::contract_review()
     };
     let challenge = ChallengeTerms {
@@ -170,8 +199,17 @@ fn request(number: usize, acknowledge_ms: u64) -> anyhow::Result<serde_json::Val
         required_evidence: vec!["Historical data".into()],
         escalation_timer: None,
     };
-    let terms = DebateTerms { challenge: Some(challenge), domain: Some("valuation".into()), ..DebateTerms::default() };
-    let parameters = OpenDebate { case_id: case_id.clone(), conflict, policy, terms };
+    let terms = DebateTerms {
+        challenge: Some(challenge),
+        domain: Some("valuation".into()),
+        ..DebateTerms::default()
+    };
+    let parameters = OpenDebate {
+        case_id: case_id.clone(),
+        conflict,
+        policy,
+        terms,
+    };
     Ok(json!({
         "message_id": format!("open-late-{number}"), "timestamp": Timestamp::from_unix_millis(i64::try_from(now_ms()?)?),
         "from_agent": Service::Coordinator.agent_id(), "to_agent": Service::DebateFacilitator.agent_id(),
@@ -195,7 +233,10 @@ fn position(agent: &AgentId, percent: u32) -> Position {
 async fn armed(context: &jetstream::Context, deadlines: usize, instant: u64) -> anyhow::Result<()> {
     let timers = subjects::stream(context, StreamKind::Timers).await?;
     while (timers.get_info().await?.state.messages as usize) < deadlines {
-        ensure!(now_ms()? < instant, "the deadlines were not armed before the first was due");
+        ensure!(
+            now_ms()? < instant,
+            "the deadlines were not armed before the first was due"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let left = Duration::from_millis(instant.saturating_sub(now_ms()?));
@@ -204,7 +245,11 @@ async fn armed(context: &jetstream::Context, deadlines: usize, instant: u64) -> 
 }
 
 /// Waits until all debates have climbed.
-async fn all_escalated(context: &jetstream::Context, debates: usize, instant: u64) -> anyhow::Result<()> {
+async fn all_escalated(
+    context: &jetstream::Context,
+    debates: usize,
+    instant: u64,
+) -> anyhow::Result<()> {
     let events = subjects::stream(context, StreamKind::Events).await?;
     // The number that a consumer has before it costs the broker nothing to say.
     let config = pull::Config {
@@ -218,7 +263,10 @@ async fn all_escalated(context: &jetstream::Context, debates: usize, instant: u6
     while (counter.info().await?.num_pending as usize) < debates {
         if started.elapsed() > PATIENCE {
             let late = now_ms()?.saturating_sub(instant);
-            bail!("{late} ms after the instant {} of {debates} debates had climbed", counter.cached_info().num_pending);
+            bail!(
+                "{late} ms after the instant {} of {debates} debates had climbed",
+                counter.cached_info().num_pending
+            );
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -236,36 +284,89 @@ struct Read {
 async fn read(context: &jetstream::Context, debates: usize) -> anyhow::Result<Read> {
     let space = SubjectSpace::default();
     let mut due: BTreeMap<String, u64> = BTreeMap::new();
-    for stored in stored(context, StreamKind::Events, space.fact(Aggregate::Debate, "opened")).await? {
+    for stored in stored(
+        context,
+        StreamKind::Events,
+        space.fact(Aggregate::Debate, "opened"),
+    )
+    .await?
+    {
         let record = Record::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
-        let first = record.meta.deadlines.iter().find(|deadline| deadline.name.as_str() == ACKNOWLEDGE);
-        due.insert(record.meta.id.to_string(), millis(first.context("a challenge has no deadline")?.due)?);
+        let first = record
+            .meta
+            .deadlines
+            .iter()
+            .find(|deadline| deadline.name.as_str() == ACKNOWLEDGE);
+        due.insert(
+            record.meta.id.to_string(),
+            millis(first.context("a challenge has no deadline")?.due)?,
+        );
     }
-    ensure!(due.len() == debates, "{} debates were opened instead of {debates}", due.len());
-    let spread_ms = due.values().max().zip(due.values().min()).map_or(0, |(last, first)| last - first);
+    ensure!(
+        due.len() == debates,
+        "{} debates were opened instead of {debates}",
+        due.len()
+    );
+    let spread_ms = due
+        .values()
+        .max()
+        .zip(due.values().min())
+        .map_or(0, |(last, first)| last - first);
     let late = |id: &str, at: u64| due.get(id).map(|due| at.saturating_sub(*due));
     let mut escalated = Vec::new();
-    for stored in stored(context, StreamKind::Events, space.fact(Aggregate::Debate, "escalated")).await? {
+    for stored in stored(
+        context,
+        StreamKind::Events,
+        space.fact(Aggregate::Debate, "escalated"),
+    )
+    .await?
+    {
         let record = Record::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
         escalated.extend(late(record.meta.id.as_str(), stored.at));
     }
     let mut elapsed = Vec::new();
-    for stored in stored(context, StreamKind::Events, space.fact(Aggregate::Deadline, "debate_elapsed")).await? {
-        let fact = Record::<DeadlineEvent>::decode(&stored.payload, stored.sequence)?.event.into_elapsed();
+    for stored in stored(
+        context,
+        StreamKind::Events,
+        space.fact(Aggregate::Deadline, "debate_elapsed"),
+    )
+    .await?
+    {
+        let fact = Record::<DeadlineEvent>::decode(&stored.payload, stored.sequence)?
+            .event
+            .into_elapsed();
         let is_first = fact.name.as_str() == ACKNOWLEDGE;
         elapsed.extend(late(fact.id.as_str(), stored.at).filter(|_| is_first));
     }
     let mut delivered = Vec::new();
     for stored in stored(context, StreamKind::Timers, space.due()).await? {
-        let first = stored.subject.rsplit_once('.').filter(|(_, name)| *name == ACKNOWLEDGE);
-        let debate = first.and_then(|(before, _)| before.rsplit_once('.')).map(|(_, debate)| debate);
+        let first = stored
+            .subject
+            .rsplit_once('.')
+            .filter(|(_, name)| *name == ACKNOWLEDGE);
+        let debate = first
+            .and_then(|(before, _)| before.rsplit_once('.'))
+            .map(|(_, debate)| debate);
         delivered.extend(debate.and_then(|debate| late(debate, stored.at)));
     }
-    for (what, found) in [("delivered", &delivered), ("elapsed", &elapsed), ("escalated", &escalated)] {
-        ensure!(found.len() == debates, "{} deadlines are {what} instead of {debates}", found.len());
+    for (what, found) in [
+        ("delivered", &delivered),
+        ("elapsed", &elapsed),
+        ("escalated", &escalated),
+    ] {
+        ensure!(
+            found.len() == debates,
+            "{} deadlines are {what} instead of {debates}",
+            found.len()
+        );
     }
     let [delivered, elapsed, escalated] = [delivered, elapsed, escalated].map(Lateness::of);
-    Ok(Read { spread_ms, delivered, elapsed, escalated })
+    Ok(Read {
+        spread_ms,
+        delivered,
+        elapsed,
+        escalated,
+    })
 }
 
 fn millis(timestamp: Timestamp) -> anyhow::Result<u64> {
@@ -281,7 +382,11 @@ struct Stored {
 }
 
 /// Everything that a stream holds on subjects that match `filter`.
-async fn stored(context: &jetstream::Context, kind: StreamKind, filter: String) -> anyhow::Result<Vec<Stored>> {
+async fn stored(
+    context: &jetstream::Context,
+    kind: StreamKind,
+    filter: String,
+) -> anyhow::Result<Vec<Stored>> {
     use futures::StreamExt;
     let config = pull::Config {
         deliver_policy: DeliverPolicy::All,
@@ -291,7 +396,10 @@ async fn stored(context: &jetstream::Context, kind: StreamKind, filter: String) 
         memory_storage: true,
         ..pull::Config::default()
     };
-    let consumer = subjects::stream(context, kind).await?.create_consumer(config).await?;
+    let consumer = subjects::stream(context, kind)
+        .await?
+        .create_consumer(config)
+        .await?;
     let mut waiting = consumer.cached_info().num_pending;
     let mut found = Vec::new();
     while waiting > 0 {

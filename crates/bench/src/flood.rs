@@ -54,9 +54,15 @@ pub struct AnswerTimes {
 impl AnswerTimes {
     fn of(mut each: Vec<f64>) -> Self {
         each.sort_by(f64::total_cmp);
-        let at = |share: f64| each.get(((each.len() as f64 * share) as usize).min(each.len().saturating_sub(1)));
+        let at = |share: f64| {
+            each.get(((each.len() as f64 * share) as usize).min(each.len().saturating_sub(1)))
+        };
         let at = |share| at(share).copied().unwrap_or_default();
-        Self { p50_ms: at(0.50), p99_ms: at(0.99), max_ms: at(1.0) }
+        Self {
+            p50_ms: at(0.50),
+            p99_ms: at(0.99),
+            max_ms: at(1.0),
+        }
     }
 }
 
@@ -98,7 +104,12 @@ pub async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
     let alone = AnswerTimes::of(quiet_agents(url, "alone", options.flood_messages).await?);
     let lasts = INTERVAL * u32::try_from(options.flood_messages)?;
     let (unread, unread_per_second) = beside_unread(url, lasts, options.flood_messages).await?;
-    let flood = Flood::start(url, subjects::message_outside_cases(FLOODER, "coordinator", "request")?, lasts).await?;
+    let flood = Flood::start(
+        url,
+        subjects::message_outside_cases(FLOODER, "coordinator", "request")?,
+        lasts,
+    )
+    .await?;
     let each = quiet_agents(url, "during", options.flood_messages).await?;
     let (flooded, limited, seconds) = flood.end().await?;
     installation.stop().await;
@@ -120,10 +131,18 @@ pub async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
 }
 
 /// The quiet agents' answers while the same messages as fast fill a stream that nobody reads, and how many a second that was.
-async fn beside_unread(url: &str, lasts: Duration, count: usize) -> anyhow::Result<(AnswerTimes, f64)> {
+async fn beside_unread(
+    url: &str,
+    lasts: Duration,
+    count: usize,
+) -> anyhow::Result<(AnswerTimes, f64)> {
     let context = jetstream::new(async_nats::connect(url).await?);
     let (name, subject) = UNREAD;
-    let config = stream::Config { name: name.into(), subjects: vec![subject.into()], ..Default::default() };
+    let config = stream::Config {
+        name: name.into(),
+        subjects: vec![subject.into()],
+        ..Default::default()
+    };
     context.create_stream(config).await?;
     let flood = Flood::start(url, subject.into(), lasts).await?;
     let answers = AnswerTimes::of(quiet_agents(url, "unread", count).await?);
@@ -188,14 +207,27 @@ fn message(from: &str, number: &str) -> anyhow::Result<(String, String, Vec<u8>)
         "message_id": id, "timestamp": now, "from_agent": from, "to_agent": "coordinator", "message_type": "request",
         "payload": { "action": "no_such_action", "parameters": {} },
     });
-    Ok((id, subjects::message_outside_cases(from, "coordinator", "request")?, serde_json::to_vec(&body)?))
+    Ok((
+        id,
+        subjects::message_outside_cases(from, "coordinator", "request")?,
+        serde_json::to_vec(&body)?,
+    ))
 }
 
 /// Publishes until the broker has stored it.
-async fn stored(context: jetstream::Context, subject: String, message: Bytes) -> anyhow::Result<()> {
+async fn stored(
+    context: jetstream::Context,
+    subject: String,
+    message: Bytes,
+) -> anyhow::Result<()> {
     const TRIES: usize = 20;
     for tried in 1.. {
-        let sent = async { context.publish(subject.clone(), message.clone()).await?.await };
+        let sent = async {
+            context
+                .publish(subject.clone(), message.clone())
+                .await?
+                .await
+        };
         match sent.await {
             Ok(_) => break,
             Err(error) if tried == TRIES => return Err(error.into()),
@@ -216,14 +248,18 @@ impl Flood {
     /// One on `subject` that goes on for so long as the quiet agents send.
     async fn start(url: &str, subject: String, lasts: Duration) -> anyhow::Result<Self> {
         let limited = Arc::new(AtomicU64::new(0));
-        let listener = async_nats::ConnectOptions::new().subscription_capacity(1 << 20).connect(url).await?;
+        let listener = async_nats::ConnectOptions::new()
+            .subscription_capacity(1 << 20)
+            .connect(url)
+            .await?;
         let mut answers = listener.subscribe(subjects::inbox(FLOODER)?).await?;
         listener.flush().await?;
         let counted = Arc::clone(&limited);
         let hearing = tokio::spawn(async move {
             let code = ErrorCode::CapacityExceeded.as_str();
             while let Some(answer) = answers.next().await {
-                let told = std::str::from_utf8(&answer.payload).is_ok_and(|text| text.contains(code));
+                let told =
+                    std::str::from_utf8(&answer.payload).is_ok_and(|text| text.contains(code));
                 counted.fetch_add(u64::from(told), Ordering::Relaxed);
             }
         });
@@ -245,7 +281,11 @@ impl Flood {
             }
             Ok((number, seconds))
         });
-        Ok(Self { limited, sending, hearing })
+        Ok(Self {
+            limited,
+            sending,
+            hearing,
+        })
     }
 
     /// How many messages it was, how many of them were over the limit, and how many seconds it took.

@@ -111,7 +111,9 @@ pub struct Report {
 impl Report {
     /// The round with the median share.
     pub fn median_round(&self) -> Option<&Round> {
-        self.rounds.iter().find(|round| round.step_share_of_raw == self.step_share_of_raw)
+        self.rounds
+            .iter()
+            .find(|round| round.step_share_of_raw == self.step_share_of_raw)
     }
 }
 
@@ -119,12 +121,22 @@ impl Report {
 pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::Result<Report> {
     let mut rounds = Vec::new();
     for round in 1..=options.rounds {
-        progress(&format!("round {round} of {}: raw broker: pull, append under the lock, acknowledge", options.rounds));
+        progress(&format!(
+            "round {round} of {}: raw broker: pull, append under the lock, acknowledge",
+            options.rounds
+        ));
         let raw = raw::measure(options, round).await?;
-        progress(&format!("round {round} of {}: facilitator: the same as a step", options.rounds));
+        progress(&format!(
+            "round {round} of {}: facilitator: the same as a step",
+            options.rounds
+        ));
         let step = step::measure(options, round).await?;
         let step_share_of_raw = step.per_second / raw.per_second;
-        rounds.push(Round { raw, step, step_share_of_raw });
+        rounds.push(Round {
+            raw,
+            step,
+            step_share_of_raw,
+        });
     }
     let mut cases = Vec::new();
     for concurrency in &options.concurrency {
@@ -135,7 +147,10 @@ pub async fn run(options: &Options, mut progress: impl FnMut(&str)) -> anyhow::R
     let lone = cases::measure(options, 1, options.lone_cases).await?;
     progress(&format!("memory with {} cases open", options.open_cases));
     let memory = memory::measure(options).await?;
-    progress(&format!("{} deadlines at one instant", options.open_debates));
+    progress(&format!(
+        "{} deadlines at one instant",
+        options.open_debates
+    ));
     let deadlines = deadlines::measure(options).await?;
     Ok(Report {
         cores: std::thread::available_parallelism().map_or(1, usize::from),

@@ -37,7 +37,10 @@ pub async fn measure(options: &Options) -> anyhow::Result<MemoryReport> {
             }}
         });
         client
-            .publish(subjects::message(&case, "bench", "coordinator", "request")?, request.to_string().into())
+            .publish(
+                subjects::message(&case, "bench", "coordinator", "request")?,
+                request.to_string().into(),
+            )
             .await?;
     }
     let context = async_nats::jetstream::new(client.clone());
@@ -58,5 +61,8 @@ pub async fn measure(options: &Options) -> anyhow::Result<MemoryReport> {
         })
         .collect();
     installation.stop().await;
-    Ok(MemoryReport { open_cases: options.open_cases, resident_mb })
+    Ok(MemoryReport {
+        open_cases: options.open_cases,
+        resident_mb,
+    })
 }

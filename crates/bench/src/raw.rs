@@ -28,7 +28,12 @@ type Heads = Arc<Vec<AtomicU64>>;
 
 /// Messages pulled, appended under the lock and acknowledged.
 pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
-    let server = NatsServer::spawn(&NatsServer::find()?, &options.directory.join(format!("raw-{round}")), None).await?;
+    let server = NatsServer::spawn(
+        &NatsServer::find()?,
+        &options.directory.join(format!("raw-{round}")),
+        None,
+    )
+    .await?;
     let client = async_nats::connect(server.url()).await?;
     let context = jetstream::new(client);
     let input = context.create_stream(stream::Config {
@@ -37,8 +42,12 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
         ..Default::default()
     });
     let input = input.await?;
-    let output =
-        stream::Config { name: "OUT".into(), subjects: vec!["out.>".into()], allow_direct: true, ..Default::default() };
+    let output = stream::Config {
+        name: "OUT".into(),
+        subjects: vec!["out.>".into()],
+        allow_direct: true,
+        ..Default::default()
+    };
     context.create_stream(output).await?;
     fill(&context, options.messages, aggregates(options)).await?;
     let config = consumer::pull::Config {
@@ -48,10 +57,18 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
         ..Default::default()
     };
     let consumer = input.create_consumer(config).await?;
-    let mut messages =
-        consumer.stream().max_messages_per_batch(options.in_flight * 2).messages().await?.take(options.messages);
+    let mut messages = consumer
+        .stream()
+        .max_messages_per_batch(options.in_flight * 2)
+        .messages()
+        .await?
+        .take(options.messages);
     let permits = Arc::new(Semaphore::new(options.in_flight));
-    let heads: Heads = Arc::new((0..aggregates(options)).map(|_| AtomicU64::new(0)).collect());
+    let heads: Heads = Arc::new(
+        (0..aggregates(options))
+            .map(|_| AtomicU64::new(0))
+            .collect(),
+    );
     let broker = server.pid().context("the broker has ended")?;
     let times = || Times::of([("nats-server", broker), ("client", std::process::id())]);
     let (started, before) = (Instant::now(), times()?);
@@ -77,7 +94,11 @@ fn aggregates(options: &Options) -> usize {
     options.messages.div_ceil(PER_AGGREGATE)
 }
 
-async fn fill(context: &jetstream::Context, messages: usize, aggregates: usize) -> anyhow::Result<()> {
+async fn fill(
+    context: &jetstream::Context,
+    messages: usize,
+    aggregates: usize,
+) -> anyhow::Result<()> {
     let body = bytes::Bytes::from(vec![b'x'; IN_BYTES]);
     let mut pending = Vec::new();
     for number in 0..messages {
@@ -91,17 +112,32 @@ async fn fill(context: &jetstream::Context, messages: usize, aggregates: usize) 
     Ok(())
 }
 
-async fn append(context: &jetstream::Context, heads: &Heads, message: &jetstream::Message) -> anyhow::Result<()> {
-    let sequence = message.info().map_err(anyhow::Error::from_boxed)?.stream_sequence;
+async fn append(
+    context: &jetstream::Context,
+    heads: &Heads,
+    message: &jetstream::Message,
+) -> anyhow::Result<()> {
+    let sequence = message
+        .info()
+        .map_err(anyhow::Error::from_boxed)?
+        .stream_sequence;
     let aggregate = (sequence - 1) % heads.len() as u64;
-    let head =
-        usize::try_from(aggregate).ok().and_then(|aggregate| heads.get(aggregate)).context("no such aggregate")?;
+    let head = usize::try_from(aggregate)
+        .ok()
+        .and_then(|aggregate| heads.get(aggregate))
+        .context("no such aggregate")?;
     let mut headers = HeaderMap::new();
     headers.insert(header::MESSAGE_ID, format!("e-{sequence}"));
-    headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, head.load(Ordering::Acquire).to_string());
+    headers.insert(
+        header::EXPECTED_LAST_SUBJECT_SEQUENCE,
+        head.load(Ordering::Acquire).to_string(),
+    );
     headers.insert(header::EXPECTED_LAST_SUBJECT, format!("out.{aggregate}.*"));
     let body = vec![b'y'; OUT_BYTES].into();
-    let stored = context.publish_with_headers(format!("out.{aggregate}.answered"), headers, body).await?.await?;
+    let stored = context
+        .publish_with_headers(format!("out.{aggregate}.answered"), headers, body)
+        .await?
+        .await?;
     head.store(stored.sequence, Ordering::Release);
     message.ack().await.map_err(anyhow::Error::from_boxed)
 }

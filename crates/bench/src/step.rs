@@ -32,7 +32,9 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
     let client = async_nats::connect(installation.server_url()).await?;
     let context = jetstream::new(client.clone());
     let messages = subjects::stream(&context, StreamKind::Messages).await?;
-    let inbox = subjects::consumers(ConsumerKind::Inbox(Service::DebateFacilitator)).next().context("an inbox")?;
+    let inbox = subjects::consumers(ConsumerKind::Inbox(Service::DebateFacilitator))
+        .next()
+        .context("an inbox")?;
     let debates = options.messages / PARTIES;
     for number in 0..debates {
         open(&client, number).await?;
@@ -41,7 +43,10 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
     // One debate, one opening fact; then every question is out as well.
     let events = subjects::stream(&context, StreamKind::Events).await?;
     wait("the debates are open", || async {
-        Ok(events.get_info().await?.state.last_sequence >= debates as u64 && under_way(&messages, &inbox).await? == 0)
+        Ok(
+            events.get_info().await?.state.last_sequence >= debates as u64
+                && under_way(&messages, &inbox).await? == 0,
+        )
     })
     .await?;
     let until = time_in(Duration::from_secs(600));
@@ -54,19 +59,42 @@ pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
     let waiting = messages.consumer_info(&inbox).await?.num_pending;
     // A pull that was under way when the consumer paused still gets a few.
     if (waiting as usize) < debates * PARTIES * 9 / 10 {
-        bail!("{waiting} answers wait in the inbox instead of about {}", debates * PARTIES);
+        bail!(
+            "{waiting} answers wait in the inbox instead of about {}",
+            debates * PARTIES
+        );
     }
     messages.resume_consumer(&inbox).await?;
     // The broker begins to deliver when it is next asked for messages, up to a second later.
-    wait("the first answers are delivered", || async { Ok(under_way(&messages, &inbox).await? < waiting) }).await?;
+    wait("the first answers are delivered", || async {
+        Ok(under_way(&messages, &inbox).await? < waiting)
+    })
+    .await?;
     let times = || {
-        let pid = installation.pid(Service::DebateFacilitator, 0).context("the facilitator has ended")?;
-        let broker = installation.broker().and_then(|broker| broker.pid()).context("the broker has ended")?;
+        let pid = installation
+            .pid(Service::DebateFacilitator, 0)
+            .context("the facilitator has ended")?;
+        let broker = installation
+            .broker()
+            .and_then(|broker| broker.pid())
+            .context("the broker has ended")?;
         Times::of([("nats-server", broker), ("debate-facilitator", pid)])
     };
-    let (started, before, left) = (Instant::now(), times()?, under_way(&messages, &inbox).await?);
-    wait("the answers are handled", || async { Ok(under_way(&messages, &inbox).await? == 0) }).await?;
-    let rate = Rate::new(usize::try_from(left)?, started.elapsed(), &before, &times()?);
+    let (started, before, left) = (
+        Instant::now(),
+        times()?,
+        under_way(&messages, &inbox).await?,
+    );
+    wait("the answers are handled", || async {
+        Ok(under_way(&messages, &inbox).await? == 0)
+    })
+    .await?;
+    let rate = Rate::new(
+        usize::try_from(left)?,
+        started.elapsed(),
+        &before,
+        &times()?,
+    );
     installation.stop().await;
     Ok(rate)
 }
@@ -81,7 +109,10 @@ async fn under_way(messages: &jetstream::stream::Stream, inbox: &str) -> anyhow:
     Ok(info.num_pending + info.num_ack_pending as u64)
 }
 
-async fn wait<F: Future<Output = anyhow::Result<bool>>>(what: &str, done: impl Fn() -> F) -> anyhow::Result<()> {
+async fn wait<F: Future<Output = anyhow::Result<bool>>>(
+    what: &str,
+    done: impl Fn() -> F,
+) -> anyhow::Result<()> {
     let started = Instant::now();
     while !done().await? {
         if started.elapsed() > PATIENCE {
@@ -109,9 +140,18 @@ async fn open(client: &Client, number: usize) -> anyhow::Result<()> {
     };
     let case_id = CaseId::new(format!("c-bench-{number}"))?;
     // The answers come later than any usual deadline allows.
-    let policy = Policy { rounds_max: 1, answer_timeout_ms: 600_000, ..Policy::contract_review() };
+    let policy = Policy {
+        rounds_max: 1,
+        answer_timeout_ms: 600_000,
+        ..Policy::contract_review()
+    };
     let terms = DebateTerms::default();
-    let parameters = OpenDebate { case_id: case_id.clone(), conflict, policy, terms };
+    let parameters = OpenDebate {
+        case_id: case_id.clone(),
+        conflict,
+        policy,
+        terms,
+    };
     let request = message(
         "conflict-detector",
         &case_id,
@@ -120,7 +160,12 @@ async fn open(client: &Client, number: usize) -> anyhow::Result<()> {
             "action": "open_debate", "parameters": parameters
         }),
     );
-    let subject = subjects::message(case_id.as_str(), "conflict-detector", "debate-facilitator", "request")?;
+    let subject = subjects::message(
+        case_id.as_str(),
+        "conflict-detector",
+        "debate-facilitator",
+        "request",
+    )?;
     Ok(client.publish(subject, request.to_string().into()).await?)
 }
 
@@ -144,7 +189,11 @@ fn message(from: &str, case: &CaseId, kind: &str, payload: Value) -> Value {
     })
 }
 
-async fn answer_all(client: &Client, context: &jetstream::Context, debates: usize) -> anyhow::Result<()> {
+async fn answer_all(
+    client: &Client,
+    context: &jetstream::Context,
+    debates: usize,
+) -> anyhow::Result<()> {
     let stream = subjects::stream(context, StreamKind::Messages).await?;
     let before = stream.get_info().await?.state.last_sequence;
     for party in 0..PARTIES {
@@ -162,12 +211,15 @@ async fn answer_all(client: &Client, context: &jetstream::Context, debates: usiz
             if let Some(fields) = answer.as_object_mut() {
                 fields.insert("correlation_id".into(), json!(debate_id(number)?));
             }
-            let subject = subjects::message(case.as_str(), &from, "debate-facilitator", "disagreement")?;
+            let subject =
+                subjects::message(case.as_str(), &from, "debate-facilitator", "disagreement")?;
             client.publish(subject, answer.to_string().into()).await?;
         }
     }
     client.flush().await?;
     let expected = before + (debates * PARTIES) as u64;
     let all_stored = || async { Ok(stream.get_info().await?.state.last_sequence >= expected) };
-    wait("the answers are stored", all_stored).await.context("preparing the answers")
+    wait("the answers are stored", all_stored)
+        .await
+        .context("preparing the answers")
 }

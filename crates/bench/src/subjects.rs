@@ -32,11 +32,19 @@ pub(crate) fn inbox(to: &str) -> anyhow::Result<String> {
 }
 
 /// A stream of the installation that is measured.
-pub(crate) async fn stream(context: &jetstream::Context, kind: StreamKind) -> anyhow::Result<Stream> {
-    Ok(context.get_stream(Layout::default().stream_name(kind)).await?)
+pub(crate) async fn stream(
+    context: &jetstream::Context,
+    kind: StreamKind,
+) -> anyhow::Result<Stream> {
+    Ok(context
+        .get_stream(Layout::default().stream_name(kind))
+        .await?)
 }
 
 /// The names of a service's consumers of a kind.
 pub(crate) fn consumers(kind: ConsumerKind) -> impl Iterator<Item = String> {
-    Layout::default().consumers_of(kind).into_iter().map(|consumer| consumer.name)
+    Layout::default()
+        .consumers_of(kind)
+        .into_iter()
+        .map(|consumer| consumer.name)
 }

@@ -5,8 +5,8 @@ use concord_protocol::{AgentId, DebateId};
 
 use crate::connection::ConnectionArgs;
 use crate::{
-    agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, eval, expert, gate,
-    metrics, outcome, panel, permissions, queue, record, replay, rule, up, wake,
+    agents, bench, case, challenge, check, dead, deadlines, debate, decisions, demo, doctor, eval,
+    expert, gate, metrics, outcome, panel, permissions, queue, record, replay, rule, up, wake,
 };
 
 /// Concord: agents and people settle their disagreements over NATS.
@@ -51,12 +51,17 @@ pub(crate) fn debate_id(text: &str) -> Result<DebateId, String> {
 
 /// Reads JSON from the command line.
 pub(crate) fn json_value(text: &str) -> Result<serde_json::Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error}); write a text as '\"text\"'"))
+    serde_json::from_str(text)
+        .map_err(|error| format!("it is not JSON ({error}); write a text as '\"text\"'"))
 }
 
 /// Reads words that must say something from the command line.
 pub(crate) fn words(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("say it in words".to_owned()) } else { Ok(text.to_owned()) }
+    if text.trim().is_empty() {
+        Err("say it in words".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 /// What to do.

@@ -58,7 +58,9 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Re
     let bytes = open::read_input(&args.file, "concord challenge")?;
     let challenge = parse(&bytes).map_err(|fault| malformed(&open::name(&args.file), &fault))?;
     let broker = connection.connect().await?;
-    file::state(&broker, &args.case).await?.ok_or_else(|| unknown(&args.case))?;
+    file::state(&broker, &args.case)
+        .await?
+        .ok_or_else(|| unknown(&args.case))?;
     let speech = Speech {
         from: &challenge.challenger,
         to: Service::Coordinator,
@@ -77,7 +79,11 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Re
     };
     let failure = heard.failure(Service::Coordinator);
     if args.json.json {
-        output::json(&Made { case_id: &args.case, debate_id, heard: &heard })?;
+        output::json(&Made {
+            case_id: &args.case,
+            debate_id,
+            heard: &heard,
+        })?;
         return Ok(if failure.is_some() { FOUND } else { 0 });
     }
     if let Some(failure) = failure {
@@ -108,7 +114,10 @@ fn malformed(name: &str, fault: &Fault) -> Failure {
         place => format!(" at {place}"),
     };
     let advice = "see `concord challenge --help` and proto-schemas/challenge.schema.json";
-    Failure::data(format!("{name} is not a challenge{place}: {} {} {advice}", fault.message, fault.advice))
+    Failure::data(format!(
+        "{name} is not a challenge{place}: {} {} {advice}",
+        fault.message, fault.advice
+    ))
 }
 
 #[cfg(test)]
@@ -121,14 +130,26 @@ mod tests {
         assert_eq!(parse(good.as_bytes()).unwrap().challenger.as_str(), "ben");
         for (text, place) in [
             ("{".to_owned(), "standard input is not a challenge: "),
-            (good.replace("\"ann\"", "\"ben\""), " at /challenged: An agent cannot challenge itself."),
+            (
+                good.replace("\"ann\"", "\"ben\""),
+                " at /challenged: An agent cannot challenge itself.",
+            ),
             (good.replace("\"b\"", "\" \""), " at /challenge_basis: "),
-            (good.replace('}', ", \"escalation_timer\": -5}"), " at /escalation_timer: "),
-            (good.replace('}', ", \"priority\": \"soon\"}"), " at /priority: "),
+            (
+                good.replace('}', ", \"escalation_timer\": -5}"),
+                " at /escalation_timer: ",
+            ),
+            (
+                good.replace('}', ", \"priority\": \"soon\"}"),
+                " at /priority: ",
+            ),
             (good.replace("ben", "b.n"), " at /challenger: "),
         ] {
             let message = malformed("standard input", &parse(text.as_bytes()).unwrap_err());
-            assert!(message.code() == 65 && message.to_string().contains(place), "{text}: {message}");
+            assert!(
+                message.code() == 65 && message.to_string().contains(place),
+                "{text}: {message}"
+            );
         }
     }
 }

@@ -1,7 +1,9 @@
 //! `concord check`: the invariants of the design, over everything that is stored.
 
 use clap::Args;
-use concord_domain::audit::{Auditor, Checked, Content, Dead, Ending, Passed, Report, StoredEvent, StoredMessage};
+use concord_domain::audit::{
+    Auditor, Checked, Content, Dead, Ending, Passed, Report, StoredEvent, StoredMessage,
+};
 use concord_protocol::dead::header;
 use concord_protocol::header::DIALECT;
 use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, StreamKind};
@@ -48,13 +50,27 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &CheckArgs) -> Result
     let since = feed(&broker, &mut auditor).await?;
     let after = under_way(&broker).await?;
     // What is stored while the streams are read one after the other is in some of them and not in others.
-    let moved: u64 = ends(&broker).await?.iter().zip(at).map(|(now, then)| now.saturating_sub(then)).sum();
+    let moved: u64 = ends(&broker)
+        .await?
+        .iter()
+        .zip(at)
+        .map(|(now, then)| now.saturating_sub(then))
+        .sum();
     let under_way = before.max(after).max(moved);
     let now = clock::now();
-    let ending = Ending { now, grace_ms: args.grace, quiescent: under_way == 0, messages_since: since };
+    let ending = Ending {
+        now,
+        grace_ms: args.grace,
+        quiescent: under_way == 0,
+        messages_since: since,
+    };
     let report = auditor.finish(&ending);
     if args.json.json {
-        output::json(&Printed { holds: report.holds(), under_way, report: &report })?;
+        output::json(&Printed {
+            holds: report.holds(),
+            under_way,
+            report: &report,
+        })?;
     } else {
         output::print(&text(&report, under_way))?;
     }
@@ -65,19 +81,37 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &CheckArgs) -> Result
 async fn under_way(broker: &Broker) -> Result<u64, Failure> {
     let mut number = 0;
     // The timer may hold a fact back for a while before it arms its deadline; nothing follows from that until it is due.
-    let consumers = broker.layout.consumers().into_iter().filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
+    let consumers = broker
+        .layout
+        .consumers()
+        .into_iter()
+        .filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
     for ConsumerDefinition { stream, name, .. } in consumers {
         let missing = |error: &dyn std::error::Error| {
-            Failure::failed(format!("the consumer {name} cannot be looked at: {error}; see `concord doctor`"))
+            Failure::failed(format!(
+                "the consumer {name} cannot be looked at: {error}; see `concord doctor`"
+            ))
         };
-        let handle = broker.jetstream.get_stream_no_info(&stream).await.map_err(|error| missing(&error))?;
-        let info = handle.consumer_info(&name).await.map_err(|error| missing(&error))?;
+        let handle = broker
+            .jetstream
+            .get_stream_no_info(&stream)
+            .await
+            .map_err(|error| missing(&error))?;
+        let info = handle
+            .consumer_info(&name)
+            .await
+            .map_err(|error| missing(&error))?;
         number += info.num_pending + info.num_ack_pending as u64;
     }
     Ok(number)
 }
 
-const STREAMS: [StreamKind; 4] = [StreamKind::Events, StreamKind::Messages, StreamKind::Urgent, StreamKind::Dead];
+const STREAMS: [StreamKind; 4] = [
+    StreamKind::Events,
+    StreamKind::Messages,
+    StreamKind::Urgent,
+    StreamKind::Dead,
+];
 
 /// The last sequence of each stream that is read.
 async fn ends(broker: &Broker) -> Result<Vec<u64>, Failure> {
@@ -88,11 +122,17 @@ async fn ends(broker: &Broker) -> Result<Vec<u64>, Failure> {
     Ok(ends)
 }
 
-async fn info(broker: &Broker, kind: StreamKind) -> Result<async_nats::jetstream::stream::State, Failure> {
+async fn info(
+    broker: &Broker,
+    kind: StreamKind,
+) -> Result<async_nats::jetstream::stream::State, Failure> {
     let info = broker.stream(kind).await?.get_info().await;
     let name = broker.layout.stream_name(kind);
-    info.map(|info| info.state)
-        .map_err(|error| Failure::failed(format!("the stream {name} cannot be read: {error}; see `concord doctor`")))
+    info.map(|info| info.state).map_err(|error| {
+        Failure::failed(format!(
+            "the stream {name} cannot be read: {error}; see `concord doctor`"
+        ))
+    })
 }
 
 /// Gives the auditor everything that is stored. The time from which on messages are there, when older ones are gone.
@@ -101,18 +141,28 @@ async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp
     for kind in STREAMS {
         let state = info(broker, kind).await?;
         if kind.lane().is_some() && state.first_sequence > 1 {
-            let first = concord_runtime::broker::timestamp(state.first_timestamp.unix_timestamp_nanos());
+            let first =
+                concord_runtime::broker::timestamp(state.first_timestamp.unix_timestamp_nanos());
             // Of a stream from which everything has gone the broker knows no first time.
-            since = since.max(Some(if state.messages == 0 { clock::now() } else { first }));
+            since = since.max(Some(if state.messages == 0 {
+                clock::now()
+            } else {
+                first
+            }));
         }
-        read::each(broker, &Scope::all(kind).with_foreign(), "checking", |stored| {
-            match (kind, kind.lane()) {
-                (StreamKind::Events, _) => event(broker, auditor, &stored)?,
-                (_, Some(lane)) => message(broker, auditor, lane, &stored),
-                _ => dead(broker, auditor, &stored),
-            }
-            Ok(())
-        })
+        read::each(
+            broker,
+            &Scope::all(kind).with_foreign(),
+            "checking",
+            |stored| {
+                match (kind, kind.lane()) {
+                    (StreamKind::Events, _) => event(broker, auditor, &stored)?,
+                    (_, Some(lane)) => message(broker, auditor, lane, &stored),
+                    _ => dead(broker, auditor, &stored),
+                }
+                Ok(())
+            },
+        )
         .await?;
     }
     Ok(since)
@@ -123,14 +173,25 @@ fn event(broker: &Broker, auditor: &mut Auditor, stored: &Stored) -> Result<(), 
         auditor.foreign(stored.sequence, &stored.subject, foreign);
         return Ok(());
     }
-    let Ok(Subject::Event { aggregate, id, fact }) = broker.subjects().parse(&stored.subject) else {
+    let Ok(Subject::Event {
+        aggregate,
+        id,
+        fact,
+    }) = broker.subjects().parse(&stored.subject)
+    else {
         return Err(Failure::failed(format!(
             "{} at {} is among the facts and is none; it was stored by another version, or by no service",
             stored.subject, stored.sequence
         )));
     };
     let bytes = &stored.payload;
-    auditor.event(&StoredEvent { sequence: stored.sequence, aggregate, id: &id, fact: &fact, bytes });
+    auditor.event(&StoredEvent {
+        sequence: stored.sequence,
+        aggregate,
+        id: &id,
+        fact: &fact,
+        bytes,
+    });
     Ok(())
 }
 
@@ -143,15 +204,23 @@ fn message(broker: &Broker, auditor: &mut Auditor, lane: Lane, stored: &Stored) 
             content: Content::Bytes(&stored.payload),
         }),
         // Only what is addressed to a service has to be answered and kept.
-        Err(_) if reaches_a_service(broker, lane, &stored.subject) => auditor.malformed_message(lane, stored.sequence),
+        Err(_) if reaches_a_service(broker, lane, &stored.subject) => {
+            auditor.malformed_message(lane, stored.sequence)
+        }
         Err(_) => {}
     }
 }
 
 /// Whether a subject that cannot be parsed falls into the inbox of a service that listens.
 fn reaches_a_service(broker: &Broker, lane: Lane, subject: &str) -> bool {
-    let inboxes = broker.layout.consumers().into_iter().filter(|consumer| consumer.stream_kind.lane() == Some(lane));
-    inboxes.map(|consumer| consumer.filter).any(|filter| matches(&filter, subject))
+    let inboxes = broker
+        .layout
+        .consumers()
+        .into_iter()
+        .filter(|consumer| consumer.stream_kind.lane() == Some(lane));
+    inboxes
+        .map(|consumer| consumer.filter)
+        .any(|filter| matches(&filter, subject))
 }
 
 /// Whether a subject matches a filter with wildcards.
@@ -171,17 +240,35 @@ fn matches(filter: &str, subject: &str) -> bool {
 fn dead(broker: &Broker, auditor: &mut Auditor, stored: &Stored) {
     let subject = broker.subjects().parse(stored.header(header::SUBJECT)).ok();
     let stream = stored.header(header::STREAM);
-    let lanes = [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)];
-    let lane = lanes.into_iter().find(|(kind, _)| broker.layout.stream_name(*kind) == stream).map(|(_, lane)| lane);
+    let lanes = [
+        (StreamKind::Messages, Lane::Normal),
+        (StreamKind::Urgent, Lane::Urgent),
+    ];
+    let lane = lanes
+        .into_iter()
+        .find(|(kind, _)| broker.layout.stream_name(*kind) == stream)
+        .map(|(_, lane)| lane);
     let position = lane.zip(stored.header(header::SEQUENCE).parse().ok());
     let id = dialect::id_of(&stored.payload);
-    auditor.dead(&Dead { subject: subject.as_ref(), position, message_id: id.as_ref() });
+    auditor.dead(&Dead {
+        subject: subject.as_ref(),
+        position,
+        message_id: id.as_ref(),
+    });
 }
 
 fn text(report: &Report, under_way: u64) -> String {
     let mut table = Table::new(["NO", "INVARIANT", "HELD OVER", "", "VIOLATIONS", ""]);
     for checked in &report.invariants {
-        let Checked { number, name, examined, unit, violations, complete, .. } = checked;
+        let Checked {
+            number,
+            name,
+            examined,
+            unit,
+            violations,
+            complete,
+            ..
+        } = checked;
         let style = if *violations == 0 { GOOD } else { BAD };
         table.row([
             Cell::number(number),
@@ -201,25 +288,43 @@ fn text(report: &Report, under_way: u64) -> String {
     );
     text.push_str(&format!("{}\n", styled(FAINT, read)));
     if under_way > 0 {
-        let note =
-            format!("{} under way: what may still happen is not held against anyone", count(under_way, "message"));
+        let note = format!(
+            "{} under way: what may still happen is not held against anyone",
+            count(under_way, "message")
+        );
         text.push_str(&format!("{}\n", styled(DOUBTFUL, note)));
     }
     if let Some(Passed { number, first }) = &report.foreign {
         let (place, what) = (&first.place, &first.what);
-        let at = first.sequence.map_or(String::new(), |sequence| format!(" at {sequence}"));
+        let at = first
+            .sequence
+            .map_or(String::new(), |sequence| format!(" at {sequence}"));
         let note = format!(
             "{} in the place of facts and services' messages that no service wrote, passed over; the first is",
             count(*number, "message")
         );
-        text.push_str(&format!("{}: {place}{at}: {what}\n", styled(DOUBTFUL, note)));
+        text.push_str(&format!(
+            "{}: {place}{at}: {what}\n",
+            styled(DOUBTFUL, note)
+        ));
     }
     for (checked, violation) in report.violations() {
-        let at = violation.sequence.map_or(String::new(), |sequence| format!(" at {sequence}"));
+        let at = violation
+            .sequence
+            .map_or(String::new(), |sequence| format!(" at {sequence}"));
         let first = format!("{} {}, first violation", checked.number, checked.name);
-        text.push_str(&format!("{} {}{at}: {}\n", styled(BAD, first), violation.place, violation.what));
+        text.push_str(&format!(
+            "{} {}{at}: {}\n",
+            styled(BAD, first),
+            violation.place,
+            violation.what
+        ));
     }
-    let verdict = if report.holds() { styled(GOOD, "Every invariant holds.") } else { styled(BAD, "Violated.") };
+    let verdict = if report.holds() {
+        styled(GOOD, "Every invariant holds.")
+    } else {
+        styled(BAD, "Violated.")
+    };
     text + &format!("{verdict}\n")
 }
 
@@ -229,9 +334,13 @@ mod tests {
 
     #[test]
     fn filters_match_as_the_broker_matches_them() {
-        for (subject, matching) in
-            [("a.b.c.d", true), ("a.x.c.d.e", true), ("a.b.c", false), ("a.b.d.d", false), ("b.b.c.d", false)]
-        {
+        for (subject, matching) in [
+            ("a.b.c.d", true),
+            ("a.x.c.d.e", true),
+            ("a.b.c", false),
+            ("a.b.d.d", false),
+            ("b.b.c.d", false),
+        ] {
             assert_eq!(matches("a.*.c.>", subject), matching, "{subject}");
         }
         assert!(matches("a.b", "a.b") && !matches("a.b", "a.b.c"));

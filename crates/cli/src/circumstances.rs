@@ -30,12 +30,32 @@ pub(crate) struct CircumstancesArgs {
 
 impl From<CircumstancesArgs> for Circumstances {
     fn from(args: CircumstancesArgs) -> Self {
-        let CircumstancesArgs { regime, sector, metric, horizon, size, stage } = args;
-        Self { regime, context: Context { sector, metric, horizon, size, stage } }
+        let CircumstancesArgs {
+            regime,
+            sector,
+            metric,
+            horizon,
+            size,
+            stage,
+        } = args;
+        Self {
+            regime,
+            context: Context {
+                sector,
+                metric,
+                horizon,
+                size,
+                stage,
+            },
+        }
     }
 }
 
 /// A name from the command line.
 pub(crate) fn name(text: &str) -> Result<String, String> {
-    if normalise(text).is_empty() { Err("a name is expected".to_owned()) } else { Ok(text.to_owned()) }
+    if normalise(text).is_empty() {
+        Err("a name is expected".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
 }

@@ -24,7 +24,13 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionArgs {
     /// Addresses of the broker, separated by commas [default: nats://127.0.0.1:4222].
-    #[arg(long, global = true, value_name = "URL", env = "CONCORD_SERVER", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "CONCORD_SERVER",
+        hide_env_values = true
+    )]
     pub(crate) server: Option<String>,
     /// First token of the installation's subjects [default: concord].
     #[arg(long, global = true, value_name = "TOKEN", env = "CONCORD_PREFIX")]
@@ -40,9 +46,20 @@ pub(crate) struct ConnectionArgs {
 impl ConnectionArgs {
     /// The settings that follow from file, environment and flags. A service's own section is of no interest here.
     pub(crate) fn settings(&self) -> Result<Settings<serde_json::Value>, Failure> {
-        let credentials = self.credentials.as_ref().map(|path| path.display().to_string());
-        if let Some(missing) = self.config.iter().chain(&self.credentials).find(|path| !path.is_file()) {
-            return Err(Failure::usage(format!("there is no file {}", missing.display())));
+        let credentials = self
+            .credentials
+            .as_ref()
+            .map(|path| path.display().to_string());
+        if let Some(missing) = self
+            .config
+            .iter()
+            .chain(&self.credentials)
+            .find(|path| !path.is_file())
+        {
+            return Err(Failure::usage(format!(
+                "there is no file {}",
+                missing.display()
+            )));
         }
         let mut settings: Settings<serde_json::Value> =
             settings::read(&Sources::of_process(self.config.clone(), Vec::new()))
@@ -51,8 +68,8 @@ impl ConnectionArgs {
             settings.broker.servers.clone_from(server);
         }
         if let Some(prefix) = &self.prefix {
-            settings.storage.prefix =
-                Token::new(prefix.as_str()).map_err(|error| Failure::usage(format!("--prefix {prefix:?} {error}")))?;
+            settings.storage.prefix = Token::new(prefix.as_str())
+                .map_err(|error| Failure::usage(format!("--prefix {prefix:?} {error}")))?;
         }
         if credentials.is_some() {
             settings.broker.credentials = credentials.map(PathBuf::from);
@@ -74,23 +91,41 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     verb: &'static str,
     request: &impl Serialize,
 ) -> Result<T, Failure> {
-    let subject = broker.subjects().build(&Subject::Api { service, verb: Token::fixed(verb) });
+    let subject = broker.subjects().build(&Subject::Api {
+        service,
+        verb: Token::fixed(verb),
+    });
     let body = serde_json::to_vec(request).map_err(|error| Failure::failed(error.to_string()))?;
-    let request = async_nats::Request::new().payload(body.into()).timeout(Some(ANSWER_MAX));
-    let answer = broker.client.send_request(subject, request).await.map_err(|error| match error.kind() {
-        RequestErrorKind::NoResponders => Failure::failed(format!(
-            "the {service} does not run on this installation; start it, or see `concord doctor`"
-        )),
-        RequestErrorKind::MaxPayloadExceeded => {
-            Failure::data("the request is larger than the broker takes; send less, or a reference to it")
-        }
-        _ => Failure::failed(format!("the {service} did not answer: {error}; see `concord doctor`")),
-    })?;
-    if let Some(refusal) = answer.headers.as_ref().and_then(|headers| headers.get("Nats-Service-Error")) {
+    let request = async_nats::Request::new()
+        .payload(body.into())
+        .timeout(Some(ANSWER_MAX));
+    let answer = broker
+        .client
+        .send_request(subject, request)
+        .await
+        .map_err(|error| match error.kind() {
+            RequestErrorKind::NoResponders => Failure::failed(format!(
+                "the {service} does not run on this installation; start it, or see `concord doctor`"
+            )),
+            RequestErrorKind::MaxPayloadExceeded => Failure::data(
+                "the request is larger than the broker takes; send less, or a reference to it",
+            ),
+            _ => Failure::failed(format!(
+                "the {service} did not answer: {error}; see `concord doctor`"
+            )),
+        })?;
+    if let Some(refusal) = answer
+        .headers
+        .as_ref()
+        .and_then(|headers| headers.get("Nats-Service-Error"))
+    {
         return Err(refused(refusal.as_str()));
     }
-    serde_json::from_slice(&answer.payload)
-        .map_err(|error| Failure::failed(format!("the answer of the {service} cannot be read: {error}")))
+    serde_json::from_slice(&answer.payload).map_err(|error| {
+        Failure::failed(format!(
+            "the answer of the {service} cannot be read: {error}"
+        ))
+    })
 }
 
 /// What has come of an order.
@@ -110,24 +145,36 @@ pub(crate) async fn order(
     verb: &'static str,
     request: &impl Serialize,
 ) -> Result<Done, Failure> {
-    ask(broker, service, verb, request).await.map_err(Failure::of_service)
+    ask(broker, service, verb, request)
+        .await
+        .map_err(Failure::of_service)
 }
 
 /// A refusal in one line: the code, the place, what is wrong, and what to do.
 pub(crate) fn refusal(report: &ErrorReport) -> String {
-    let place = report.details.get("pointer").and_then(|pointer| pointer.as_str()).filter(|place| !place.is_empty());
+    let place = report
+        .details
+        .get("pointer")
+        .and_then(|pointer| pointer.as_str())
+        .filter(|place| !place.is_empty());
     let place = place.map_or(String::new(), |place| format!(" at {place}"));
     let advice = report.recovery_suggestions.join(" ");
-    format!("{}{place}: {} {advice}", report.error_code, report.error_message).trim_end().to_owned()
+    format!(
+        "{}{place}: {} {advice}",
+        report.error_code, report.error_message
+    )
+    .trim_end()
+    .to_owned()
 }
 
 fn refused(text: &str) -> Failure {
-    let Ok(report) = serde_json::from_str::<ErrorReport>(text) else { return Failure::failed(text) };
+    let Ok(report) = serde_json::from_str::<ErrorReport>(text) else {
+        return Failure::failed(text);
+    };
     let message = refusal(&report);
     match report.error_code {
-        concord_protocol::ErrorCode::InvalidRequest | concord_protocol::ErrorCode::CapacityExceeded => {
-            Failure::data(message)
-        }
+        concord_protocol::ErrorCode::InvalidRequest
+        | concord_protocol::ErrorCode::CapacityExceeded => Failure::data(message),
         _ => Failure::failed(message),
     }
 }

@@ -13,7 +13,9 @@ use crate::output::{self, BAD, Cell, NAMED, PLAIN, Table, span};
 
 /// Arguments of `concord deadlines`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: concord deadlines\n\nAt most a thousand are listed, the earliest first.")]
+#[command(
+    after_help = "Example: concord deadlines\n\nAt most a thousand are listed, the earliest first."
+)]
 pub(crate) struct DeadlinesArgs {
     #[command(flatten)]
     json: JsonArg,
@@ -34,7 +36,13 @@ pub(crate) struct Armed {
 /// The deadlines that the timer has armed, the earliest first.
 pub(crate) async fn armed(broker: &Broker) -> Result<Vec<Armed>, Failure> {
     let now = clock::now();
-    let mut armed: Vec<Armed> = ask(broker, Service::EscalationTimer, "armed", &serde_json::Value::Null).await?;
+    let mut armed: Vec<Armed> = ask(
+        broker,
+        Service::EscalationTimer,
+        "armed",
+        &serde_json::Value::Null,
+    )
+    .await?;
     for deadline in &mut armed {
         deadline.overdue_ms = now.millis_since(deadline.due);
     }
@@ -54,7 +62,14 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &DeadlinesArgs) -> Re
         return Ok(0);
     }
     let mut table = Table::new(["DUE", "IN", "OF", "ID", "DEADLINE"]);
-    for Armed { aggregate, id, name, due, overdue_ms } in &armed {
+    for Armed {
+        aggregate,
+        id,
+        name,
+        due,
+        overdue_ms,
+    } in &armed
+    {
         let (left, style) = match overdue_ms {
             0 => (span(due.millis_since(clock::now())), PLAIN),
             late => (format!("overdue by {}", span(*late)), BAD),

@@ -19,7 +19,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     fn new(code: u8, message: impl Into<String>) -> Self {
-        Self { code, message: Some(message.into()) }
+        Self {
+            code,
+            message: Some(message.into()),
+        }
     }
 
     /// Exit code of input that is empty or malformed.
@@ -48,7 +51,11 @@ impl Failure {
     /// What a service does not do is no fault of a file: 1 in place of 65.
     #[must_use]
     pub(crate) fn of_service(self) -> Self {
-        if self.code == Self::DATA { Self { code: 1, ..self } } else { self }
+        if self.code == Self::DATA {
+            Self { code: 1, ..self }
+        } else {
+            self
+        }
     }
 
     /// No broker: 69.
@@ -58,7 +65,10 @@ impl Failure {
 
     /// Whoever read the output has closed it, which ends the work and is no error.
     pub(crate) fn closed() -> Self {
-        Self { code: 0, message: None }
+        Self {
+            code: 0,
+            message: None,
+        }
     }
 
     /// Tells the user; the exit code.
@@ -86,7 +96,9 @@ impl From<broker::Error> for Failure {
                  broker with --server"
             )),
             broker::Error::TooOld { .. } => Self::unavailable(message),
-            broker::Error::Credentials { .. } | broker::Error::Address { .. } => Self::usage(message),
+            broker::Error::Credentials { .. } | broker::Error::Address { .. } => {
+                Self::usage(message)
+            }
         }
     }
 }

@@ -42,9 +42,15 @@ use failure::Failure;
 /// The whole `main` of the command.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
-        Err(error) => return Failure::failed(format!("the program could not be set up: {error}")).report(),
+        Err(error) => {
+            return Failure::failed(format!("the program could not be set up: {error}")).report();
+        }
     };
     match runtime.block_on(run(arguments)) {
         Ok(code) => ExitCode::from(code),

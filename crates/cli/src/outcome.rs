@@ -98,7 +98,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: OutcomeArgs) -> Resul
     let heard = say(&broker, &speech, args.wait).await?;
     let failure = heard.failure(Service::DebateFacilitator);
     if args.json.json {
-        output::json(&Told { debate_id: &args.debate, heard: &heard })?;
+        output::json(&Told {
+            debate_id: &args.debate,
+            heard: &heard,
+        })?;
         return Ok(if failure.is_some() { FOUND } else { 0 });
     }
     if let Some(failure) = failure {
@@ -114,9 +117,17 @@ fn text(debate: &DebateId, heard: &Heard) -> Result<String, Failure> {
         return Ok(format!("the outcome is sent as {}\n", heard.message_id));
     };
     let known: OutcomeKnown = fact.read()?;
-    let mut text = format!("{}: {}\n", styled(NAMED, debate), styled(STRONG, one_line(&known.position, 200)));
+    let mut text = format!(
+        "{}: {}\n",
+        styled(NAMED, debate),
+        styled(STRONG, one_line(&known.position, 200))
+    );
     for party in &known.parties {
-        let word = if party.correct { styled(GOOD, "right") } else { styled(BAD, "wrong") };
+        let word = if party.correct {
+            styled(GOOD, "right")
+        } else {
+            styled(BAD, "wrong")
+        };
         text.push_str(&format!("  {} was {word}\n", party.agent_id));
     }
     Ok(text)
@@ -137,9 +148,13 @@ mod tests {
 
     #[test]
     fn an_outcome_names_a_party_or_what_proved_right() {
-        let parse = |line: &str| Line::try_parse_from(["outcome"].into_iter().chain(line.split(' ')));
-        let args =
-            parse("d-1 --position more --value 27 --because so --from eva --at 2026-01-01T00:00:00Z").unwrap().args;
+        let parse =
+            |line: &str| Line::try_parse_from(["outcome"].into_iter().chain(line.split(' ')));
+        let args = parse(
+            "d-1 --position more --value 27 --because so --from eva --at 2026-01-01T00:00:00Z",
+        )
+        .unwrap()
+        .args;
         assert_eq!(
             (args.value, args.at.map(|at| at.to_string())),
             (Some(json!(27)), Some("2026-01-01T00:00:00.000Z".into()))
@@ -165,8 +180,14 @@ mod tests {
             "parties": [{ "agent_id": "ann", "correct": true }, { "agent_id": "ben", "correct": false }],
         }});
         let became = Became::Recorded(serde_json::from_value(fact).unwrap());
-        let heard = Heard { message_id: concord_protocol::MessageId::new("m-1").unwrap(), became };
+        let heard = Heard {
+            message_id: concord_protocol::MessageId::new("m-1").unwrap(),
+            became,
+        };
         let text = text(&DebateId::new("d-1").unwrap(), &heard).unwrap();
-        assert!(text.contains("27 %") && text.contains("ann was") && text.contains("wrong"), "{text}");
+        assert!(
+            text.contains("27 %") && text.contains("ann was") && text.contains("wrong"),
+            "{text}"
+        );
     }
 }

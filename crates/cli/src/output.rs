@@ -35,13 +35,21 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Prints one JSON document, indented.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value);
-    print(&(text.map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))? + "\n"))
+    print(
+        &(text
+            .map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))?
+            + "\n"),
+    )
 }
 
 /// Prints one JSON document on one line.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value);
-    print(&(text.map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))? + "\n"))
+    print(
+        &(text
+            .map_err(|error| Failure::failed(format!("the output cannot be written: {error}")))?
+            + "\n"),
+    )
 }
 
 /// One cell of a table.
@@ -55,12 +63,19 @@ impl Cell {
     /// A text; what would break the line or move the cursor is shown as a space.
     pub(crate) fn text(text: impl std::fmt::Display) -> Self {
         let text = one_line(&text.to_string(), usize::MAX);
-        Self { text, style: PLAIN, right: false }
+        Self {
+            text,
+            style: PLAIN,
+            right: false,
+        }
     }
 
     /// A number, aligned to the right.
     pub(crate) fn number(number: impl std::fmt::Display) -> Self {
-        Self { right: true, ..Self::text(number) }
+        Self {
+            right: true,
+            ..Self::text(number)
+        }
     }
 
     /// In a style.
@@ -79,7 +94,11 @@ pub(crate) struct Table<const COLUMNS: usize> {
 impl<const COLUMNS: usize> Table<COLUMNS> {
     /// A table without rows.
     pub(crate) fn new(headings: [&'static str; COLUMNS]) -> Self {
-        Self { headings, rows: Vec::new(), indent: "" }
+        Self {
+            headings,
+            rows: Vec::new(),
+            indent: "",
+        }
     }
 
     /// Every line begins with this.
@@ -101,11 +120,22 @@ impl<const COLUMNS: usize> std::fmt::Display for Table<COLUMNS> {
                 *known = (*known).max(width(&cell.text));
             }
         }
-        let right = |column: usize| self.rows.first().and_then(|row| row.get(column)).is_some_and(|cell| cell.right);
-        let headings = self.headings.iter().enumerate().map(|(column, text)| (*text, FAINT, right(column)));
+        let right = |column: usize| {
+            self.rows
+                .first()
+                .and_then(|row| row.get(column))
+                .is_some_and(|cell| cell.right)
+        };
+        let headings = self
+            .headings
+            .iter()
+            .enumerate()
+            .map(|(column, text)| (*text, FAINT, right(column)));
         line(f, self.indent, headings.zip(widths))?;
         for row in &self.rows {
-            let cells = row.iter().map(|cell| (cell.text.as_str(), cell.style, cell.right));
+            let cells = row
+                .iter()
+                .map(|cell| (cell.text.as_str(), cell.style, cell.right));
             line(f, self.indent, cells.zip(widths))?;
         }
         Ok(())
@@ -114,7 +144,11 @@ impl<const COLUMNS: usize> std::fmt::Display for Table<COLUMNS> {
 
 type Part<'a> = ((&'a str, Style, bool), usize);
 
-fn line<'a>(f: &mut std::fmt::Formatter<'_>, indent: &str, parts: impl Iterator<Item = Part<'a>>) -> std::fmt::Result {
+fn line<'a>(
+    f: &mut std::fmt::Formatter<'_>,
+    indent: &str,
+    parts: impl Iterator<Item = Part<'a>>,
+) -> std::fmt::Result {
     let mut text = String::new();
     // Spaces are written before the next cell only, so that no line ends with them.
     let mut gap = 0;
@@ -139,7 +173,10 @@ fn width(text: &str) -> usize {
 /// A text on one line, of at most this many characters.
 pub(crate) fn one_line(text: &str, length_max: usize) -> String {
     let mut flat = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+    for word in text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+    {
         if !flat.is_empty() {
             flat.push(' ');
         }
@@ -190,7 +227,10 @@ mod tests {
         table.row([Cell::text("c-1000"), Cell::number(1_200), Cell::text("")]);
         table.row([Cell::text("c-2"), Cell::number(3), Cell::text("two\nlines")]);
         let text = anstream::adapter::strip_str(&table.to_string()).to_string();
-        assert_eq!(text, "CASE       N  TITLE\nc-1        7  Lease\nc-1000  1200\nc-2        3  two lines\n");
+        assert_eq!(
+            text,
+            "CASE       N  TITLE\nc-1        7  Lease\nc-1000  1200\nc-2        3  two lines\n"
+        );
     }
 
     #[test]
@@ -201,7 +241,13 @@ mod tests {
 
     #[test]
     fn spans_are_readable() {
-        let spans = [(5, "5 ms"), (1_250, "1.2 s"), (90_000, "90 s"), (600_000, "10 min"), (90_000_000, "25 h")];
+        let spans = [
+            (5, "5 ms"),
+            (1_250, "1.2 s"),
+            (90_000, "90 s"),
+            (600_000, "10 min"),
+            (90_000_000, "25 h"),
+        ];
         for (millis, text) in spans {
             assert_eq!(span(millis), text);
         }

@@ -65,9 +65,15 @@ pub(crate) fn run(connection: &ConnectionArgs, args: &PermissionsArgs) -> Result
         return Ok(0);
     }
     let [agent] = args.agents.as_slice() else {
-        return Err(Failure::usage("it prints one user at a time; several have accounts of their own with --accounts"));
+        return Err(Failure::usage(
+            "it prints one user at a time; several have accounts of their own with --accounts",
+        ));
     };
-    let user = User { user: agent, permissions: space.permissions(agent), inbox_prefix: SubjectSpace::replies(agent) };
+    let user = User {
+        user: agent,
+        permissions: space.permissions(agent),
+        inbox_prefix: SubjectSpace::replies(agent),
+    };
     if args.json.json {
         output::json(&user)?;
     } else {
@@ -78,7 +84,11 @@ pub(crate) fn run(connection: &ConnectionArgs, args: &PermissionsArgs) -> Result
 
 /// The user in the form of the broker's configuration.
 fn text(user: &User<'_>) -> String {
-    let User { user, permissions, inbox_prefix } = user;
+    let User {
+        user,
+        permissions,
+        inbox_prefix,
+    } = user;
     format!(
         "# The client of {user} must use the inbox prefix {inbox_prefix}.\n\
          {{\n  user: \"{user}\"\n  permissions: {{\n    publish: [{}]\n    subscribe: [{}]\n  }}\n}}\n",

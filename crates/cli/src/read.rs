@@ -39,7 +39,9 @@ pub(crate) struct Stored {
 
 impl Stored {
     fn new(kind: StreamKind, message: async_nats::jetstream::Message) -> Result<Self, Failure> {
-        let info = message.info().map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
+        let info = message
+            .info()
+            .map_err(|error| Failure::failed(format!("the broker sent nonsense: {error}")))?;
         let (sequence, published) = (info.stream_sequence, info.published.unix_timestamp_nanos());
         let (message, _) = message.split();
         let foreign = match kind {
@@ -47,7 +49,9 @@ impl Stored {
             _ => None,
         };
         // What cannot be expanded is shown, and counts, as it is.
-        let plain = dialect::plain(&message.payload, message.headers.as_ref()).ok().map(|body| body.into_owned());
+        let plain = dialect::plain(&message.payload, message.headers.as_ref())
+            .ok()
+            .map(|body| body.into_owned());
         Ok(Self {
             sequence,
             subject: message.subject.to_string(),
@@ -78,7 +82,14 @@ pub(crate) struct Scope {
 impl Scope {
     /// A whole stream.
     pub(crate) fn all(stream: StreamKind) -> Self {
-        Self { stream, filters: Vec::new(), headers_only: false, new_only: false, since: None, foreign: false }
+        Self {
+            stream,
+            filters: Vec::new(),
+            headers_only: false,
+            new_only: false,
+            since: None,
+            foreign: false,
+        }
     }
 
     /// What matches a filter.
@@ -88,22 +99,34 @@ impl Scope {
 
     /// What matches any of these filters.
     pub(crate) fn any_of(stream: StreamKind, filters: Vec<String>) -> Self {
-        Self { filters, ..Self::all(stream) }
+        Self {
+            filters,
+            ..Self::all(stream)
+        }
     }
 
     /// Without bodies.
     pub(crate) fn without_bodies(self) -> Self {
-        Self { headers_only: true, ..self }
+        Self {
+            headers_only: true,
+            ..self
+        }
     }
 
     /// With what stands among facts and is none, which is left out where it is not asked for.
     pub(crate) fn with_foreign(self) -> Self {
-        Self { foreign: true, ..self }
+        Self {
+            foreign: true,
+            ..self
+        }
     }
 
     /// Only what is stored from now on.
     pub(crate) fn new_only(self) -> Self {
-        Self { new_only: true, ..self }
+        Self {
+            new_only: true,
+            ..self
+        }
     }
 
     /// Only what was stored from then on; everything where there is no such time.
@@ -112,9 +135,13 @@ impl Scope {
     }
 
     fn config(&self) -> OrderedConfig {
-        let nanos = |since: Timestamp| (i128::from(since.unix_millis()) * 1_000_000).clamp(0, i64::MAX.into());
+        let nanos = |since: Timestamp| {
+            (i128::from(since.unix_millis()) * 1_000_000).clamp(0, i64::MAX.into())
+        };
         // The broker counts nanoseconds from 1970 to 2262: nothing was stored before, and nothing will be after.
-        let since = self.since.and_then(|since| time::OffsetDateTime::from_unix_timestamp_nanos(nanos(since)).ok());
+        let since = self
+            .since
+            .and_then(|since| time::OffsetDateTime::from_unix_timestamp_nanos(nanos(since)).ok());
         let deliver_policy = match since {
             _ if self.new_only => DeliverPolicy::New,
             Some(start_time) => DeliverPolicy::ByStartTime { start_time },
@@ -133,12 +160,24 @@ impl Scope {
 pub(crate) async fn follow(
     broker: &Broker,
     scope: &Scope,
-) -> Result<(u64, impl futures::Stream<Item = Result<Stored, Failure>> + Unpin + use<>), Failure> {
+) -> Result<
+    (
+        u64,
+        impl futures::Stream<Item = Result<Stored, Failure>> + Unpin + use<>,
+    ),
+    Failure,
+> {
     let stream = broker.stream(scope.stream).await?;
     let name = broker.layout.stream_name(scope.stream);
-    let consumer = stream.create_consumer(scope.config()).await.map_err(|error| missing(&name, &error))?;
+    let consumer = stream
+        .create_consumer(scope.config())
+        .await
+        .map_err(|error| missing(&name, &error))?;
     let waiting = consumer.cached_info().num_pending;
-    let messages = consumer.messages().await.map_err(|error| unreadable(&name, &error))?;
+    let messages = consumer
+        .messages()
+        .await
+        .map_err(|error| unreadable(&name, &error))?;
     let kind = scope.stream;
     let stored = messages.map(move |message| match message {
         Ok(message) => Stored::new(kind, message),
@@ -155,7 +194,9 @@ fn missing(stream: &str, error: &dyn std::error::Error) -> Failure {
 }
 
 fn unreadable(stream: &str, error: &dyn std::error::Error) -> Failure {
-    Failure::failed(format!("the stream {stream} cannot be read: {error}; `concord doctor` looks for the cause"))
+    Failure::failed(format!(
+        "the stream {stream} cannot be read: {error}; `concord doctor` looks for the cause"
+    ))
 }
 
 /// Reads what is there now, in order, and hands it on; how much it was.
@@ -172,7 +213,9 @@ pub(crate) async fn each(
         let next = tokio::time::timeout(PATIENCE, messages.next()).await;
         let Ok(next) = next else {
             let name = broker.layout.stream_name(scope.stream);
-            return Err(Failure::failed(format!("the broker does not go on sending the stream {name}; try again")));
+            return Err(Failure::failed(format!(
+                "the broker does not go on sending the stream {name}; try again"
+            )));
         };
         let Some(stored) = next else { break };
         let stored = stored?;
@@ -192,7 +235,8 @@ fn progress(what: &'static str, length: u64) -> ProgressBar {
         return ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
     }
     let bar = ProgressBar::new(length).with_message(what);
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} {eta}") {
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} {eta}")
+    {
         bar.set_style(style);
     }
     bar

@@ -147,15 +147,30 @@ impl RuleArgs {
     fn text(&self, heard: &Heard) -> Result<String, Failure> {
         let debate = styled(NAMED, &self.debate);
         let Became::Recorded(fact) = &heard.became else {
-            return Ok(format!("the ruling on {debate} is sent as {}\n", heard.message_id));
+            return Ok(format!(
+                "the ruling on {debate} is sent as {}\n",
+                heard.message_id
+            ));
         };
         if fact.fact == "resolved" {
             let resolved: DebateResolved = fact.read()?;
-            let position = resolved.outcome.resolution.as_ref().map_or("-".to_owned(), resolution_text);
-            return Ok(format!("{} {debate}: {}\n", styled(GOOD, "resolved"), styled(STRONG, position)));
+            let position = resolved
+                .outcome
+                .resolution
+                .as_ref()
+                .map_or("-".to_owned(), resolution_text);
+            return Ok(format!(
+                "{} {debate}: {}\n",
+                styled(GOOD, "resolved"),
+                styled(STRONG, position)
+            ));
         }
         let aside: RulingSetAside = fact.read()?;
-        let changes: String = aside.changes.iter().map(|line| format!("\n  {}", one_line(line, 400))).collect();
+        let changes: String = aside
+            .changes
+            .iter()
+            .map(|line| format!("\n  {}", one_line(line, 400)))
+            .collect();
         let advice = match aside.brief {
             Some(briefed) => format!(
                 " Its digest is {}; `concord queue next --expert {}` shows the brief as it is now.",
@@ -197,7 +212,10 @@ mod tests {
     fn a_ruling_names_one_position() {
         let args = parse("d-1 --own more --value 105 --rationale so --expert eva").unwrap();
         let ruling = args.ruling("abc".into()).unwrap();
-        assert_eq!((ruling.position.as_deref(), &ruling.value), (Some("more"), &Some(json!(105))));
+        assert_eq!(
+            (ruling.position.as_deref(), &ruling.value),
+            (Some("more"), &Some(json!(105)))
+        );
         for wrong in [
             "d-1 --rationale so --expert eva",
             "d-1 --position p1 --own more --rationale so --expert eva",
@@ -212,7 +230,10 @@ mod tests {
         let mut long = parse("d-1 --position p1 --rationale so --expert eva").unwrap();
         long.rationale = "x".repeat(5_000);
         let failure = long.ruling("abc".into()).unwrap_err();
-        assert!(failure.code() == 2 && failure.to_string().starts_with("rationale: It has 5000"), "{failure}");
+        assert!(
+            failure.code() == 2 && failure.to_string().starts_with("rationale: It has 5000"),
+            "{failure}"
+        );
     }
 
     #[test]
@@ -234,8 +255,18 @@ mod tests {
         };
         let failure = args.text(&heard).unwrap_err();
         assert_eq!(failure.code(), 1);
-        assert!(failure.to_string().contains("does not count: It has changed. Its digest is abc123"), "{failure}");
-        assert!(failure.to_string().ends_with("\n  ann: new evidence \"page 4\""), "{failure}");
+        assert!(
+            failure
+                .to_string()
+                .contains("does not count: It has changed. Its digest is abc123"),
+            "{failure}"
+        );
+        assert!(
+            failure
+                .to_string()
+                .ends_with("\n  ann: new evidence \"page 4\""),
+            "{failure}"
+        );
         heard.became = Became::Sent;
         assert!(args.text(&heard).unwrap().contains("is sent as m-1"));
     }

@@ -7,7 +7,8 @@ use concord_protocol::payload::ErrorReport;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Aggregate, Lane, Service};
 use concord_protocol::{
-    AgentId, CaseId, Envelope, Extensions, MessageId, MessageType, Metadata, Priority, Recipient, Timestamp, Token,
+    AgentId, CaseId, Envelope, Extensions, MessageId, MessageType, Metadata, Priority, Recipient,
+    Timestamp, Token,
 };
 use concord_runtime::{Broker, clock};
 use futures::StreamExt;
@@ -91,7 +92,8 @@ pub(crate) struct Fact {
 impl Fact {
     /// Its contents as they are typed.
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Failure> {
-        let what = |error| Failure::failed(format!("the fact {} cannot be read: {error}", self.fact));
+        let what =
+            |error| Failure::failed(format!("the fact {} cannot be read: {error}", self.fact));
         T::deserialize(&self.data).map_err(what)
     }
 }
@@ -122,17 +124,28 @@ pub(crate) async fn say<P: Serialize>(
     let message_id = envelope.message_id.clone();
     if wait.no_wait {
         broker.publish(&envelope, None).await?;
-        return Ok(Heard { message_id, became: Became::Sent });
+        return Ok(Heard {
+            message_id,
+            became: Became::Sent,
+        });
     }
     let (aggregate, id) = &speech.about;
-    let facts = Scope::of(StreamKind::Events, broker.subjects().aggregate(*aggregate, id));
-    let inbox = broker.subjects().inbox(Lane::Normal, &Recipient::from(speech.from.clone()));
+    let facts = Scope::of(
+        StreamKind::Events,
+        broker.subjects().aggregate(*aggregate, id),
+    );
+    let inbox = broker
+        .subjects()
+        .inbox(Lane::Normal, &Recipient::from(speech.from.clone()));
     let answers = Scope::of(StreamKind::Messages, inbox);
     // Listening begins before anything is said, so that no answer comes too early.
     let (_, heard) = read::follow(broker, &facts.clone().new_only()).await?;
     let (_, answered) = read::follow(broker, &answers.new_only()).await?;
     broker.publish(&envelope, None).await?;
-    let mut heard = select(heard.map(|stored| (true, stored)), answered.map(|stored| (false, stored)));
+    let mut heard = select(
+        heard.map(|stored| (true, stored)),
+        answered.map(|stored| (false, stored)),
+    );
     let first = tokio::time::timeout(PATIENCE, async {
         while let Some((is_fact, stored)) = heard.next().await {
             let stored = stored?;
@@ -148,7 +161,9 @@ pub(crate) async fn say<P: Serialize>(
                 return Ok(found);
             }
         }
-        Err(Failure::unavailable("the broker has gone; see `concord doctor`"))
+        Err(Failure::unavailable(
+            "the broker has gone; see `concord doctor`",
+        ))
     });
     let became = match first.await {
         Ok(became) => became?,
@@ -166,7 +181,9 @@ pub(crate) async fn say<P: Serialize>(
 }
 
 fn envelope<P: Serialize>(broker: &Broker, speech: &Speech<'_, P>) -> Result<Envelope, Failure> {
-    let unusable = |error: &dyn std::error::Error| Failure::failed(format!("the message cannot be written: {error}"));
+    let unusable = |error: &dyn std::error::Error| {
+        Failure::failed(format!("the message cannot be written: {error}"))
+    };
     // An inbox is a name that the client gives to nothing else.
     let inbox = broker.client.new_inbox();
     let unique = inbox.rsplit('.').next().unwrap_or_default();
@@ -184,8 +201,12 @@ fn envelope<P: Serialize>(broker: &Broker, speech: &Speech<'_, P>) -> Result<Env
         priority: Priority::Normal,
         requires_response: false,
         deadline: None,
-        payload: serde_json::value::to_raw_value(speech.payload).map_err(|error| unusable(&error))?,
-        metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        payload: serde_json::value::to_raw_value(speech.payload)
+            .map_err(|error| unusable(&error))?,
+        metadata: Metadata {
+            version: Some("1.0".into()),
+            ..Metadata::default()
+        },
         extensions: Extensions::default(),
     })
 }
@@ -199,13 +220,17 @@ fn fact_of(stored: &Stored, message_id: &MessageId) -> Option<Fact> {
 /// The error, if it answers the message.
 fn error_for(stored: &Stored, message_id: &MessageId) -> Option<ErrorReport> {
     let envelope: Envelope = serde_json::from_slice(&stored.payload).ok()?;
-    let answers =
-        envelope.message_type == MessageType::Error && envelope.reply_to.as_deref() == Some(message_id.as_str());
+    let answers = envelope.message_type == MessageType::Error
+        && envelope.reply_to.as_deref() == Some(message_id.as_str());
     answers.then(|| envelope.payload().ok())?
 }
 
 /// The fact that the message has caused, if it is stored.
-async fn recorded(broker: &Broker, facts: &Scope, message_id: &MessageId) -> Result<Option<Fact>, Failure> {
+async fn recorded(
+    broker: &Broker,
+    facts: &Scope,
+    message_id: &MessageId,
+) -> Result<Option<Fact>, Failure> {
     let mut found = None;
     read::each(broker, facts, "reading facts", |stored| {
         found = fact_of(&stored, message_id).or(found.take());
@@ -244,9 +269,15 @@ mod tests {
             "payload": { "error_code": "INVALID_REQUEST", "error_message": "No.", "recovery_suggestions": ["Try."] },
         });
         let report = error_for(&stored(&error), &id).unwrap();
-        let heard = Heard { message_id: id.clone(), became: Became::Refused { error: report } };
+        let heard = Heard {
+            message_id: id.clone(),
+            became: Became::Refused { error: report },
+        };
         let failure = heard.failure(Service::Coordinator).unwrap();
-        assert_eq!((failure.code(), failure.to_string().as_str()), (1, "INVALID_REQUEST: No. Try."));
+        assert_eq!(
+            (failure.code(), failure.to_string().as_str()),
+            (1, "INVALID_REQUEST: No. Try.")
+        );
         assert_eq!(serde_json::to_value(&heard).unwrap()["became"], "refused");
         error["message_type"] = json!("notification");
         assert!(error_for(&stored(&error), &id).is_none());
@@ -257,7 +288,14 @@ mod tests {
     fn what_is_recorded_is_printed_with_its_fact() {
         let fact = json!({ "fact": "resolved", "at": clock::now(), "cause": "m-1", "data": {} });
         let became = Became::Recorded(serde_json::from_value(fact).unwrap());
-        let printed = serde_json::to_value(Heard { message_id: MessageId::new("m-1").unwrap(), became }).unwrap();
-        assert_eq!((&printed["became"], &printed["fact"]), (&json!("recorded"), &json!("resolved")));
+        let printed = serde_json::to_value(Heard {
+            message_id: MessageId::new("m-1").unwrap(),
+            became,
+        })
+        .unwrap();
+        assert_eq!(
+            (&printed["became"], &printed["fact"]),
+            (&json!("recorded"), &json!("resolved"))
+        );
     }
 }

@@ -53,22 +53,33 @@ pub(crate) struct UpArgs {
 }
 
 fn replicas(text: &str) -> Result<(Service, usize), String> {
-    let (service, number) = text.split_once('=').ok_or("it is not of the form coordinator=3")?;
+    let (service, number) = text
+        .split_once('=')
+        .ok_or("it is not of the form coordinator=3")?;
     let known = || SERVICES.map(Service::as_str).join(", ");
-    let service =
-        Service::parse(service).map_err(|_| format!("there is no service {service:?}; there are {}", known()))?;
-    let number = number.parse().ok().filter(|number| (0..=64).contains(number));
-    Ok((service, number.ok_or("the number of processes is from 0 to 64")?))
+    let service = Service::parse(service)
+        .map_err(|_| format!("there is no service {service:?}; there are {}", known()))?;
+    let number = number
+        .parse()
+        .ok()
+        .filter(|number| (0..=64).contains(number));
+    Ok((
+        service,
+        number.ok_or("the number of processes is from 0 to 64")?,
+    ))
 }
 
 /// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: UpArgs) -> Result<u8, Failure> {
     if connection.server.is_some() {
-        return Err(Failure::usage("`concord up` starts a broker of its own: leave out --server and CONCORD_SERVER"));
+        return Err(Failure::usage(
+            "`concord up` starts a broker of its own: leave out --server and CONCORD_SERVER",
+        ));
     }
     let (directory, temporary) = directory(args.directory.as_deref())?;
     let plan = plan(connection, &args, &directory)?;
-    let stop = shutdown::on_signal().map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+    let stop = shutdown::on_signal()
+        .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
     let installation = tokio::select! {
         installation = Installation::start(plan, |step| tell(&step)) => installation?,
         () = stop.cancelled() => return Ok(0),
@@ -81,17 +92,27 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: UpArgs) -> Result<u8,
     eprintln!("stopping");
     let killed = installation.stop().await;
     if !killed.is_empty() {
-        eprintln!("these did not stop in time and were killed: {}", killed.join(", "));
+        eprintln!(
+            "these did not stop in time and were killed: {}",
+            killed.join(", ")
+        );
     }
     ended
 }
 
 fn directory(wanted: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), Failure> {
-    let unusable =
-        |path: &Path, error| Failure::usage(format!("the directory {} cannot be used: {error}", path.display()));
+    let unusable = |path: &Path, error| {
+        Failure::usage(format!(
+            "the directory {} cannot be used: {error}",
+            path.display()
+        ))
+    };
     if let Some(path) = wanted {
         std::fs::create_dir_all(path).map_err(|error| unusable(path, error))?;
-        return Ok((std::path::absolute(path).map_err(|error| unusable(path, error))?, None));
+        return Ok((
+            std::path::absolute(path).map_err(|error| unusable(path, error))?,
+            None,
+        ));
     }
     let temporary = tempfile::Builder::new().prefix("concord-").tempdir();
     let temporary = temporary.map_err(|error| unusable(&std::env::temp_dir(), error))?;
@@ -102,10 +123,15 @@ fn plan(connection: &ConnectionArgs, args: &UpArgs, directory: &Path) -> Result<
     // Said here, the reason is one line; said by nats-server it is the end of a log.
     if args.port != 0 && TcpListener::bind(("127.0.0.1", args.port)).is_err() {
         let port = args.port;
-        return Err(Failure::usage(format!("port {port} is taken; choose another, or any free one with --port 0")));
+        return Err(Failure::usage(format!(
+            "port {port} is taken; choose another, or any free one with --port 0"
+        )));
     }
     if let Some(missing) = args.adapter_config.as_ref().filter(|path| !path.is_file()) {
-        return Err(Failure::usage(format!("there is no file {}", missing.display())));
+        return Err(Failure::usage(format!(
+            "there is no file {}",
+            missing.display()
+        )));
     }
     let mut plan = Plan::new(directory);
     plan.port = Some(args.port).filter(|port| *port != 0);
@@ -113,7 +139,8 @@ fn plan(connection: &ConnectionArgs, args: &UpArgs, directory: &Path) -> Result<
     plan.adapter_config.clone_from(&args.adapter_config);
     plan.replicas.extend(args.replicas.iter().copied());
     if let Some(prefix) = &connection.prefix {
-        Token::new(prefix.as_str()).map_err(|error| Failure::usage(format!("--prefix {prefix:?} {error}")))?;
+        Token::new(prefix.as_str())
+            .map_err(|error| Failure::usage(format!("--prefix {prefix:?} {error}")))?;
         plan.settings.push(format!("storage.prefix={prefix}"));
     }
     plan.settings.extend(args.set.iter().cloned());
@@ -126,7 +153,10 @@ fn tell(step: &Progress) {
 
 /// Says that everything is there.
 fn ready(installation: &Installation, args: &UpArgs, temporary: bool) -> Result<(), Failure> {
-    let (url, directory) = (installation.server_url(), installation.directory().display());
+    let (url, directory) = (
+        installation.server_url(),
+        installation.directory().display(),
+    );
     if args.json.json {
         let processes: Vec<_> = installation
             .processes()
@@ -138,8 +168,16 @@ fn ready(installation: &Installation, args: &UpArgs, temporary: bool) -> Result<
             "ready": true, "server": url, "directory": directory.to_string(), "processes": processes,
         }));
     }
-    let fate = if temporary { ", removed at the end" } else { "" };
-    output::print(&format!("{} {} ({directory}{fate}); Ctrl-C stops it\n", styled(GOOD, "ready"), styled(NAMED, url)))
+    let fate = if temporary {
+        ", removed at the end"
+    } else {
+        ""
+    };
+    output::print(&format!(
+        "{} {} ({directory}{fate}); Ctrl-C stops it\n",
+        styled(GOOD, "ready"),
+        styled(NAMED, url)
+    ))
 }
 
 /// Starts again what ends by itself; returns when the broker has gone, without which nothing makes sense.
@@ -148,14 +186,26 @@ async fn supervise(installation: &Installation) -> Failure {
     loop {
         tokio::time::sleep(wait).await;
         if let Some(status) = installation.broker().and_then(|broker| broker.exited()) {
-            return Failure::unavailable(format!("nats-server has ended ({status})\n{}", installation.log_tails()));
+            return Failure::unavailable(format!(
+                "nats-server has ended ({status})\n{}",
+                installation.log_tails()
+            ));
         }
         let exited = installation.exited();
         // A service that ends again and again is started less and less often.
-        wait = if exited.is_empty() { LOOK_INTERVAL } else { (wait * 2).min(Duration::from_secs(30)) };
+        wait = if exited.is_empty() {
+            LOOK_INTERVAL
+        } else {
+            (wait * 2).min(Duration::from_secs(30))
+        };
         for (service, replica, status) in exited {
-            let log = installation.log(service, replica).map(|log| log.display().to_string()).unwrap_or_default();
-            eprintln!("{service}-{replica} has ended ({status}); starting it again; its log is {log}");
+            let log = installation
+                .log(service, replica)
+                .map(|log| log.display().to_string())
+                .unwrap_or_default();
+            eprintln!(
+                "{service}-{replica} has ended ({status}); starting it again; its log is {log}"
+            );
             if let Err(error) = installation.launch(service, replica) {
                 eprintln!("error: {error}");
             }

@@ -26,12 +26,22 @@ impl Run for ConflictDetector {
     const ABOUT: &'static str = "Turns the findings of a case into typed, ranked conflicts";
     type Own = NoSettings;
 
-    async fn start(shell: Shell, _: NoSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    async fn start(
+        shell: Shell,
+        _: NoSettings,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
         let detections = Arc::new(Aggregates::new(ledger.clone(), shell.work.cached_max));
-        let closed = Closed { shell: shell.clone(), ledger: ledger.clone(), detections };
+        let closed = Closed {
+            shell: shell.clone(),
+            ledger: ledger.clone(),
+            detections,
+        };
         shell.consume(ConsumerKind::Facts(Self::SERVICE), closed);
-        shell.consume(ConsumerKind::Effects(Self::SERVICE), EffectFeed::<DetectionMachine>::new(&shell, ledger));
+        shell.consume(
+            ConsumerKind::Effects(Self::SERVICE),
+            EffectFeed::<DetectionMachine>::new(&shell, ledger),
+        );
         shell.consume_no_messages();
         Ok(())
     }
@@ -50,13 +60,26 @@ impl Handler for Closed {
         let case_id = CaseId::new(id.as_str()).map_err(|error| Problem::Failed(error.into()))?;
         let meta = RecordMeta::decode(&delivery.payload)?;
         // The case as it was when its findings closed: the closing fact leads to all before it.
-        let facts = self.ledger.history(&delivery.payload, delivery.sequence, 0).await?;
+        let facts = self
+            .ledger
+            .history(&delivery.payload, delivery.sequence, 0)
+            .await?;
         let mut case = Versioned::<CaseMachine>::default();
         facts.into_iter().for_each(|fact| case.apply(fact));
         let Some(input) = route::from_case(&case_id, &case.state) else {
-            return Err(Problem::Failed("the case of a closing fact could not be read".into()));
+            return Err(Problem::Failed(
+                "the case of a closing fact could not be read".into(),
+            ));
         };
         let context = Shell::fact_context(meta.event_id);
-        feed::step(&self.shell, &self.detections, id, context, &input, delivery.trace.clone()).await
+        feed::step(
+            &self.shell,
+            &self.detections,
+            id,
+            context,
+            &input,
+            delivery.trace.clone(),
+        )
+        .await
     }
 }

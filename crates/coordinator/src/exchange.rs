@@ -31,7 +31,11 @@ impl Exchange {
         requests: &Arc<Aggregates<RequestMachine, NatsLedger>>,
         directory: &Arc<Directory>,
     ) -> Self {
-        Self { shell: shell.clone(), requests: Arc::clone(requests), directory: Arc::clone(directory) }
+        Self {
+            shell: shell.clone(),
+            requests: Arc::clone(requests),
+            directory: Arc::clone(directory),
+        }
     }
 }
 
@@ -57,9 +61,17 @@ impl Handler for Exchange {
 }
 
 impl Exchange {
-    fn ask(&self, envelope: &Envelope, delivery: &Delivery) -> Result<(Token, RequestInput), Fault> {
+    fn ask(
+        &self,
+        envelope: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<(Token, RequestInput), Fault> {
         let urgent = delivery.stream == self.shell.broker.layout.stream_name(StreamKind::Urgent);
-        let place = Place { sequence: delivery.sequence, urgent, at: delivery.stored_at };
+        let place = Place {
+            sequence: delivery.sequence,
+            urgent,
+            at: delivery.stored_at,
+        };
         let (opened, refusal) = read_request(envelope, &place)?;
         let over_limit = delivery.over_limit.as_deref().cloned().map(refusal_of);
         let refusal = match over_limit.or(refusal) {
@@ -67,14 +79,24 @@ impl Exchange {
             refusal => refusal,
         };
         let id = id_of(&opened.from, opened.request_id.as_str());
-        Ok((id, RequestInput::Ask { opened: Box::new(opened), refusal }))
+        Ok((
+            id,
+            RequestInput::Ask {
+                opened: Box::new(opened),
+                refusal,
+            },
+        ))
     }
 
     /// Why an agent will not do what it is asked for, as far as is known: by its card, or because it is unavailable. Who is
     /// not registered may be there nevertheless.
     fn refused_by(&self, to: &Recipient, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
-        let Recipient::Agent(agent) = to else { return Ok(None) };
-        let Some(known) = self.directory.agent(agent) else { return Ok(None) };
+        let Recipient::Agent(agent) = to else {
+            return Ok(None);
+        };
+        let Some(known) = self.directory.agent(agent) else {
+            return Ok(None);
+        };
         if let Some(card) = &known.card
             && let Some(refusal) = unfit(card, envelope)?
         {
@@ -83,33 +105,50 @@ impl Exchange {
         Ok((known.status == AgentStatus::Unavailable).then(|| Refusal {
             code: ErrorCode::AgentUnavailable,
             pointer: "/to_agent".into(),
-            why: format!("{agent} is unavailable: {}", if known.why.is_empty() { "it says so." } else { &known.why }),
-            suggestion: "Ask another agent (`concord agents`), or ask again when it is back.".into(),
+            why: format!(
+                "{agent} is unavailable: {}",
+                if known.why.is_empty() {
+                    "it says so."
+                } else {
+                    &known.why
+                }
+            ),
+            suggestion: "Ask another agent (`concord agents`), or ask again when it is back."
+                .into(),
         }))
     }
 }
 
 /// An answer that is stored and was not handled when the request ran out of time.
-pub(crate) async fn unread(shell: &Shell, opened: &RequestOpened) -> Result<Option<HeardAnswer>, Problem> {
-    let answers = EXCHANGED.iter().filter(|kind| !matches!(kind, MessageType::Request | MessageType::Acknowledgement));
+pub(crate) async fn unread(
+    shell: &Shell,
+    opened: &RequestOpened,
+) -> Result<Option<HeardAnswer>, Problem> {
+    let answers = EXCHANGED
+        .iter()
+        .filter(|kind| !matches!(kind, MessageType::Request | MessageType::Acknowledgement));
     let from: Option<&AgentId> = match &opened.to {
         Recipient::Agent(agent) => Some(agent),
         Recipient::Any | Recipient::All => None,
     };
     let id = id_of(&opened.from, opened.request_id.as_str());
     let answer = |envelope: &Envelope, stored_at| match heard(envelope, stored_at) {
-        Ok(Some((of, Said::Answer(answer)))) => {
-            Some(answer).filter(|answer| of == id && answer.at <= opened.due && is_asked(opened, &answer.by))
-        }
+        Ok(Some((of, Said::Answer(answer)))) => Some(answer)
+            .filter(|answer| of == id && answer.at <= opened.due && is_asked(opened, &answer.by)),
         _ => None,
     };
     for kind in answers {
         for lane in Lane::ALL {
-            let filter = shell.broker.subjects().between(lane, from, &opened.from, &kind.token());
+            let filter = shell
+                .broker
+                .subjects()
+                .between(lane, from, &opened.from, &kind.token());
             // Of the other lane only its own sequences are known, and there is little on it between two agents.
             let own_lane = opened.urgent == (lane == Lane::Urgent);
             let first = if own_lane { opened.sequence } else { 1 };
-            if let Some(answer) = transcript::find(&shell.broker, lane, &filter, first, answer).await? {
+            if let Some(answer) =
+                transcript::find(&shell.broker, lane, &filter, first, answer).await?
+            {
                 return Ok(Some(answer));
             }
         }

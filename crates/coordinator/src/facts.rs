@@ -29,27 +29,47 @@ impl Others {
         requests: &Arc<Aggregates<RequestMachine, NatsLedger>>,
     ) -> Self {
         let cases = FactFeed::new(shell, cases, route::from_fact);
-        Self { shell: shell.clone(), cases, requests: Arc::clone(requests) }
+        Self {
+            shell: shell.clone(),
+            cases,
+            requests: Arc::clone(requests),
+        }
     }
 
     /// A request has run out of time, unless an answer waits in a queue: what was stored in time counts.
-    async fn request_elapsed(&self, delivery: &Delivery, elapsed: DeadlineElapsed) -> Result<Done, Problem> {
+    async fn request_elapsed(
+        &self,
+        delivery: &Delivery,
+        elapsed: DeadlineElapsed,
+    ) -> Result<Done, Problem> {
         let known = self.requests.load(&elapsed.id).await?;
         let unread = match &known.state.opened {
-            Some(opened) if known.state.ended.is_none() => exchange::unread(&self.shell, opened).await?,
+            Some(opened) if known.state.ended.is_none() => {
+                exchange::unread(&self.shell, opened).await?
+            }
             _ => None,
         };
         let context = Shell::fact_context(RecordMeta::decode(&delivery.payload)?.event_id);
         let (id, unread) = (elapsed.id.clone(), unread.map(Box::new));
         let input = RequestInput::Elapsed { elapsed, unread };
-        feed::step(&self.shell, &self.requests, id, context, &input, delivery.trace.clone()).await
+        feed::step(
+            &self.shell,
+            &self.requests,
+            id,
+            context,
+            &input,
+            delivery.trace.clone(),
+        )
+        .await
     }
 }
 
 impl Handler for Others {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         if let (Aggregate::Deadline, _) = feed::aggregate_of(&self.shell, delivery)? {
-            let elapsed = Record::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?.event.into_elapsed();
+            let elapsed = Record::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
+                .event
+                .into_elapsed();
             if elapsed.aggregate == Aggregate::Request {
                 return self.request_elapsed(delivery, elapsed).await;
             }
@@ -84,7 +104,10 @@ impl Handler for Own {
         match feed::aggregate_of(&self.shell, delivery)? {
             (Aggregate::Agent, _) => {
                 // Who registers is answered in the dialect that it has just declared.
-                self.directory.apply(Record::<AgentEvent>::decode(&delivery.payload, delivery.sequence)?);
+                self.directory.apply(Record::<AgentEvent>::decode(
+                    &delivery.payload,
+                    delivery.sequence,
+                )?);
                 self.agents.handle(delivery).await
             }
             (Aggregate::Request, _) => self.requests.handle(delivery).await,

@@ -30,31 +30,63 @@ pub struct Coordinator;
 
 impl Run for Coordinator {
     const SERVICE: Service = Service::Coordinator;
-    const ABOUT: &'static str =
-        "Opens cases, collects findings and decides; keeps the register of agents and ends their requests";
+    const ABOUT: &'static str = "Opens cases, collects findings and decides; keeps the register of agents and ends their requests";
     type Own = NoSettings;
 
-    async fn start(shell: Shell, _: NoSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    async fn start(
+        shell: Shell,
+        _: NoSettings,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
-        let cases = Arc::new(Aggregates::<CaseMachine, _>::new(ledger.clone(), shell.work.cached_max));
-        let agents = Arc::new(Aggregates::<AgentMachine, _>::new(ledger.clone(), shell.work.cached_max));
-        let requests = Arc::new(Aggregates::<RequestMachine, _>::new(ledger.clone(), shell.work.cached_max));
+        let cases = Arc::new(Aggregates::<CaseMachine, _>::new(
+            ledger.clone(),
+            shell.work.cached_max,
+        ));
+        let agents = Arc::new(Aggregates::<AgentMachine, _>::new(
+            ledger.clone(),
+            shell.work.cached_max,
+        ));
+        let requests = Arc::new(Aggregates::<RequestMachine, _>::new(
+            ledger.clone(),
+            shell.work.cached_max,
+        ));
         let directory = Directory::follow(&shell);
         directory.loaded().await;
-        let messages =
-            || mail::Mail::new(&shell, &agents, &requests, MessageFeed::new(&shell, &cases, route::from_message));
+        let messages = || {
+            mail::Mail::new(
+                &shell,
+                &agents,
+                &requests,
+                MessageFeed::new(&shell, &cases, route::from_message),
+            )
+        };
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
-        shell.consume(ConsumerKind::Facts(Self::SERVICE), facts::Others::new(&shell, &cases, &requests));
-        shell.consume(ConsumerKind::Effects(Self::SERVICE), facts::Own::new(&shell, &directory, ledger));
+        shell.consume(
+            ConsumerKind::Facts(Self::SERVICE),
+            facts::Others::new(&shell, &cases, &requests),
+        );
+        shell.consume(
+            ConsumerKind::Effects(Self::SERVICE),
+            facts::Own::new(&shell, &directory, ledger),
+        );
         let exchange = exchange::Exchange::new(&shell, &requests, &directory);
         shell.consume(ConsumerKind::Exchange, exchange);
         let beats = liveness::Liveness::start(&shell, &agents, &directory).await?;
         shell.answer("agents", liveness::verb(&directory, &beats));
-        shell.answer("register_agent", operate::verb(&shell, &agents, register::read_card));
-        shell.answer("deregister_agent", operate::verb(&shell, &agents, register::read_departure));
+        shell.answer(
+            "register_agent",
+            operate::verb(&shell, &agents, register::read_card),
+        );
+        shell.answer(
+            "deregister_agent",
+            operate::verb(&shell, &agents, register::read_departure),
+        );
         shell.answer("open_case", open_case::verb(&shell, &cases));
-        shell.answer("cancel_case", operate::verb(&shell, &cases, cancel_case::read));
+        shell.answer(
+            "cancel_case",
+            operate::verb(&shell, &cases, cancel_case::read),
+        );
         Ok(())
     }
 }

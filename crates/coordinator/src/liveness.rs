@@ -40,8 +40,17 @@ impl Liveness {
     ) -> Result<Beats, async_nats::SubscribeError> {
         let beats = Beats::default();
         let (shell, agents, directory) = (shell.clone(), Arc::clone(agents), Arc::clone(directory));
-        let mut heard = shell.broker.client.subscribe(shell.broker.subjects().beats()).await?;
-        let liveness = Self { shell: shell.clone(), agents, directory, beats: Arc::clone(&beats) };
+        let mut heard = shell
+            .broker
+            .client
+            .subscribe(shell.broker.subjects().beats())
+            .await?;
+        let liveness = Self {
+            shell: shell.clone(),
+            agents,
+            directory,
+            beats: Arc::clone(&beats),
+        };
         shell.spawn(async move {
             let mut look = tokio::time::interval(LOOK_INTERVAL);
             look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -63,13 +72,20 @@ impl Liveness {
     /// One heartbeat. Those of agents that are not registered are not kept, so that nobody can fill the memory.
     fn hear(&self, message: &async_nats::Message) {
         let subject = self.shell.broker.subjects().parse(&message.subject).ok();
-        let Some(Subject::Beat { agent }) = subject else { return self.shell.count_ignored("bad_heartbeat") };
-        let Some(beat) = Beat::decode(&message.payload) else { return self.shell.count_ignored("bad_heartbeat") };
+        let Some(Subject::Beat { agent }) = subject else {
+            return self.shell.count_ignored("bad_heartbeat");
+        };
+        let Some(beat) = Beat::decode(&message.payload) else {
+            return self.shell.count_ignored("bad_heartbeat");
+        };
         if self.directory.agent(&agent).is_none() {
             return self.shell.count_ignored("heartbeat_of_nobody");
         }
         let now = clock::now();
-        self.beats().entry(agent).or_insert_with(|| Heard::nothing(now)).beat(now, beat.status);
+        self.beats()
+            .entry(agent)
+            .or_insert_with(|| Heard::nothing(now))
+            .beat(now, beat.status);
     }
 
     /// Looks at every agent once.
@@ -95,11 +111,21 @@ impl Liveness {
     async fn say(&self, agent_id: AgentId, status: AgentStatus, why: String) {
         let cause = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
         let id = agent_id.token();
-        let input = AgentInput::Status { agent_id, status, why };
-        match self.agents.step(&id, &Shell::message_context(cause), &input, None).await {
+        let input = AgentInput::Status {
+            agent_id,
+            status,
+            why,
+        };
+        match self
+            .agents
+            .step(&id, &Shell::message_context(cause), &input, None)
+            .await
+        {
             Ok(outcome) => self.shell.count_step::<AgentMachine>(&outcome),
             // It is concluded again when the broker is back.
-            Err(error) => tracing::warn!(agent = %id, error = %Chain(&error), "A status could not be stored."),
+            Err(error) => {
+                tracing::warn!(agent = %id, error = %Chain(&error), "A status could not be stored.")
+            }
         }
     }
 }
@@ -123,8 +149,20 @@ pub(crate) fn verb(directory: &Arc<Directory>, beats: &Beats) -> Verb {
         let heard = beats.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let list = |(agent, state): (AgentId, AgentState)| {
             let last_heartbeat = heard.get(&agent).and_then(|heard| heard.last);
-            let AgentState { card, status, why, since, .. } = state;
-            card.map(|card| Listed { card, status, why, since, last_heartbeat })
+            let AgentState {
+                card,
+                status,
+                why,
+                since,
+                ..
+            } = state;
+            card.map(|card| Listed {
+                card,
+                status,
+                why,
+                since,
+                last_heartbeat,
+            })
         };
         let listed: Vec<Listed> = directory.agents().into_iter().filter_map(list).collect();
         let answered: Answer = Box::pin(async move { answer(&listed) });

@@ -28,7 +28,12 @@ impl Mail {
         requests: &Arc<Aggregates<RequestMachine, NatsLedger>>,
         cases: MessageFeed<CaseMachine, NatsLedger>,
     ) -> Self {
-        Self { shell: shell.clone(), agents: Arc::clone(agents), requests: Arc::clone(requests), cases }
+        Self {
+            shell: shell.clone(),
+            agents: Arc::clone(agents),
+            requests: Arc::clone(requests),
+            cases,
+        }
     }
 }
 
@@ -36,7 +41,15 @@ impl Handler for Mail {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let envelope = dialect::envelope(&self.shell, delivery).await?;
         if let Some((id, input)) = exchange::kept(&envelope, delivery.stored_at)? {
-            return feed::step_of_message(&self.shell, &self.requests, id, envelope, &input, delivery).await;
+            return feed::step_of_message(
+                &self.shell,
+                &self.requests,
+                id,
+                envelope,
+                &input,
+                delivery,
+            )
+            .await;
         }
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,
@@ -45,7 +58,8 @@ impl Handler for Mail {
                 Ok(Done::Acknowledge)
             }
             Some(Routed::Step { id, input }) => {
-                feed::step_of_message(&self.shell, &self.agents, id, envelope, &input, delivery).await
+                feed::step_of_message(&self.shell, &self.agents, id, envelope, &input, delivery)
+                    .await
             }
         }
     }

@@ -39,7 +39,12 @@ async fn open(shell: &Shell, cases: &Cases, request: &[u8]) -> Result<Bytes, Fau
     };
     let request_id = MessageId::of_api_request(&case_id);
     let opened_by = AgentId::fixed(OPERATOR);
-    let input = CaseInput::Open(Box::new(OpenRequest { opened_by, request_id: request_id.clone(), request, policy }));
+    let input = CaseInput::Open(Box::new(OpenRequest {
+        opened_by,
+        request_id: request_id.clone(),
+        request,
+        policy,
+    }));
     let context = Shell::message_context(request_id);
     let id: Token = case_id.token();
     let outcome = cases.step(&id, &context, &input, Some(&Trace::of_case(&case_id))).await.map_err(|error| {

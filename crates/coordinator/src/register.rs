@@ -21,7 +21,15 @@ pub(crate) fn read_card(request: &[u8]) -> Result<(Token, AgentInput), Fault> {
     let Registration { card, by } = from_json(request, "")?;
     known_as_agent(&card.agent_id, "/card/agent_id")?;
     let id = card.agent_id.token();
-    Ok((id, AgentInput::Register { card: Box::new(card), by, request_id: None, must_exist: false }))
+    Ok((
+        id,
+        AgentInput::Register {
+            card: Box::new(card),
+            by,
+            request_id: None,
+            must_exist: false,
+        },
+    ))
 }
 
 /// `deregister_agent` of an operator.
@@ -37,5 +45,13 @@ struct Departure {
 /// The agent that an operator takes off the register.
 pub(crate) fn read_departure(request: &[u8]) -> Result<(Token, AgentInput), Fault> {
     let Departure { agent_id, by, why } = from_json(request, "")?;
-    Ok((agent_id.token(), AgentInput::Deregister { agent_id, by, why, request_id: None }))
+    Ok((
+        agent_id.token(),
+        AgentInput::Deregister {
+            agent_id,
+            by,
+            why,
+            request_id: None,
+        },
+    ))
 }

@@ -2,7 +2,9 @@
 
 use concord_domain::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
 use concord_domain::effect;
-use concord_protocol::event::{self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, Record};
+use concord_protocol::event::{
+    self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, Record,
+};
 use concord_protocol::payload::{Challenge, Finding, OpenCase, Request, Review};
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::Aggregate;
@@ -40,7 +42,10 @@ fn finding(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         confidence: envelope.metadata.confidence.unwrap_or(CONFIDENCE_UNSTATED),
         finding,
     };
-    Ok(Routed::Step { id: case.token(), input: CaseInput::Finding(Box::new(received)) })
+    Ok(Routed::Step {
+        id: case.token(),
+        input: CaseInput::Finding(Box::new(received)),
+    })
 }
 
 fn heard(envelope: &Envelope) -> Heard {
@@ -59,21 +64,37 @@ fn challenge(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         return Err(Fault::new(
             ErrorCode::Unauthorized,
             "/payload/challenger",
-            format!("{} challenges in the name of {}.", envelope.from_agent, challenge.challenger),
+            format!(
+                "{} challenges in the name of {}.",
+                envelope.from_agent, challenge.challenger
+            ),
             "Name yourself as the challenger.",
         ));
     }
     let confidence = envelope.metadata.confidence.unwrap_or(CONFIDENCE_UNSTATED);
-    let received = ReceivedChallenge { heard: heard(envelope), confidence, challenge };
-    Ok(Routed::Step { id: case.token(), input: CaseInput::Challenge(Box::new(received)) })
+    let received = ReceivedChallenge {
+        heard: heard(envelope),
+        confidence,
+        challenge,
+    };
+    Ok(Routed::Step {
+        id: case.token(),
+        input: CaseInput::Challenge(Box::new(received)),
+    })
 }
 
 fn review(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     let case = envelope.case_id.as_ref().ok_or_else(no_case)?;
     let review: Review = envelope.payload()?;
     review.check()?;
-    let received = ReceivedReview { heard: heard(envelope), review };
-    Ok(Routed::Step { id: case.token(), input: CaseInput::Review(Box::new(received)) })
+    let received = ReceivedReview {
+        heard: heard(envelope),
+        review,
+    };
+    Ok(Routed::Step {
+        id: case.token(),
+        input: CaseInput::Review(Box::new(received)),
+    })
 }
 
 fn no_case() -> Fault {
@@ -90,13 +111,20 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
         return Err(Fault::invalid(
             "/payload/action",
             format!("The coordinator does not do {:?}.", request.action),
-            format!("Ask for {:?}, or for one of register_agent, update_agent, deregister_agent.", effect::OPEN_CASE),
+            format!(
+                "Ask for {:?}, or for one of register_agent, update_agent, deregister_agent.",
+                effect::OPEN_CASE
+            ),
         ));
     }
     let parameters = request.parameters.to_string();
-    let open: OpenCase = concord_protocol::envelope::from_json(parameters.as_bytes(), "/payload/parameters")?;
+    let open: OpenCase =
+        concord_protocol::envelope::from_json(parameters.as_bytes(), "/payload/parameters")?;
     let (id, input) = open_case(envelope, open)?;
-    Ok(Routed::Step { id: id.token(), input })
+    Ok(Routed::Step {
+        id: id.token(),
+        input,
+    })
 }
 
 /// The id and the input of a request to open a case.
@@ -106,7 +134,11 @@ pub fn open_case(envelope: &Envelope, request: OpenCase) -> Result<(CaseId, Case
         Some(case) => case.clone(),
         None => CaseId::derived(&format!("{}/{}", envelope.from_agent, envelope.message_id)),
     };
-    if envelope.case_id.as_ref().is_some_and(|stated| *stated != case) {
+    if envelope
+        .case_id
+        .as_ref()
+        .is_some_and(|stated| *stated != case)
+    {
         return Err(Fault::new(
             ErrorCode::InvalidRequest,
             "/case_id",
@@ -115,31 +147,54 @@ pub fn open_case(envelope: &Envelope, request: OpenCase) -> Result<(CaseId, Case
         ));
     }
     let (opened_by, request_id) = (envelope.from_agent.clone(), envelope.message_id.clone());
-    Ok((case, CaseInput::Open(Box::new(OpenRequest { opened_by, request_id, request, policy }))))
+    Ok((
+        case,
+        CaseInput::Open(Box::new(OpenRequest {
+            opened_by,
+            request_id,
+            request,
+            policy,
+        })),
+    ))
 }
 
 /// A fact of another service.
-pub fn from_fact(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Routed<CaseInput>, event::Error> {
+pub fn from_fact(
+    aggregate: Aggregate,
+    bytes: &[u8],
+    sequence: u64,
+) -> Result<Routed<CaseInput>, event::Error> {
     Ok(match aggregate {
         Aggregate::Detection => {
-            let DetectionEvent::Completed(detected) = Record::<DetectionEvent>::decode(bytes, sequence)?.event;
-            Routed::Step { id: detected.case_id.token(), input: CaseInput::Detected(detected) }
+            let DetectionEvent::Completed(detected) =
+                Record::<DetectionEvent>::decode(bytes, sequence)?.event;
+            Routed::Step {
+                id: detected.case_id.token(),
+                input: CaseInput::Detected(detected),
+            }
         }
         Aggregate::Debate => match Record::<DebateEvent>::decode(bytes, sequence)?.event {
-            DebateEvent::Resolved(resolved) => {
-                Routed::Step { id: resolved.case_id.token(), input: CaseInput::Resolved(Box::new(resolved.outcome)) }
-            }
-            DebateEvent::FellBack(fell) => {
-                Routed::Step { id: fell.case_id.token(), input: CaseInput::Resolved(Box::new(fell.outcome)) }
-            }
+            DebateEvent::Resolved(resolved) => Routed::Step {
+                id: resolved.case_id.token(),
+                input: CaseInput::Resolved(Box::new(resolved.outcome)),
+            },
+            DebateEvent::FellBack(fell) => Routed::Step {
+                id: fell.case_id.token(),
+                input: CaseInput::Resolved(Box::new(fell.outcome)),
+            },
             _ => Routed::Ignored("other_fact"),
         },
         Aggregate::Deadline => {
-            let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?.event.into_elapsed();
+            let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?
+                .event
+                .into_elapsed();
             if elapsed.aggregate != Aggregate::Case {
                 return Ok(Routed::Ignored("other_deadline"));
             }
-            Routed::Step { id: elapsed.id.clone(), input: CaseInput::Elapsed(elapsed) }
+            Routed::Step {
+                id: elapsed.id.clone(),
+                input: CaseInput::Elapsed(elapsed),
+            }
         }
         Aggregate::Case => Routed::Ignored("own_fact"),
         Aggregate::Record

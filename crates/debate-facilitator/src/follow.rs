@@ -23,10 +23,18 @@ pub(crate) struct Follow {
 
 impl Follow {
     pub(crate) fn new(shell: &Shell, stores: &Stores) -> Self {
-        Self { shell: shell.clone(), stores: stores.clone() }
+        Self {
+            shell: shell.clone(),
+            stores: stores.clone(),
+        }
     }
 
-    async fn do_one(&self, context: &Context, trace: &Option<Trace>, follow_up: FollowUp) -> Result<(), Problem> {
+    async fn do_one(
+        &self,
+        context: &Context,
+        trace: &Option<Trace>,
+        follow_up: FollowUp,
+    ) -> Result<(), Problem> {
         let (shell, stores) = (&self.shell, &self.stores);
         let (context, trace) = (context.clone(), trace.clone());
         match follow_up {
@@ -39,7 +47,9 @@ impl Follow {
             FollowUp::Outcome(debate, known) => {
                 verdicts::enter_outcome(shell, stores, &context, &trace, &known, &debate).await
             }
-            FollowUp::Verdict(resolved) => verdicts::enter(shell, stores, &context, &trace, &resolved).await,
+            FollowUp::Verdict(resolved) => {
+                verdicts::enter(shell, stores, &context, &trace, &resolved).await
+            }
         }
     }
 }

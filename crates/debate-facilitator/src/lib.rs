@@ -27,16 +27,28 @@ impl Run for DebateFacilitator {
     const ABOUT: &'static str = "Conducts discussions, votes, mediation and the queue of people";
     type Own = NoSettings;
 
-    async fn start(shell: Shell, _: NoSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    async fn start(
+        shell: Shell,
+        _: NoSettings,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
         let stores = Stores::new(&shell, &ledger);
         // Parties are asked in the dialects of their cards.
         Directory::follow(&shell).loaded().await;
-        let messages = || MessageFeed::new(&shell, &stores.debates, route::from_message).prepared_by(stores.clone());
+        let messages = || {
+            MessageFeed::new(&shell, &stores.debates, route::from_message)
+                .prepared_by(stores.clone())
+        };
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
-        shell.consume(ConsumerKind::Facts(Self::SERVICE), Follow::new(&shell, &stores));
-        shell.consume(ConsumerKind::Effects(Self::SERVICE), EffectFeed::<DebateMachine>::new(&shell, ledger));
+        shell.consume(
+            ConsumerKind::Facts(Self::SERVICE),
+            Follow::new(&shell, &stores),
+        );
+        shell.consume(
+            ConsumerKind::Effects(Self::SERVICE),
+            EffectFeed::<DebateMachine>::new(&shell, ledger),
+        );
         operate::answer_operators(&shell, &stores);
         Ok(())
     }

@@ -64,11 +64,23 @@ struct Cancel {
 
 /// Adds the verbs to the service's API.
 pub(crate) fn answer_operators(shell: &Shell, stores: &Stores) {
-    shell.answer("register_expert", operate::verb(shell, &stores.queue, register));
+    shell.answer(
+        "register_expert",
+        operate::verb(shell, &stores.queue, register),
+    );
     shell.answer("expert_leaves", operate::verb(shell, &stores.queue, leaves));
-    shell.answer("reassign_debate", operate::verb(shell, &stores.queue, reassign));
-    shell.answer("control_debate", operate::verb(shell, &stores.debates, control));
-    shell.answer("cancel_debate", operate::verb(shell, &stores.debates, cancel));
+    shell.answer(
+        "reassign_debate",
+        operate::verb(shell, &stores.queue, reassign),
+    );
+    shell.answer(
+        "control_debate",
+        operate::verb(shell, &stores.debates, control),
+    );
+    shell.answer(
+        "cancel_debate",
+        operate::verb(shell, &stores.debates, cancel),
+    );
 }
 
 fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
@@ -77,7 +89,10 @@ fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
 
 fn register(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
     let Register { expert, by } = read(request)?;
-    Ok((queue::id(), QueueInput::Register(Box::new(ExpertRegistered { expert, by }))))
+    Ok((
+        queue::id(),
+        QueueInput::Register(Box::new(ExpertRegistered { expert, by })),
+    ))
 }
 
 fn leaves(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
@@ -86,16 +101,46 @@ fn leaves(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
 }
 
 fn reassign(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
-    let Reassign { debate_id, to, by, why } = read(request)?;
-    Ok((queue::id(), QueueInput::Reassign { debate_id, to, by, why }))
+    let Reassign {
+        debate_id,
+        to,
+        by,
+        why,
+    } = read(request)?;
+    Ok((
+        queue::id(),
+        QueueInput::Reassign {
+            debate_id,
+            to,
+            by,
+            why,
+        },
+    ))
 }
 
 fn control(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
-    let Control { debate_id, control, later_ms, by, why } = read(request)?;
-    Ok((debate_id.token(), DebateInput::Order(Box::new(Order::Deadlines { control, later_ms, by, why }))))
+    let Control {
+        debate_id,
+        control,
+        later_ms,
+        by,
+        why,
+    } = read(request)?;
+    Ok((
+        debate_id.token(),
+        DebateInput::Order(Box::new(Order::Deadlines {
+            control,
+            later_ms,
+            by,
+            why,
+        })),
+    ))
 }
 
 fn cancel(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
     let Cancel { debate_id, by, why } = read(request)?;
-    Ok((debate_id.token(), DebateInput::Order(Box::new(Order::Cancel { by, why }))))
+    Ok((
+        debate_id.token(),
+        DebateInput::Order(Box::new(Order::Cancel { by, why })),
+    ))
 }

@@ -3,7 +3,9 @@
 use concord_domain::debate::{DebateInput, GivenAnswer, Opening, Standing, ToldOutcome};
 use concord_domain::effect;
 use concord_domain::ladder::{Said, Word};
-use concord_protocol::payload::{Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling};
+use concord_protocol::payload::{
+    Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling,
+};
 use concord_protocol::subject::Service;
 use concord_protocol::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
 use concord_runtime::Routed;
@@ -16,9 +18,13 @@ pub use follows::{FollowUp, follows};
 /// A message addressed to the debate facilitator.
 pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     match &envelope.message_type {
-        MessageType::Agreement | MessageType::Disagreement | MessageType::Revision => answer(envelope),
+        MessageType::Agreement | MessageType::Disagreement | MessageType::Revision => {
+            answer(envelope)
+        }
         MessageType::Request => request(envelope),
-        MessageType::Acknowledgement | MessageType::Clarification | MessageType::Evidence => spoken(envelope),
+        MessageType::Acknowledgement | MessageType::Clarification | MessageType::Evidence => {
+            spoken(envelope)
+        }
         MessageType::Ruling => ruling(envelope),
         MessageType::Outcome => outcome(envelope),
         MessageType::Unknown(name) => Err(unknown_type(name)),
@@ -35,29 +41,44 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         agent_id: envelope.from_agent.clone(),
         message_id: envelope.message_id.clone(),
         digest: digest_of(envelope),
-        question_sequence: question.filter(|(debate, _)| *debate == id.as_str()).map(|(_, sequence)| sequence),
+        question_sequence: question
+            .filter(|(debate, _)| *debate == id.as_str())
+            .map(|(_, sequence)| sequence),
         round: envelope.round,
         is_agreement: envelope.message_type == MessageType::Agreement,
         confidence: envelope.metadata.confidence,
         answer,
     };
-    Ok(Routed::Step { id: id.token(), input: DebateInput::Answer(Box::new(given)) })
+    Ok(Routed::Step {
+        id: id.token(),
+        input: DebateInput::Answer(Box::new(given)),
+    })
 }
 
 /// The debate and the fact of the question that is answered. Specification 5 names the question by `correlation_id`, for want
 /// of a `reply_to`.
 fn question_of(envelope: &Envelope) -> Option<(&str, u64)> {
-    let named = [envelope.reply_to.as_deref(), envelope.correlation_id.as_deref()];
+    let named = [
+        envelope.reply_to.as_deref(),
+        envelope.correlation_id.as_deref(),
+    ];
     named.into_iter().flatten().find_map(effect::source_of)
 }
 
 /// The debate that a message belongs to: the one it names, else the one whose question it answers.
 fn debate_of(envelope: &Envelope) -> Result<DebateId, Fault> {
     // The id of a debate is never that of an effect.
-    let named = envelope.correlation_id.as_deref().filter(|id| effect::source_of(id).is_none());
+    let named = envelope
+        .correlation_id
+        .as_deref()
+        .filter(|id| effect::source_of(id).is_none());
     let debate = match (named, question_of(envelope)) {
         (Some(debate), _) | (None, Some((debate, _))) => debate,
-        (None, None) => return Err(no_debate("The answer does not say which question it answers.")),
+        (None, None) => {
+            return Err(no_debate(
+                "The answer does not say which question it answers.",
+            ));
+        }
     };
     DebateId::new(debate).map_err(|_| no_debate("The answer names no debate."))
 }
@@ -67,12 +88,16 @@ fn spoken(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let word = match &envelope.message_type {
         MessageType::Acknowledgement => {
             let acknowledgement: Acknowledgement = envelope.payload()?;
-            Word::Acknowledgement { commit_by: acknowledgement.commit_by }
+            Word::Acknowledgement {
+                commit_by: acknowledgement.commit_by,
+            }
         }
         MessageType::Clarification => {
             let clarification: Clarification = envelope.payload()?;
             clarification.check()?;
-            Word::Clarification { text: clarification.text }
+            Word::Clarification {
+                text: clarification.text,
+            }
         }
         _ => {
             let evidence: Evidence = envelope.payload()?;
@@ -86,7 +111,11 @@ fn spoken(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
 fn ruling(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let ruling: Ruling = envelope.payload()?;
     ruling.check()?;
-    Ok(said(ruling.debate_id.clone(), envelope, Word::Ruling(Box::new(ruling))))
+    Ok(said(
+        ruling.debate_id.clone(),
+        envelope,
+        Word::Ruling(Box::new(ruling)),
+    ))
 }
 
 fn outcome(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
@@ -101,7 +130,10 @@ fn outcome(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         report,
         standing: Standing::default(),
     };
-    Ok(Routed::Step { id, input: DebateInput::Outcome(Box::new(told)) })
+    Ok(Routed::Step {
+        id,
+        input: DebateInput::Outcome(Box::new(told)),
+    })
 }
 
 fn said(debate: DebateId, envelope: &Envelope, word: Word) -> Routed<DebateInput> {
@@ -111,7 +143,10 @@ fn said(debate: DebateId, envelope: &Envelope, word: Word) -> Routed<DebateInput
         digest: digest_of(envelope),
         word,
     };
-    Routed::Step { id: debate.token(), input: DebateInput::Said(Box::new(said)) }
+    Routed::Step {
+        id: debate.token(),
+        input: DebateInput::Said(Box::new(said)),
+    }
 }
 
 fn no_debate(message: &str) -> Fault {
@@ -132,7 +167,10 @@ fn request(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
         ));
     }
     let openers = [Service::ConflictDetector, Service::Coordinator];
-    if !openers.iter().any(|service| service.agent_id() == envelope.from_agent) {
+    if !openers
+        .iter()
+        .any(|service| service.agent_id() == envelope.from_agent)
+    {
         return Err(Fault::new(
             ErrorCode::Unauthorized,
             "/from_agent",
@@ -142,5 +180,8 @@ fn request(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     }
     let open = effect::read_open_debate(&request)?;
     let id: Token = open.conflict.conflict_id.token();
-    Ok(Routed::Step { id, input: DebateInput::Open(Box::new(Opening::of(open))) })
+    Ok(Routed::Step {
+        id,
+        input: DebateInput::Open(Box::new(Opening::of(open))),
+    })
 }

@@ -43,7 +43,10 @@ impl Stores {
     pub(crate) fn new(shell: &Shell, ledger: &NatsLedger) -> Self {
         let cached_max = shell.work.cached_max;
         Self {
-            debates: Arc::new(Aggregates::new(ledger.clone(), cached_max.saturating_mul(DEBATES_KEPT))),
+            debates: Arc::new(Aggregates::new(
+                ledger.clone(),
+                cached_max.saturating_mul(DEBATES_KEPT),
+            )),
             queue: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
             records: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
             precedents: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
@@ -52,7 +55,11 @@ impl Stores {
     }
 
     /// A request with what is known from before, where its policy decides by it.
-    pub(crate) async fn opening(&self, request: OpenDebate, now: Timestamp) -> Result<Opening, step::Error> {
+    pub(crate) async fn opening(
+        &self,
+        request: OpenDebate,
+        now: Timestamp,
+    ) -> Result<Opening, step::Error> {
         if !needs_the_past(&request) {
             return Ok(Opening::of(request));
         }
@@ -64,16 +71,27 @@ impl Stores {
                 now,
                 domain: domain_of(&request.terms, &request.conflict),
                 regime: request.terms.circumstances.regime.clone(),
-                context: request.terms.circumstances.judging(&request.conflict.subject),
+                context: request
+                    .terms
+                    .circumstances
+                    .judging(&request.conflict.subject),
             };
             let credibility = credibility_of(&record.state, ladder.credibility, &query);
             // Why it is so is told by `concord record show`; a debate keeps what decides.
-            let decisive = Credibility { factors: Vec::new(), ..credibility };
-            known.credibility.insert(position.agent_id.clone(), decisive);
+            let decisive = Credibility {
+                factors: Vec::new(),
+                ..credibility
+            };
+            known
+                .credibility
+                .insert(position.agent_id.clone(), decisive);
         }
         let id = precedent::id_of(request.conflict.kind, &request.conflict.subject);
         let precedents = self.precedents.load(&id).await?;
-        known.precedents = precedent::recent(&precedents.state, PRECEDENTS_SHOWN).into_iter().cloned().collect();
+        known.precedents = precedent::recent(&precedents.state, PRECEDENTS_SHOWN)
+            .into_iter()
+            .cloned()
+            .collect();
         Ok(Opening { request, known })
     }
 
@@ -84,7 +102,11 @@ impl Stores {
             Some(case) => Some(self.cases.load(&case.token()).await?),
             None => None,
         };
-        Ok(Standing::of(&told.agent_id, case.as_ref().map(|case| &case.state), &queue.state))
+        Ok(Standing::of(
+            &told.agent_id,
+            case.as_ref().map(|case| &case.state),
+            &queue.state,
+        ))
     }
 }
 
@@ -100,12 +122,16 @@ impl Prepare<DebateInput> for Stores {
         match input {
             DebateInput::Open(opening) => {
                 // Boxed, as few inputs need it and all would have to have room for it.
-                let opening = Box::pin(self.opening(opening.request, concord_runtime::clock::now())).await?;
+                let opening =
+                    Box::pin(self.opening(opening.request, concord_runtime::clock::now())).await?;
                 Ok(DebateInput::Open(Box::new(opening)))
             }
             DebateInput::Outcome(told) => {
                 let standing = Box::pin(self.standing(&told)).await?;
-                Ok(DebateInput::Outcome(Box::new(ToldOutcome { standing, ..*told })))
+                Ok(DebateInput::Outcome(Box::new(ToldOutcome {
+                    standing,
+                    ..*told
+                })))
             }
             other => Ok(other),
         }

@@ -23,13 +23,34 @@ pub(crate) async fn enter(
 ) -> Result<(), Problem> {
     let outcome = &resolved.outcome;
     let debate = stores.debates.load(&outcome.conflict_id.token()).await?;
-    let Some(opened) = debate.state.opened.clone() else { return Ok(()) };
-    let provisional = debate.state.ladder.as_ref().and_then(|ladder| ladder.provisional.as_ref());
-    record(shell, stores, context, trace, verdicts::of_resolution(&opened, provisional, resolved, context.now)).await?;
+    let Some(opened) = debate.state.opened.clone() else {
+        return Ok(());
+    };
+    let provisional = debate
+        .state
+        .ladder
+        .as_ref()
+        .and_then(|ladder| ladder.provisional.as_ref());
+    record(
+        shell,
+        stores,
+        context,
+        trace,
+        verdicts::of_resolution(&opened, provisional, resolved, context.now),
+    )
+    .await?;
     if outcome.resolution.is_some() {
         let id = precedent::id_of(opened.conflict.kind, &opened.conflict.subject);
         let precedent = precedent_of(resolved);
-        feed::step(shell, &stores.precedents, id, context.clone(), &precedent, trace.clone()).await?;
+        feed::step(
+            shell,
+            &stores.precedents,
+            id,
+            context.clone(),
+            &precedent,
+            trace.clone(),
+        )
+        .await?;
     }
     Ok(())
 }
@@ -44,8 +65,17 @@ pub(crate) async fn enter_outcome(
     debate: &Token,
 ) -> Result<(), Problem> {
     let debate = stores.debates.load(debate).await?;
-    let Some(opened) = debate.state.opened.clone() else { return Ok(()) };
-    record(shell, stores, context, trace, verdicts::of_outcome(&opened, known)).await
+    let Some(opened) = debate.state.opened.clone() else {
+        return Ok(());
+    };
+    record(
+        shell,
+        stores,
+        context,
+        trace,
+        verdicts::of_outcome(&opened, known),
+    )
+    .await
 }
 
 async fn record(
@@ -56,7 +86,15 @@ async fn record(
     verdicts: Vec<Verdict>,
 ) -> Result<(), Problem> {
     for (agent, observe) in verdicts {
-        feed::step(shell, &stores.records, agent.token(), context.clone(), &observe, trace.clone()).await?;
+        feed::step(
+            shell,
+            &stores.records,
+            agent.token(),
+            context.clone(),
+            &observe,
+            trace.clone(),
+        )
+        .await?;
     }
     Ok(())
 }
@@ -66,7 +104,11 @@ fn precedent_of(resolved: &DebateResolved) -> Precedent {
     Precedent {
         debate_id: outcome.conflict_id.clone(),
         topic: resolved.topic.clone(),
-        position: outcome.resolution.as_ref().map(|one| one.position.clone()).unwrap_or_default(),
+        position: outcome
+            .resolution
+            .as_ref()
+            .map(|one| one.position.clone())
+            .unwrap_or_default(),
         level: outcome.level.map_or(1, u8::from),
         status: outcome.status.as_str().to_owned(),
         at: outcome.resolved_at,

@@ -14,7 +14,8 @@
 //! the lack of heartbeats decide ([`liveness`]).
 
 use concord_protocol::event::{
-    AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, Deadline, Record,
+    AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, Deadline,
+    Record,
 };
 use concord_protocol::payload::{AgentJoined, AgentStatus, Card, StatusReport};
 use concord_protocol::{AgentId, CaseId, Fault, MessageId, Timestamp};
@@ -108,18 +109,35 @@ impl Machine for AgentMachine {
             return Decision::Ignore(Ignored::Repetition);
         }
         match input {
-            AgentInput::Register { card, by, request_id, must_exist } => {
-                register(state, card, by, request_id.as_ref(), *must_exist)
-            }
-            AgentInput::Deregister { agent_id, by, why, request_id } => {
+            AgentInput::Register {
+                card,
+                by,
+                request_id,
+                must_exist,
+            } => register(state, card, by, request_id.as_ref(), *must_exist),
+            AgentInput::Deregister {
+                agent_id,
+                by,
+                why,
+                request_id,
+            } => {
                 let (agent_id, by, why) = (agent_id.clone(), by.clone(), why.clone());
                 if state.card.is_none() {
                     return Decision::Reject(not_registered(&agent_id));
                 }
                 let request_id = request_id.clone();
-                Decision::Append(AgentEvent::Deregistered(AgentDeregistered { agent_id, by, why, request_id }))
+                Decision::Append(AgentEvent::Deregistered(AgentDeregistered {
+                    agent_id,
+                    by,
+                    why,
+                    request_id,
+                }))
             }
-            AgentInput::Status { agent_id, status, why } => {
+            AgentInput::Status {
+                agent_id,
+                status,
+                why,
+            } => {
                 if state.card.is_none() {
                     return Decision::Reject(not_registered(agent_id));
                 }
@@ -127,7 +145,11 @@ impl Machine for AgentMachine {
                     return Decision::Ignore(Ignored::AlreadyDone);
                 }
                 let (agent_id, status, why) = (agent_id.clone(), *status, why.clone());
-                Decision::Append(AgentEvent::StatusChanged(AgentStatusChanged { agent_id, status, why }))
+                Decision::Append(AgentEvent::StatusChanged(AgentStatusChanged {
+                    agent_id,
+                    status,
+                    why,
+                }))
             }
         }
     }
@@ -165,24 +187,57 @@ impl Machine for AgentMachine {
     fn effects(record: &Record<AgentEvent>) -> Vec<Effect> {
         let answer = |to: &AgentId, request_id: &Option<MessageId>, result| {
             let request_id = request_id.clone();
-            request_id.map(|request_id| Effect::Respond { to: to.clone(), request_id, result })
+            request_id.map(|request_id| Effect::Respond {
+                to: to.clone(),
+                request_id,
+                result,
+            })
         };
         let status = |agent_id: &AgentId, status, why: &str| {
-            Effect::AnnounceStatus(StatusReport { agent_id: Some(agent_id.clone()), status, why: why.to_owned() })
+            Effect::AnnounceStatus(StatusReport {
+                agent_id: Some(agent_id.clone()),
+                status,
+                why: why.to_owned(),
+            })
         };
         match &record.event {
-            AgentEvent::Registered(AgentRegistered { card, change, by, request_id }) => {
+            AgentEvent::Registered(AgentRegistered {
+                card,
+                change,
+                by,
+                request_id,
+            }) => {
                 let result = json!({ "agent_id": card.agent_id, "change": change });
-                let joined = AgentJoined { card: card.clone(), status: AgentStatus::Available };
-                let tell = (*change != CardChange::Same).then(|| Effect::AnnounceAgent(Box::new(joined)));
-                answer(by, request_id, result).into_iter().chain(tell).collect()
+                let joined = AgentJoined {
+                    card: card.clone(),
+                    status: AgentStatus::Available,
+                };
+                let tell =
+                    (*change != CardChange::Same).then(|| Effect::AnnounceAgent(Box::new(joined)));
+                answer(by, request_id, result)
+                    .into_iter()
+                    .chain(tell)
+                    .collect()
             }
-            AgentEvent::Deregistered(AgentDeregistered { agent_id, by, why, request_id }) => {
-                let why = if why.is_empty() { "It has left the register." } else { why };
+            AgentEvent::Deregistered(AgentDeregistered {
+                agent_id,
+                by,
+                why,
+                request_id,
+            }) => {
+                let why = if why.is_empty() {
+                    "It has left the register."
+                } else {
+                    why
+                };
                 let told = answer(by, request_id, json!({ "agent_id": agent_id }));
-                told.into_iter().chain([status(agent_id, AgentStatus::Unavailable, why)]).collect()
+                told.into_iter()
+                    .chain([status(agent_id, AgentStatus::Unavailable, why)])
+                    .collect()
             }
-            AgentEvent::StatusChanged(changed) => vec![status(&changed.agent_id, changed.status, &changed.why)],
+            AgentEvent::StatusChanged(changed) => {
+                vec![status(&changed.agent_id, changed.status, &changed.why)]
+            }
         }
     }
 
@@ -215,7 +270,12 @@ fn register(
         Some(_) => CardChange::Updated,
     };
     let (card, by, request_id) = (card.clone(), by.clone(), request_id.cloned());
-    Decision::Append(AgentEvent::Registered(AgentRegistered { card, change, by, request_id }))
+    Decision::Append(AgentEvent::Registered(AgentRegistered {
+        card,
+        change,
+        by,
+        request_id,
+    }))
 }
 
 fn not_registered(agent_id: &AgentId) -> Fault {

@@ -6,12 +6,14 @@
 //! those that have ended.
 
 use concord_protocol::event::{
-    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin, PrecedentEvent, QueueEvent,
-    Record, RecordEvent, RequestEvent, WakeEvent, event_id,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin,
+    PrecedentEvent, QueueEvent, Record, RecordEvent, RequestEvent, WakeEvent, event_id,
 };
 use concord_protocol::foreign::Foreign;
 use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
-use concord_protocol::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
+use concord_protocol::{
+    Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect,
+};
 
 mod capacity;
 mod dead;
@@ -109,12 +111,20 @@ pub struct Ending {
 impl Ending {
     /// Nothing in flight, no message deleted by age, and no grace.
     pub fn quiescent(now: Timestamp) -> Self {
-        Self { now, grace_ms: 0, quiescent: true, messages_since: None }
+        Self {
+            now,
+            grace_ms: 0,
+            quiescent: true,
+            messages_since: None,
+        }
     }
 
     /// Under load: what may still be in flight is not held against anyone.
     pub fn under_load(now: Timestamp) -> Self {
-        Self { quiescent: false, ..Self::quiescent(now) }
+        Self {
+            quiescent: false,
+            ..Self::quiescent(now)
+        }
     }
 }
 
@@ -148,61 +158,97 @@ impl Auditor {
             place: subject.to_owned(),
             sequence: Some(sequence),
         };
-        self.foreign.get_or_insert_with(|| Passed { number: 0, first: first() }).number += 1;
+        self.foreign
+            .get_or_insert_with(|| Passed {
+                number: 0,
+                first: first(),
+            })
+            .number += 1;
     }
 
     /// Takes a stored fact into account. Facts are given in the order of their stream.
     pub fn event(&mut self, stored: &StoredEvent<'_>) {
         if let Some(foreign) = Foreign::of(false, stored.bytes) {
-            let StoredEvent { sequence, aggregate, id, fact, .. } = *stored;
-            let subject = Subject::Event { aggregate, id: id.clone(), fact: fact.clone() };
+            let StoredEvent {
+                sequence,
+                aggregate,
+                id,
+                fact,
+                ..
+            } = *stored;
+            let subject = Subject::Event {
+                aggregate,
+                id: id.clone(),
+                fact: fact.clone(),
+            };
             return self.foreign(sequence, &SubjectSpace::default().build(&subject), foreign);
         }
         self.events += 1;
         self.ledgers.examined(Invariant::Replay);
         match stored.aggregate {
             Aggregate::Case => {
-                let Some(record) = self.read::<CaseEvent>(stored) else { return };
-                self.findings.event(&mut self.ledgers, self.lives.case(stored.id), &record);
+                let Some(record) = self.read::<CaseEvent>(stored) else {
+                    return;
+                };
+                self.findings
+                    .event(&mut self.ledgers, self.lives.case(stored.id), &record);
                 self.logs.event(&mut self.ledgers, &record);
                 self.alive::<CaseMachine>(&record);
             }
             Aggregate::Debate => {
-                let Some(record) = self.read::<DebateEvent>(stored) else { return };
+                let Some(record) = self.read::<DebateEvent>(stored) else {
+                    return;
+                };
                 self.alive::<DebateMachine>(&record);
             }
             Aggregate::Detection => {
-                let Some(record) = self.read::<DetectionEvent>(stored) else { return };
+                let Some(record) = self.read::<DetectionEvent>(stored) else {
+                    return;
+                };
                 self.alive::<DetectionMachine>(&record);
             }
             Aggregate::Deadline => {
-                let Some(record) = self.read::<DeadlineEvent>(stored) else { return };
+                let Some(record) = self.read::<DeadlineEvent>(stored) else {
+                    return;
+                };
                 self.timing.elapsed(&mut self.ledgers, &record);
                 self.alive::<DeadlineMachine>(&record);
             }
             Aggregate::Record => {
-                let Some(record) = self.read::<RecordEvent>(stored) else { return };
+                let Some(record) = self.read::<RecordEvent>(stored) else {
+                    return;
+                };
                 self.alive::<RecordMachine>(&record);
             }
             Aggregate::Precedent => {
-                let Some(record) = self.read::<PrecedentEvent>(stored) else { return };
+                let Some(record) = self.read::<PrecedentEvent>(stored) else {
+                    return;
+                };
                 self.alive::<PrecedentMachine>(&record);
             }
             Aggregate::Queue => {
-                let Some(record) = self.read::<QueueEvent>(stored) else { return };
+                let Some(record) = self.read::<QueueEvent>(stored) else {
+                    return;
+                };
                 capacity::event(&mut self.ledgers, self.lives.queue(stored.id), &record);
                 self.alive::<QueueMachine>(&record);
             }
             Aggregate::Agent => {
-                let Some(record) = self.read::<AgentEvent>(stored) else { return };
+                let Some(record) = self.read::<AgentEvent>(stored) else {
+                    return;
+                };
                 self.alive::<AgentMachine>(&record);
             }
             Aggregate::Wake => {
-                let Some(record) = self.read::<WakeEvent>(stored) else { return };
+                let Some(record) = self.read::<WakeEvent>(stored) else {
+                    return;
+                };
                 self.alive::<WakeMachine>(&record);
             }
             Aggregate::Request => {
-                let Some(record) = self.read::<RequestEvent>(stored) else { return };
+                let Some(record) = self.read::<RequestEvent>(stored) else {
+                    return;
+                };
                 self.alive::<RequestMachine>(&record);
             }
         }
@@ -211,12 +257,20 @@ impl Auditor {
     fn read<E: Facts>(&mut self, stored: &StoredEvent<'_>) -> Option<Record<E>> {
         let place = place(stored.aggregate, stored.id);
         let mut differs = |what: String| {
-            self.ledgers.violated(Invariant::Replay, place.clone(), Some(stored.sequence), what);
+            self.ledgers.violated(
+                Invariant::Replay,
+                place.clone(),
+                Some(stored.sequence),
+                what,
+            );
         };
         let record = match Record::<E>::decode(stored.bytes, stored.sequence) {
             Ok(record) => record,
             Err(error) => {
-                differs(format!("The stored fact {} cannot be read: {error}.", stored.fact));
+                differs(format!(
+                    "The stored fact {} cannot be read: {error}.",
+                    stored.fact
+                ));
                 return None;
             }
         };
@@ -232,8 +286,14 @@ impl Auditor {
         }
         let meta = &record.meta;
         let derived = |origin| event_id(E::AGGREGATE, stored.id, origin, &meta.cause);
-        if ![Origin::Message, Origin::Fact].map(derived).contains(&meta.event_id) {
-            differs(format!("Its event_id {} does not follow from its cause {}.", meta.event_id, meta.cause));
+        if ![Origin::Message, Origin::Fact]
+            .map(derived)
+            .contains(&meta.event_id)
+        {
+            differs(format!(
+                "Its event_id {} does not follow from its cause {}.",
+                meta.event_id, meta.cause
+            ));
         }
         Some(record)
     }
@@ -241,7 +301,8 @@ impl Auditor {
     fn alive<M: Life>(&mut self, record: &Record<M::Event>) {
         let (ledgers, aggregate) = (&mut self.ledgers, M::Event::AGGREGATE);
         M::lives(&mut self.lives).event(ledgers, record);
-        self.timing.event(ledgers, aggregate, record.sequence, &record.meta);
+        self.timing
+            .event(ledgers, aggregate, record.sequence, &record.meta);
         self.effects.event::<M>(ledgers, record);
         self.kept.event(aggregate, &record.meta);
     }
@@ -249,10 +310,26 @@ impl Auditor {
     /// Takes a stored message into account.
     pub fn message(&mut self, stored: &StoredMessage<'_>) {
         self.messages += 1;
-        let Subject::Message { lane, case, from, to, .. } = stored.subject else { return };
-        let (from, to) = (Service::parse(from.as_str()).ok(), Service::parse(to.as_str()).ok());
+        let Subject::Message {
+            lane,
+            case,
+            from,
+            to,
+            ..
+        } = stored.subject
+        else {
+            return;
+        };
+        let (from, to) = (
+            Service::parse(from.as_str()).ok(),
+            Service::parse(to.as_str()).ok(),
+        );
         let subject = Some(SubjectSpace::default().build(stored.subject));
-        let position = Position { lane: *lane, sequence: stored.sequence, subject };
+        let position = Position {
+            lane: *lane,
+            sequence: stored.sequence,
+            subject,
+        };
         let read;
         let envelope = match stored.content {
             Content::Envelope(envelope) => envelope,
@@ -263,16 +340,23 @@ impl Auditor {
                 }
                 Err(fault) => {
                     let foreign = Foreign::of(false, bytes).filter(|_| from.is_some());
-                    let Some(foreign) = foreign else { return self.unreadable(from, to, position, &fault) };
+                    let Some(foreign) = foreign else {
+                        return self.unreadable(from, to, position, &fault);
+                    };
                     // No service has said it; that the one it was sent to has kept it is still asked.
-                    self.foreign(stored.sequence, position.subject.as_deref().unwrap_or_default(), foreign);
+                    self.foreign(
+                        stored.sequence,
+                        position.subject.as_deref().unwrap_or_default(),
+                        foreign,
+                    );
                     return self.unreadable(None, to, position, &fault);
                 }
             },
         };
         let ledgers = &mut self.ledgers;
         if let Some(from) = from {
-            self.effects.message(ledgers, from, envelope, stored.sequence);
+            self.effects
+                .message(ledgers, from, envelope, stored.sequence);
             if envelope.message_type == MessageType::Error {
                 self.letters.too_many(from, envelope);
             }
@@ -280,17 +364,30 @@ impl Auditor {
         if let Some(to) = to {
             self.kept.message(ledgers, to, envelope, &position);
         }
-        let is_finding = to == Some(Service::Coordinator) && envelope.message_type == MessageType::Finding;
+        let is_finding =
+            to == Some(Service::Coordinator) && envelope.message_type == MessageType::Finding;
         if let Some(case) = case.as_ref().filter(|_| is_finding) {
-            self.findings.message(ledgers, case, &envelope.message_id, &position);
+            self.findings
+                .message(ledgers, case, &envelope.message_id, &position);
         }
     }
 
-    fn unreadable(&mut self, from: Option<Service>, to: Option<Service>, position: Position, fault: &Fault) {
+    fn unreadable(
+        &mut self,
+        from: Option<Service>,
+        to: Option<Service>,
+        position: Position,
+        fault: &Fault,
+    ) {
         if let Some(from) = from {
             let place = position.subject.clone().unwrap_or_default();
             let what = format!("{from} has published what is no message: {fault}");
-            self.ledgers.violated(Invariant::EffectsOfFacts, place, Some(position.sequence), what);
+            self.ledgers.violated(
+                Invariant::EffectsOfFacts,
+                place,
+                Some(position.sequence),
+                what,
+            );
         }
         if to.is_some() {
             self.kept.unreadable(&mut self.ledgers, position);
@@ -300,7 +397,14 @@ impl Auditor {
     /// Takes a stored message into account that is addressed to a service under a subject that cannot be parsed.
     pub fn malformed_message(&mut self, lane: Lane, sequence: u64) {
         self.messages += 1;
-        self.kept.unreadable(&mut self.ledgers, Position { lane, sequence, subject: None });
+        self.kept.unreadable(
+            &mut self.ledgers,
+            Position {
+                lane,
+                sequence,
+                subject: None,
+            },
+        );
     }
 
     /// Takes a dead letter into account.

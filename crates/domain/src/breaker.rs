@@ -53,9 +53,16 @@ impl Standing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Closed { failures: u32 },
-    Open { until: Timestamp },
-    HalfOpen { successes: u32, probe_until: Option<Timestamp> },
+    Closed {
+        failures: u32,
+    },
+    Open {
+        until: Timestamp,
+    },
+    HalfOpen {
+        successes: u32,
+        probe_until: Option<Timestamp>,
+    },
 }
 
 /// What a call that may pass is known by when its end is reported.
@@ -89,7 +96,12 @@ pub struct Breaker {
 impl Breaker {
     /// A closed breaker.
     pub fn new(rules: Rules) -> Self {
-        Self { rules, state: State::Closed { failures: 0 }, generation: 0, openings: 0 }
+        Self {
+            rules,
+            state: State::Closed { failures: 0 },
+            generation: 0,
+            openings: 0,
+        }
     }
 
     /// How it stands. One whose time is over counts as half-open: the next call passes.
@@ -124,13 +136,22 @@ impl Breaker {
             return Err(until);
         }
         let successes = match self.state {
-            State::Closed { .. } => return Ok(Pass { generation: self.generation }),
+            State::Closed { .. } => {
+                return Ok(Pass {
+                    generation: self.generation,
+                });
+            }
             State::Open { .. } => 0,
             State::HalfOpen { successes, .. } => successes,
         };
         self.generation += 1;
-        self.state = State::HalfOpen { successes, probe_until: Some(now.plus_millis(self.rules.probe_ms)) };
-        Ok(Pass { generation: self.generation })
+        self.state = State::HalfOpen {
+            successes,
+            probe_until: Some(now.plus_millis(self.rules.probe_ms)),
+        };
+        Ok(Pass {
+            generation: self.generation,
+        })
     }
 
     /// Takes note of how a call ended. What has been overtaken by a change of state says nothing.
@@ -154,13 +175,19 @@ impl Breaker {
                     self.openings = 0;
                     self.state = State::Closed { failures: 0 };
                 } else {
-                    self.state = State::HalfOpen { successes, probe_until: None };
+                    self.state = State::HalfOpen {
+                        successes,
+                        probe_until: None,
+                    };
                 }
             }
             (State::HalfOpen { .. }, End::Failure) => self.open(now),
             (State::HalfOpen { successes, .. }, End::Unknown) => {
                 self.generation += 1;
-                self.state = State::HalfOpen { successes, probe_until: None };
+                self.state = State::HalfOpen {
+                    successes,
+                    probe_until: None,
+                };
             }
             (State::Closed { .. }, End::Unknown) | (State::Open { .. }, _) => {}
         }
@@ -168,10 +195,16 @@ impl Breaker {
 
     fn open(&mut self, now: Timestamp) {
         let factor = 2_u64.saturating_pow(self.openings);
-        let stays = self.rules.open_ms.saturating_mul(factor).min(self.rules.open_max_ms.max(self.rules.open_ms));
+        let stays = self
+            .rules
+            .open_ms
+            .saturating_mul(factor)
+            .min(self.rules.open_max_ms.max(self.rules.open_ms));
         self.openings = self.openings.saturating_add(1);
         self.generation += 1;
-        self.state = State::Open { until: now.plus_millis(stays) };
+        self.state = State::Open {
+            until: now.plus_millis(stays),
+        };
     }
 }
 

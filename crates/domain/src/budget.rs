@@ -75,12 +75,18 @@ pub(crate) fn fitting<T: Serialize>(
 
 /// The positions of a conflict or an outcome with no more than this room each.
 fn with_room(positions: &[Position], room: Room) -> Vec<Position> {
-    positions.iter().map(|position| shortened_position(position, room.among(positions.len()))).collect()
+    positions
+        .iter()
+        .map(|position| shortened_position(position, room.among(positions.len())))
+        .collect()
 }
 
 /// A conflict whose positions have no more than this room each.
 fn conflict_with_room(conflict: &Conflict, room: Room) -> Conflict {
-    Conflict { positions: with_room(&conflict.positions, room), ..conflict.clone() }
+    Conflict {
+        positions: with_room(&conflict.positions, room),
+        ..conflict.clone()
+    }
 }
 
 /// A conflict as a debate takes it; the same again where it was made by a detection.
@@ -103,7 +109,11 @@ pub(crate) fn debated_conflict(conflict: &Conflict) -> Conflict {
 /// The debated conflicts as a decision repeats them: all of them, in full where there is room; else with less evidence;
 /// else the positions of those that rank lowest are left out and counted.
 pub(crate) fn decided_conflicts(conflicts: &[Conflict]) -> Vec<Conflict> {
-    let make = |place: usize, room| conflicts.get(place).map(|conflict| conflict_with_room(conflict, room));
+    let make = |place: usize, room| {
+        conflicts
+            .get(place)
+            .map(|conflict| conflict_with_room(conflict, room))
+    };
     if let Some(all) = fitting(conflicts.len(), DECIDED_CONFLICTS_BYTES_MAX, make) {
         return all;
     }
@@ -111,7 +121,9 @@ pub(crate) fn decided_conflicts(conflicts: &[Conflict]) -> Vec<Conflict> {
     let mut left = DECIDED_CONFLICTS_BYTES_MAX.saturating_sub(json_bytes(&kept));
     for (short, conflict) in kept.iter_mut().zip(conflicts) {
         let lean = conflict_with_room(conflict, Room::NONE);
-        let Some(rest) = left.checked_sub(json_bytes(&lean)) else { break };
+        let Some(rest) = left.checked_sub(json_bytes(&lean)) else {
+            break;
+        };
         left = rest;
         *short = lean;
     }
@@ -120,19 +132,30 @@ pub(crate) fn decided_conflicts(conflicts: &[Conflict]) -> Vec<Conflict> {
 
 fn without_positions(conflict: &Conflict) -> Conflict {
     let omitted = conflict.positions_omitted + count(conflict.positions.len());
-    Conflict { positions: Vec::new(), positions_omitted: omitted, ..conflict.clone() }
+    Conflict {
+        positions: Vec::new(),
+        positions_omitted: omitted,
+        ..conflict.clone()
+    }
 }
 
 /// The outcomes as a decision repeats them: in full where there is room for all; else each with less evidence; else without
 /// positions, tally and rounds.
 pub(crate) fn decided_outcomes(outcomes: &[ConflictOutcome]) -> Vec<ConflictOutcome> {
-    let make = |place: usize, room| outcomes.get(place).map(|outcome| outcome_with_room(outcome, room));
+    let make = |place: usize, room| {
+        outcomes
+            .get(place)
+            .map(|outcome| outcome_with_room(outcome, room))
+    };
     fitting(outcomes.len(), OUTCOMES_BYTES_MAX, make)
         .unwrap_or_else(|| outcomes.iter().map(outcome_without_positions).collect())
 }
 
 fn outcome_with_room(outcome: &ConflictOutcome, room: Room) -> ConflictOutcome {
-    ConflictOutcome { positions: with_room(&outcome.positions, room), ..outcome.clone() }
+    ConflictOutcome {
+        positions: with_room(&outcome.positions, room),
+        ..outcome.clone()
+    }
 }
 
 /// What was chosen and how, and nothing that it rests on.

@@ -44,15 +44,28 @@ pub fn due(start: Timestamp, duration_ms: u64, calendar: Option<&Calendar>) -> T
 /// How much open time there is from `start` to `end`, in milliseconds; without a calendar, how much time. At most 50 years
 /// are looked at.
 pub fn open_millis(start: Timestamp, end: Timestamp, calendar: Option<&Calendar>) -> u64 {
-    let spans = calendar.and_then(|calendar| Spans::between(calendar, start, end.min(horizon(start))));
-    spans.map_or_else(|| end.millis_since(start), |spans| spans.map(|span| span.millis()).sum())
+    let spans =
+        calendar.and_then(|calendar| Spans::between(calendar, start, end.min(horizon(start))));
+    spans.map_or_else(
+        || end.millis_since(start),
+        |spans| spans.map(|span| span.millis()).sum(),
+    )
 }
 
 /// The instant at which a `share` (0 to 1) of the open time between `start` and `due` has passed, for reminders: never
 /// after `due`. Where there is no open time between them, it is that share of the time there is.
-pub fn fraction(start: Timestamp, due: Timestamp, share: f64, calendar: Option<&Calendar>) -> Timestamp {
+pub fn fraction(
+    start: Timestamp,
+    due: Timestamp,
+    share: f64,
+    calendar: Option<&Calendar>,
+) -> Timestamp {
     let open = open_millis(start, due, calendar);
-    let (whole, calendar) = if open > 0 { (open, calendar) } else { (due.millis_since(start), None) };
+    let (whole, calendar) = if open > 0 {
+        (open, calendar)
+    } else {
+        (due.millis_since(start), None)
+    };
     // Milliseconds of fifty years are far from where a double leaves out whole numbers; what is no number becomes 0.
     let part = (whole as f64 * share.clamp(0.0, 1.0)) as u64;
     self::due(start, part, calendar).min(due.max(start))

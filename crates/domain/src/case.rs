@@ -122,10 +122,16 @@ pub const CASE: &str = "case";
 fn deadlines(phase: Phase, opened: &CaseOpened) -> Vec<Deadline> {
     let mut open = Vec::new();
     if phase == Phase::Collecting {
-        open.push(Deadline { name: Token::fixed(FINDINGS), due: opened.findings_due });
+        open.push(Deadline {
+            name: Token::fixed(FINDINGS),
+            due: opened.findings_due,
+        });
     }
     if phase < Phase::Decided {
-        open.push(Deadline { name: Token::fixed(CASE), due: opened.case_due });
+        open.push(Deadline {
+            name: Token::fixed(CASE),
+            due: opened.case_due,
+        });
     }
     open
 }
@@ -144,7 +150,10 @@ impl Machine for CaseMachine {
     }
 
     fn deadlines(state: &CaseState) -> Vec<Deadline> {
-        state.opened.as_deref().map_or_else(Vec::new, |opened| deadlines(state.phase, opened))
+        state
+            .opened
+            .as_deref()
+            .map_or_else(Vec::new, |opened| deadlines(state.phase, opened))
     }
 
     fn deadlines_after(state: &CaseState, record: &Record<CaseEvent>) -> Vec<Deadline> {
@@ -152,7 +161,9 @@ impl Machine for CaseMachine {
             (CaseEvent::Opened(opened), _) => deadlines(Phase::Collecting, opened),
             (_, None) => Vec::new(),
             (CaseEvent::FindingsClosed(_), Some(opened)) => deadlines(Phase::Detecting, opened),
-            (CaseEvent::Decided(_) | CaseEvent::Cancelled(_), Some(opened)) => deadlines(Phase::Decided, opened),
+            (CaseEvent::Decided(_) | CaseEvent::Cancelled(_), Some(opened)) => {
+                deadlines(Phase::Decided, opened)
+            }
             (
                 CaseEvent::FindingRecorded(_)
                 | CaseEvent::FindingSetAside(_)

@@ -15,13 +15,24 @@ use crate::compare::normalise;
 /// - recommendation: the earlier in the policy's `caution_order`;
 /// - clause presence: "not found", for nobody should rely on a clause that one reader did not find;
 /// - facts: none is more cautious than another.
-pub fn compare(kind: ConflictType, policy: &Policy, a: Option<&Value>, b: Option<&Value>) -> Ordering {
-    let (Some(a), Some(b)) = (a, b) else { return Ordering::Equal };
+pub fn compare(
+    kind: ConflictType,
+    policy: &Policy,
+    a: Option<&Value>,
+    b: Option<&Value>,
+) -> Ordering {
+    let (Some(a), Some(b)) = (a, b) else {
+        return Ordering::Equal;
+    };
     match kind {
         ConflictType::RiskScoreDisagreement => number(a).total_cmp(&number(b)),
         ConflictType::SeverityDisagreement => severity_rank(a).cmp(&severity_rank(b)),
-        ConflictType::RecommendationConflict => recommendation_rank(policy, b).cmp(&recommendation_rank(policy, a)),
-        ConflictType::ClausePresenceDisagreement => (a == &Value::Bool(false)).cmp(&(b == &Value::Bool(false))),
+        ConflictType::RecommendationConflict => {
+            recommendation_rank(policy, b).cmp(&recommendation_rank(policy, a))
+        }
+        ConflictType::ClausePresenceDisagreement => {
+            (a == &Value::Bool(false)).cmp(&(b == &Value::Bool(false)))
+        }
         ConflictType::FactualDisagreement | ConflictType::Challenge => Ordering::Equal,
     }
 }
@@ -44,8 +55,17 @@ const LOWEST: [&str; 13] = [
     "market share",
 ];
 /// Metrics of which the higher value is the more cautious one; they are looked for first.
-const HIGHEST: [&str; 9] =
-    ["risk", "severity", "discount rate", "wacc", "cost", "loss", "churn", "leverage", "probability of default"];
+const HIGHEST: [&str; 9] = [
+    "risk",
+    "severity",
+    "discount rate",
+    "wacc",
+    "cost",
+    "loss",
+    "churn",
+    "leverage",
+    "probability of default",
+];
 
 /// `Greater` when `a` is more cautious than `b` about this subject: by the policy's rule for the metric, by the kind of
 /// conflict, or by the rules for metrics that everyone has.
@@ -56,7 +76,9 @@ pub fn compare_about(
     a: Option<&Value>,
     b: Option<&Value>,
 ) -> Ordering {
-    let (Some(one), Some(other)) = (a, b) else { return Ordering::Equal };
+    let (Some(one), Some(other)) = (a, b) else {
+        return Ordering::Equal;
+    };
     let own = policys_rule(subject, policy);
     match own.or_else(|| usual_rule(subject).filter(|_| is_silent(kind))) {
         Some(rule) => by_rule(&rule, one, other),
@@ -67,12 +89,24 @@ pub fn compare_about(
 /// The rule that decides about this subject, for a reader.
 pub fn rule_in_words(kind: ConflictType, subject: &str, policy: &Policy) -> String {
     let own = policys_rule(subject, policy);
-    match (own.or_else(|| usual_rule(subject).filter(|_| is_silent(kind))), kind) {
-        (Some(CautionRule::Lowest), _) => format!("of {subject} the lowest value is the cautious one"),
-        (Some(CautionRule::Highest), _) => format!("of {subject} the highest value is the cautious one"),
-        (Some(CautionRule::Order(order)), _) => format!("{subject} in the order {}", order.join(", ")),
+    match (
+        own.or_else(|| usual_rule(subject).filter(|_| is_silent(kind))),
+        kind,
+    ) {
+        (Some(CautionRule::Lowest), _) => {
+            format!("of {subject} the lowest value is the cautious one")
+        }
+        (Some(CautionRule::Highest), _) => {
+            format!("of {subject} the highest value is the cautious one")
+        }
+        (Some(CautionRule::Order(order)), _) => {
+            format!("{subject} in the order {}", order.join(", "))
+        }
         (None, ConflictType::RecommendationConflict) => {
-            format!("recommendations in the order {}", policy.caution_order.join(", "))
+            format!(
+                "recommendations in the order {}",
+                policy.caution_order.join(", ")
+            )
         }
         (None, ConflictType::ClausePresenceDisagreement) => {
             "a clause that one reader did not find is not relied on".to_owned()
@@ -83,17 +117,29 @@ pub fn rule_in_words(kind: ConflictType, subject: &str, policy: &Policy) -> Stri
 
 /// Whether the kind of conflict says nothing of caution.
 fn is_silent(kind: ConflictType) -> bool {
-    matches!(kind, ConflictType::FactualDisagreement | ConflictType::Challenge)
+    matches!(
+        kind,
+        ConflictType::FactualDisagreement | ConflictType::Challenge
+    )
 }
 
 fn policys_rule(subject: &str, policy: &Policy) -> Option<CautionRule> {
     let subject = words(subject);
-    policy.ladder.caution.iter().find(|(metric, _)| words(metric) == subject).map(|(_, rule)| rule.clone())
+    policy
+        .ladder
+        .caution
+        .iter()
+        .find(|(metric, _)| words(metric) == subject)
+        .map(|(_, rule)| rule.clone())
 }
 
 fn usual_rule(subject: &str) -> Option<CautionRule> {
     let named = format!(" {} ", words(subject));
-    let speaks_of = |names: &[&str]| names.iter().any(|name| named.contains(&format!(" {name} ")));
+    let speaks_of = |names: &[&str]| {
+        names
+            .iter()
+            .any(|name| named.contains(&format!(" {name} ")))
+    };
     let highest = speaks_of(&HIGHEST).then_some(CautionRule::Highest);
     highest.or_else(|| speaks_of(&LOWEST).then_some(CautionRule::Lowest))
 }
@@ -105,12 +151,19 @@ fn words(name: &str) -> String {
 
 fn by_rule(rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
     match rule {
-        CautionRule::Highest => numeric(a).zip(numeric(b)).map_or(Ordering::Equal, |(a, b)| a.total_cmp(&b)),
-        CautionRule::Lowest => numeric(a).zip(numeric(b)).map_or(Ordering::Equal, |(a, b)| b.total_cmp(&a)),
+        CautionRule::Highest => numeric(a)
+            .zip(numeric(b))
+            .map_or(Ordering::Equal, |(a, b)| a.total_cmp(&b)),
+        CautionRule::Lowest => numeric(a)
+            .zip(numeric(b))
+            .map_or(Ordering::Equal, |(a, b)| b.total_cmp(&a)),
         CautionRule::Order(order) => {
             let rank = |value: &Value| {
                 let name = value.as_str().map(normalise).unwrap_or_default();
-                order.iter().position(|other| normalise(other) == name).unwrap_or(usize::MAX)
+                order
+                    .iter()
+                    .position(|other| normalise(other) == name)
+                    .unwrap_or(usize::MAX)
             };
             rank(b).cmp(&rank(a))
         }
@@ -124,7 +177,10 @@ fn numeric(value: &Value) -> Option<f64> {
         Value::String(text) => text,
         _ => return None,
     };
-    let digits: String = text.chars().filter(|c| c.is_ascii_digit() || matches!(c, '.' | '-')).collect();
+    let digits: String = text
+        .chars()
+        .filter(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
+        .collect();
     digits.parse().ok()
 }
 
@@ -134,13 +190,20 @@ fn number(value: &Value) -> f64 {
 
 fn severity_rank(value: &Value) -> usize {
     let name = value.as_str().map(normalise).unwrap_or_default();
-    ["info", "low", "medium", "high", "critical"].iter().position(|s| *s == name).map_or(0, |rank| rank + 1)
+    ["info", "low", "medium", "high", "critical"]
+        .iter()
+        .position(|s| *s == name)
+        .map_or(0, |rank| rank + 1)
 }
 
 /// Place in the policy's order, 0 for the most cautious.
 fn recommendation_rank(policy: &Policy, value: &Value) -> usize {
     let name = value.as_str().map(normalise).unwrap_or_default();
-    policy.caution_order.iter().position(|other| normalise(other) == name).unwrap_or(usize::MAX)
+    policy
+        .caution_order
+        .iter()
+        .position(|other| normalise(other) == name)
+        .unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -157,12 +220,32 @@ mod tests {
             (T::SeverityDisagreement, json!("critical"), json!("low")),
             (T::SeverityDisagreement, json!("info"), json!("nonsense")),
             (T::RecommendationConflict, json!("reject"), json!("sign")),
-            (T::RecommendationConflict, json!("sign"), json!("something else")),
+            (
+                T::RecommendationConflict,
+                json!("sign"),
+                json!("something else"),
+            ),
             (T::ClausePresenceDisagreement, json!(false), json!(true)),
         ] {
-            assert_eq!(compare(kind, &policy, Some(&cautious), Some(&other)), Ordering::Greater, "{kind:?}");
-            assert_eq!(compare(kind, &policy, Some(&other), Some(&cautious)), Ordering::Less, "{kind:?}");
+            assert_eq!(
+                compare(kind, &policy, Some(&cautious), Some(&other)),
+                Ordering::Greater,
+                "{kind:?}"
+            );
+            assert_eq!(
+                compare(kind, &policy, Some(&other), Some(&cautious)),
+                Ordering::Less,
+                "{kind:?}"
+            );
         }
-        assert_eq!(compare(T::FactualDisagreement, &policy, Some(&json!(1)), Some(&json!(2))), Ordering::Equal);
+        assert_eq!(
+            compare(
+                T::FactualDisagreement,
+                &policy,
+                Some(&json!(1)),
+                Some(&json!(2))
+            ),
+            Ordering::Equal
+        );
     }
 }

@@ -27,15 +27,26 @@ pub struct Chain<E> {
 impl<E: Facts> Chain<E> {
     /// Begins at the last fact; facts up to the sequence `after` are known already, 0 when none are.
     pub fn new(last: Record<E>, after: u64) -> Self {
-        Self { after, records: vec![last] }
+        Self {
+            after,
+            records: vec![last],
+        }
     }
 
     /// The sequences of facts to fetch next, oldest first; empty when all are found.
     pub fn missing(&self) -> Vec<u64> {
-        let Some(oldest) = self.records.last() else { return Vec::new() };
+        let Some(oldest) = self.records.last() else {
+            return Vec::new();
+        };
         // A fact that names itself or a later one cannot be stored; were it, this would still come to an end.
         let is_wanted = |sequence: &u64| *sequence > self.after && *sequence < oldest.sequence;
-        oldest.meta.earlier.iter().copied().filter(is_wanted).collect()
+        oldest
+            .meta
+            .earlier
+            .iter()
+            .copied()
+            .filter(is_wanted)
+            .collect()
     }
 
     /// Takes the facts that were missing, oldest first.

@@ -35,7 +35,14 @@ pub fn normalise(text: &str) -> String {
     }
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     let joined = words.join(" ");
-    joined.trim_matches(|c: char| matches!(c, '"' | '\'' | '\u{201c}' | '\u{201d}' | '.' | ',' | ';' | ' ')).to_owned()
+    joined
+        .trim_matches(|c: char| {
+            matches!(
+                c,
+                '"' | '\'' | '\u{201c}' | '\u{201d}' | '.' | ',' | ';' | ' '
+            )
+        })
+        .to_owned()
 }
 
 /// The base unit's dimension and the factor to it. Months and years are counted as 30 and 360 days
@@ -68,13 +75,19 @@ fn unit(name: &str) -> (String, f64) {
 pub fn canonical(value: &Value, unit_name: Option<&str>) -> Canonical {
     match value {
         Value::Bool(flag) => Canonical::Boolean(*flag),
-        Value::Number(number) => in_base_unit(number.as_f64().unwrap_or(0.0), unit_name.unwrap_or("")),
+        Value::Number(number) => {
+            in_base_unit(number.as_f64().unwrap_or(0.0), unit_name.unwrap_or(""))
+        }
         Value::String(text) => canonical_text(text, unit_name),
         Value::Object(fields) if fields.contains_key("value") => {
             let inner = fields.get("value").unwrap_or(&Value::Null);
             let unit_name = fields.get("unit").and_then(Value::as_str).or(unit_name);
             // A value nested in a value is no form of ours; comparing its text keeps this from recursing.
-            if inner.is_object() { Canonical::Text(inner.to_string()) } else { canonical(inner, unit_name) }
+            if inner.is_object() {
+                Canonical::Text(inner.to_string())
+            } else {
+                canonical(inner, unit_name)
+            }
         }
         other => Canonical::Text(other.to_string()),
     }
@@ -82,7 +95,10 @@ pub fn canonical(value: &Value, unit_name: Option<&str>) -> Canonical {
 
 fn in_base_unit(value: f64, unit_name: &str) -> Canonical {
     let (dimension, factor) = unit(unit_name);
-    Canonical::Number { value: value * factor, dimension }
+    Canonical::Number {
+        value: value * factor,
+        dimension,
+    }
 }
 
 fn canonical_text(text: &str, unit_name: Option<&str>) -> Canonical {
@@ -108,25 +124,44 @@ fn number_in(words: &str, unit_name: Option<&str>) -> Option<Canonical> {
     let end = words.rfind(is_digit)? + 1;
     let (before, rest) = words.split_at_checked(start)?;
     let (digits, after) = rest.split_at_checked(end - start)?;
-    if !digits.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '.')) {
+    if !digits
+        .chars()
+        .all(|c| c.is_ascii_digit() || matches!(c, ',' | '.'))
+    {
         return None;
     }
     let number: f64 = digits.replace(',', "").parse().ok()?;
-    let sign = if before.trim_end().ends_with('-') { -1.0 } else { 1.0 };
-    let mut names = [before.trim().trim_end_matches('-').trim(), after.trim()].into_iter().filter(|n| !n.is_empty());
+    let sign = if before.trim_end().ends_with('-') {
+        -1.0
+    } else {
+        1.0
+    };
+    let mut names = [before.trim().trim_end_matches('-').trim(), after.trim()]
+        .into_iter()
+        .filter(|n| !n.is_empty());
     let (name, surplus) = (names.next(), names.next());
     if surplus.is_some() || name.is_some_and(|name| name.contains(' ') && unit(name).1 == 1.0) {
         return None;
     }
-    Some(in_base_unit(sign * number, name.or(unit_name).unwrap_or("")))
+    Some(in_base_unit(
+        sign * number,
+        name.or(unit_name).unwrap_or(""),
+    ))
 }
 
 /// Whether two values are the same; numbers may differ by `tolerance`, a share of the larger.
 pub fn same(a: &Canonical, b: &Canonical, tolerance: f64) -> bool {
     match (a, b) {
-        (Canonical::Number { value: a, dimension: d }, Canonical::Number { value: b, dimension: e }) => {
-            d == e && (a - b).abs() <= tolerance * a.abs().max(b.abs()) + f64::EPSILON
-        }
+        (
+            Canonical::Number {
+                value: a,
+                dimension: d,
+            },
+            Canonical::Number {
+                value: b,
+                dimension: e,
+            },
+        ) => d == e && (a - b).abs() <= tolerance * a.abs().max(b.abs()) + f64::EPSILON,
         _ => a == b,
     }
 }
@@ -145,7 +180,9 @@ pub fn group(items: &[Canonical], tolerance: f64) -> Vec<usize> {
     let mut first: Option<&Canonical> = None;
     let mut current = 0;
     for index in order {
-        let Some(item) = items.get(index) else { continue };
+        let Some(item) = items.get(index) else {
+            continue;
+        };
         match first {
             Some(first) if same(first, item, tolerance) => {}
             previous => {
@@ -169,7 +206,16 @@ fn total_order(a: &Canonical, b: &Canonical) -> std::cmp::Ordering {
         Text(_) => 3,
     };
     match (a, b) {
-        (Number { value: a, dimension: d }, Number { value: b, dimension: e }) => d.cmp(e).then(a.total_cmp(b)),
+        (
+            Number {
+                value: a,
+                dimension: d,
+            },
+            Number {
+                value: b,
+                dimension: e,
+            },
+        ) => d.cmp(e).then(a.total_cmp(b)),
         (Boolean(a), Boolean(b)) => a.cmp(b),
         (Date(a), Date(b)) | (Text(a), Text(b)) => a.cmp(b),
         _ => kind(a).cmp(&kind(b)),

@@ -62,7 +62,11 @@ impl Held<'_> {
     /// The position with as much of the finding's evidence as there is room for.
     fn with_room(&self, room: Room) -> Position {
         let finding = &self.received.finding;
-        let evidence = self.words.iter().copied().chain(finding.evidence.iter().map(String::as_str));
+        let evidence = self
+            .words
+            .iter()
+            .copied()
+            .chain(finding.evidence.iter().map(String::as_str));
         let support = excerpt::support(Some(&finding.summary), evidence, room);
         Position {
             evidence: support.evidence,
@@ -74,7 +78,12 @@ impl Held<'_> {
 }
 
 /// A party's position about one point.
-fn held<'a>(received: &'a ReceivedFinding, text: &str, value: &Value, words: Vec<&'a str>) -> Held<'a> {
+fn held<'a>(
+    received: &'a ReceivedFinding,
+    text: &str,
+    value: &Value,
+    words: Vec<&'a str>,
+) -> Held<'a> {
     let position = Position {
         agent_id: received.agent_id.clone(),
         position: excerpt::words(text),
@@ -84,16 +93,30 @@ fn held<'a>(received: &'a ReceivedFinding, text: &str, value: &Value, words: Vec
         reasoning: None,
         evidence_omitted: 0,
     };
-    Held { position, received, words }
+    Held {
+        position,
+        received,
+        words,
+    }
 }
 
 /// The conflicts among the findings of a case: as many debated as the policy allows and a fact has room for.
-pub fn detect_within_limit(case: &CaseId, policy: &Policy, findings: &[ReceivedFinding]) -> Conflicts {
+pub fn detect_within_limit(
+    case: &CaseId,
+    policy: &Policy,
+    findings: &[ReceivedFinding],
+) -> Conflicts {
     let mut sorted: Vec<&ReceivedFinding> = findings.iter().collect();
     sorted.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
     let limit = usize::try_from(policy.conflicts_max).unwrap_or(usize::MAX);
     let mut ranking = Ranking::new(case, policy, limit.saturating_add(LISTED_MAX));
-    for rule in [recommendation::find, risk_score::find, severity::find, clause_presence::find, factual::find] {
+    for rule in [
+        recommendation::find,
+        risk_score::find,
+        severity::find,
+        clause_presence::find,
+        factual::find,
+    ] {
         rule(policy, &sorted, &mut ranking);
     }
     let (ranked, left_out) = ranking.finish();
@@ -101,7 +124,11 @@ pub fn detect_within_limit(case: &CaseId, policy: &Policy, findings: &[ReceivedF
     let rest = ranked.get(debated.len()..).unwrap_or_default();
     let deferred = deferred(rest);
     let omitted = left_out.saturating_add(count(rest.len() - deferred.len()));
-    Conflicts { debated, deferred, omitted }
+    Conflicts {
+        debated,
+        deferred,
+        omitted,
+    }
 }
 
 /// Most deferred conflicts that are looked at again: there is room for fewer, however small they are.
@@ -111,7 +138,8 @@ const LISTED_MAX: usize = 512;
 fn debated(ranked: &[Ranked<'_>], limit: usize) -> Vec<Conflict> {
     let limit = limit.min(ranked.len());
     let make = |place: usize, room| ranked.get(place).map(|ranked| ranked.with_room(room));
-    fitting(limit, DEBATED_BYTES_MAX, make).unwrap_or_else(|| without_evidence(ranked.iter(), DEBATED_BYTES_MAX))
+    fitting(limit, DEBATED_BYTES_MAX, make)
+        .unwrap_or_else(|| without_evidence(ranked.iter(), DEBATED_BYTES_MAX))
 }
 
 /// The others, as far as there is room. What the result of the case depends on most comes first.
@@ -120,20 +148,28 @@ fn deferred(ranked: &[Ranked<'_>]) -> Vec<Conflict> {
     if let Some(all) = fitting(ranked.len(), DEFERRED_BYTES_MAX, make) {
         return all;
     }
-    let (first, others): (Vec<_>, Vec<_>) = ranked.iter().partition(|ranked| ranked.is_about_the_result());
+    let (first, others): (Vec<_>, Vec<_>) = ranked
+        .iter()
+        .partition(|ranked| ranked.is_about_the_result());
     let mut kept = without_evidence(first.into_iter().chain(others), DEFERRED_BYTES_MAX);
     kept.sort_by(ranking::order);
     kept
 }
 
 /// As many as there is room for without evidence, in this order.
-fn without_evidence<'r, 'a: 'r>(ranked: impl Iterator<Item = &'r Ranked<'a>>, bytes_max: usize) -> Vec<Conflict> {
+fn without_evidence<'r, 'a: 'r>(
+    ranked: impl Iterator<Item = &'r Ranked<'a>>,
+    bytes_max: usize,
+) -> Vec<Conflict> {
     let mut left = bytes_max;
     let fits = |conflict: &Conflict| {
         let rest = left.checked_sub(json_bytes(conflict) + 1);
         rest.inspect(|rest| left = *rest).is_some()
     };
-    ranked.map(|ranked| ranked.with_room(Room::NONE)).take_while(fits).collect()
+    ranked
+        .map(|ranked| ranked.with_room(Room::NONE))
+        .take_while(fits)
+        .collect()
 }
 
 #[cfg(test)]

@@ -41,7 +41,9 @@ use concord_protocol::payload::track_record::{Credibility, Factor, Interval, Que
 use crate::compare::normalise;
 
 pub use decay::{HALF_LIFE_DAYS, Sample, age_days, decay_weight};
-pub use factors::{BLEND, CONTEXT_POINTS_MIN, OVERRIDE_RATE_MAX, REGIME_POINTS_MIN, override_penalty, similarity};
+pub use factors::{
+    BLEND, CONTEXT_POINTS_MIN, OVERRIDE_RATE_MAX, REGIME_POINTS_MIN, override_penalty, similarity,
+};
 pub use log_odds::{LOG_ODDS_P_MAX, log_odds};
 pub use settle::{DATA_POINTS_MIN, GAP_MIN, settle};
 pub use trend::{Line, Point, QUARTER_DAYS, R_SQUARED_MIN, fit};
@@ -59,7 +61,10 @@ struct Weighed<'a> {
 pub fn unknown() -> Credibility {
     Credibility {
         score: 0.5,
-        interval: Interval { low: 0.0, high: 1.0 },
+        interval: Interval {
+            low: 0.0,
+            high: 1.0,
+        },
         data_points: 0.0,
         effective_size: 0.0,
         observations: 0,
@@ -68,7 +73,11 @@ pub fn unknown() -> Credibility {
 }
 
 /// The credibility that a record gives, for what is asked, by one version of the formula.
-pub fn score<'a>(version: Version, record: impl IntoIterator<Item = &'a Observation>, query: &Query) -> Credibility {
+pub fn score<'a>(
+    version: Version,
+    record: impl IntoIterator<Item = &'a Observation>,
+    query: &Query,
+) -> Credibility {
     let weighed = in_domain(record, query);
     let overall = Sample::of(weighed.iter().map(|w| (w.weight, w.observation.correct)));
     let mut product = Product::default();
@@ -85,13 +94,29 @@ pub fn score<'a>(version: Version, record: impl IntoIterator<Item = &'a Observat
         product.multiply(factors::overrides(&weighed));
     }
     let score = product.value.clamp(0.0, 1.0);
-    let interval = overall.as_ref().map_or(Interval { low: 0.0, high: 1.0 }, |sample| {
-        let interval = wilson(sample.proportion, sample.effective_size * size_share, Z);
-        scaled(interval, if sample.proportion > 0.0 { score / sample.proportion } else { 1.0 })
-    });
+    let interval = overall.as_ref().map_or(
+        Interval {
+            low: 0.0,
+            high: 1.0,
+        },
+        |sample| {
+            let interval = wilson(sample.proportion, sample.effective_size * size_share, Z);
+            scaled(
+                interval,
+                if sample.proportion > 0.0 {
+                    score / sample.proportion
+                } else {
+                    1.0
+                },
+            )
+        },
+    );
     Credibility {
         score: rounded(score),
-        interval: Interval { low: rounded(interval.low), high: rounded(interval.high) },
+        interval: Interval {
+            low: rounded(interval.low),
+            high: rounded(interval.high),
+        },
         data_points: rounded(overall.as_ref().map_or(0.0, Sample::data_points)),
         effective_size: rounded(overall.as_ref().map_or(0.0, |sample| sample.effective_size)),
         observations: u32::try_from(weighed.len()).unwrap_or(u32::MAX),
@@ -100,13 +125,23 @@ pub fn score<'a>(version: Version, record: impl IntoIterator<Item = &'a Observat
 }
 
 /// The observations of the domain asked for, oldest first.
-fn in_domain<'a>(record: impl IntoIterator<Item = &'a Observation>, query: &Query) -> Vec<Weighed<'a>> {
+fn in_domain<'a>(
+    record: impl IntoIterator<Item = &'a Observation>,
+    query: &Query,
+) -> Vec<Weighed<'a>> {
     let domain = normalise(&query.domain);
-    let mut observations: Vec<&Observation> = record.into_iter().filter(|o| normalise(&o.domain) == domain).collect();
+    let mut observations: Vec<&Observation> = record
+        .into_iter()
+        .filter(|o| normalise(&o.domain) == domain)
+        .collect();
     observations.sort();
     let weigh = |observation: &'a Observation| {
         let age_days = age_days(observation.at, query.now);
-        Weighed { observation, age_days, weight: decay_weight(age_days) }
+        Weighed {
+            observation,
+            age_days,
+            weight: decay_weight(age_days),
+        }
     };
     observations.into_iter().map(weigh).collect()
 }
@@ -120,7 +155,10 @@ struct Product {
 
 impl Default for Product {
     fn default() -> Self {
-        Self { value: 1.0, factors: Vec::new() }
+        Self {
+            value: 1.0,
+            factors: Vec::new(),
+        }
     }
 }
 
@@ -130,7 +168,9 @@ impl Product {
         // A little above 1 is what rounding makes of 1.
         if self.value * factor.value > 1.0 + 1e-12 {
             factor.value = 1.0 / self.value;
-            factor.explanation.push_str(", limited so that the score does not pass 1");
+            factor
+                .explanation
+                .push_str(", limited so that the score does not pass 1");
         }
         factor.explanation.push('.');
         self.value *= factor.value;
@@ -146,8 +186,15 @@ fn scaled(interval: Interval, factor: f64) -> Interval {
     let half = interval.half_width() * factor.max(1.0);
     let centre = interval.centre() * factor;
     let (low, high) = (centre - half, centre + half);
-    let back = if low < 0.0 { -low } else { (1.0 - high).min(0.0) };
-    Interval { low: (low + back).clamp(0.0, 1.0), high: (high + back).clamp(0.0, 1.0) }
+    let back = if low < 0.0 {
+        -low
+    } else {
+        (1.0 - high).min(0.0)
+    };
+    Interval {
+        low: (low + back).clamp(0.0, 1.0),
+        high: (high + back).clamp(0.0, 1.0),
+    }
 }
 
 /// To twelve decimals.

@@ -36,7 +36,10 @@ pub struct Fire {
 impl Fire {
     /// The id of the deadline's own aggregate: the same whoever computes it.
     pub fn deadline_id(&self) -> Token {
-        Token::derived(&format!("{}/{}/{}", self.aggregate, self.id, self.deadline.name))
+        Token::derived(&format!(
+            "{}/{}/{}",
+            self.aggregate, self.id, self.deadline.name
+        ))
     }
 }
 
@@ -95,9 +98,13 @@ pub enum TimerAction {
 
 /// What the broker's scheduler must be told, from the fact's own account of its deadlines.
 pub fn timer_actions(meta: &concord_protocol::event::RecordMeta) -> Vec<TimerAction> {
-    let opened = meta.deadlines.iter().filter(|deadline| meta.opened.contains(&deadline.name));
+    let opened = meta
+        .deadlines
+        .iter()
+        .filter(|deadline| meta.opened.contains(&deadline.name));
     let arm = opened.cloned().map(TimerAction::Arm);
-    arm.chain(meta.closed.iter().cloned().map(TimerAction::Cancel)).collect()
+    arm.chain(meta.closed.iter().cloned().map(TimerAction::Cancel))
+        .collect()
 }
 
 #[cfg(test)]

@@ -84,7 +84,10 @@ pub struct Opening {
 impl Opening {
     /// A debate that needs nothing from before.
     pub fn of(request: OpenDebate) -> Self {
-        Self { request, known: Known::default() }
+        Self {
+            request,
+            known: Known::default(),
+        }
     }
 }
 
@@ -116,7 +119,12 @@ pub fn round_name(round: u32) -> Token {
 
 /// What a debate waits for.
 fn deadlines(round: u32, due: Option<Timestamp>) -> Vec<Deadline> {
-    due.map(|due| Deadline { name: round_name(round), due }).into_iter().collect()
+    due.map(|due| Deadline {
+        name: round_name(round),
+        due,
+    })
+    .into_iter()
+    .collect()
 }
 
 impl Machine for DebateMachine {
@@ -124,7 +132,11 @@ impl Machine for DebateMachine {
     type Event = DebateEvent;
     type Input = DebateInput;
 
-    fn decide(state: &DebateState, context: &Context, input: &DebateInput) -> Decision<DebateEvent> {
+    fn decide(
+        state: &DebateState,
+        context: &Context,
+        input: &DebateInput,
+    ) -> Decision<DebateEvent> {
         decide::decide(state, context, input)
     }
 
@@ -144,7 +156,9 @@ impl Machine for DebateMachine {
 
     fn deadlines_after(state: &DebateState, record: &Record<DebateEvent>) -> Vec<Deadline> {
         match &record.event {
-            DebateEvent::Opened(opened) if opened.terms.challenge.is_some() => opened.waits_for.clone(),
+            DebateEvent::Opened(opened) if opened.terms.challenge.is_some() => {
+                opened.waits_for.clone()
+            }
             DebateEvent::Opened(opened) => deadlines(1, opened.due),
             DebateEvent::RoundClosed(closed) => deadlines(closed.next_round, Some(closed.due)),
             DebateEvent::Resolved(_) | DebateEvent::AwaitsGate(_) => Vec::new(),

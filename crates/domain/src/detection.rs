@@ -41,7 +41,11 @@ impl Machine for DetectionMachine {
     type Event = DetectionEvent;
     type Input = DetectionInput;
 
-    fn decide(state: &DetectionState, _: &Context, input: &DetectionInput) -> Decision<DetectionEvent> {
+    fn decide(
+        state: &DetectionState,
+        _: &Context,
+        input: &DetectionInput,
+    ) -> Decision<DetectionEvent> {
         if state.detected.is_some() {
             return Decision::Ignore(Ignored::AlreadyDone);
         }

@@ -6,14 +6,15 @@
 use concord_protocol::envelope::Metadata;
 use concord_protocol::event::{Briefed, Facts, MediatorAsked, Record, RulingRefusal};
 use concord_protocol::payload::{
-    AgentJoined, Challenge, Clarification, Conflict, ConflictOutcome, DebateTerms, Decision, ErrorReport, Notification,
-    NotificationSeverity, OpenDebate, Question, Request, SetAsideReason, StatusReport, TaskAssignment,
+    AgentJoined, Challenge, Clarification, Conflict, ConflictOutcome, DebateTerms, Decision,
+    ErrorReport, Notification, NotificationSeverity, OpenDebate, Question, Request, SetAsideReason,
+    StatusReport, TaskAssignment,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::Service;
 use concord_protocol::{
-    AgentId, CaseId, DebateId, Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
-    Timestamp, Token,
+    AgentId, CaseId, DebateId, Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType,
+    Priority, Recipient, Timestamp, Token,
 };
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
@@ -177,12 +178,20 @@ pub enum Effect {
 impl Effect {
     /// Tells one agent what has happened.
     pub(crate) fn tell(to: AgentId, event: &'static str, data: Value) -> Self {
-        Self::Notify { to: to.into(), event, data }
+        Self::Notify {
+            to: to.into(),
+            event,
+            data,
+        }
     }
 
     /// Tells everyone in the case what has happened.
     pub(crate) fn tell_all(event: &'static str, data: Value) -> Self {
-        Self::Notify { to: Recipient::All, event, data }
+        Self::Notify {
+            to: Recipient::All,
+            event,
+            data,
+        }
     }
 }
 
@@ -200,7 +209,12 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(from: Service, to: impl Into<Recipient>, message_type: MessageType, payload: &impl Serialize) -> Self {
+    fn new(
+        from: Service,
+        to: impl Into<Recipient>,
+        message_type: MessageType,
+        payload: &impl Serialize,
+    ) -> Self {
         Self {
             from,
             to: to.into(),
@@ -216,10 +230,14 @@ impl Draft {
 }
 
 /// The messages that follow from a record, ready to publish.
-pub fn messages<M: crate::Machine>(record: &Record<M::Event>) -> Result<Vec<Envelope>, serde_json::Error> {
+pub fn messages<M: crate::Machine>(
+    record: &Record<M::Event>,
+) -> Result<Vec<Envelope>, serde_json::Error> {
     let case = M::case_of(record);
     let effects = M::effects(record).into_iter().enumerate();
-    effects.map(|(place, effect)| message(record, case.as_ref(), place, effect)).collect()
+    effects
+        .map(|(place, effect)| message(record, case.as_ref(), place, effect))
+        .collect()
 }
 
 fn message<E: Facts>(
@@ -244,51 +262,115 @@ fn message<E: Facts>(
         requires_response: draft.requires_response,
         deadline: draft.deadline,
         payload: draft.payload?,
-        metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        metadata: Metadata {
+            version: Some("1.0".into()),
+            ..Metadata::default()
+        },
         extensions: Extensions::default(),
     })
 }
 
 fn draft(effect: Effect, owner: Service, case: Option<&CaseId>) -> Draft {
     match effect {
-        Effect::ConfirmCase { to, request_id } => {
-            exchange::draft(Effect::Respond { to, request_id, result: json!({ "case_id": case }) }, owner)
-        }
+        Effect::ConfirmCase { to, request_id } => exchange::draft(
+            Effect::Respond {
+                to,
+                request_id,
+                result: json!({ "case_id": case }),
+            },
+            owner,
+        ),
         Effect::AssignTask { to, assignment } => {
             let deadline = Some(assignment.deadline);
-            let draft = Draft::new(Service::Coordinator, to, MessageType::TaskAssignment, &assignment);
-            Draft { deadline, requires_response: true, ..draft }
+            let draft = Draft::new(
+                Service::Coordinator,
+                to,
+                MessageType::TaskAssignment,
+                &assignment,
+            );
+            Draft {
+                deadline,
+                requires_response: true,
+                ..draft
+            }
         }
-        Effect::ReportSetAside { to, message_id, reason, what } => {
-            let draft = Draft::new(owner, to, MessageType::Error, &set_aside_report(reason, what, &message_id));
-            Draft { correlation_id: Some(message_id.to_string()), reply_to: Some(message_id), ..draft }
+        Effect::ReportSetAside {
+            to,
+            message_id,
+            reason,
+            what,
+        } => {
+            let draft = Draft::new(
+                owner,
+                to,
+                MessageType::Error,
+                &set_aside_report(reason, what, &message_id),
+            );
+            Draft {
+                correlation_id: Some(message_id.to_string()),
+                reply_to: Some(message_id),
+                ..draft
+            }
         }
-        Effect::OpenDebate { conflict, policy, terms, from } => {
+        Effect::OpenDebate {
+            conflict,
+            policy,
+            terms,
+            from,
+        } => {
             let to = Service::DebateFacilitator.agent_id();
             let correlation_id = Some(conflict.conflict_id.to_string());
-            let parameters =
-                case.map(|case| OpenDebate { case_id: case.clone(), conflict, policy: *policy, terms: *terms });
+            let parameters = case.map(|case| OpenDebate {
+                case_id: case.clone(),
+                conflict,
+                policy: *policy,
+                terms: *terms,
+            });
             let payload = json!({ "action": OPEN_DEBATE, "parameters": parameters });
-            Draft { correlation_id, ..Draft::new(from, to, MessageType::Request, &payload) }
+            Draft {
+                correlation_id,
+                ..Draft::new(from, to, MessageType::Request, &payload)
+            }
         }
         Effect::AskParty { to, question } => Draft {
             correlation_id: Some(question.debate_id.to_string()),
             round: Some(question.round),
             deadline: Some(question.deadline),
             requires_response: true,
-            ..Draft::new(Service::DebateFacilitator, to, MessageType::Question, &question)
+            ..Draft::new(
+                Service::DebateFacilitator,
+                to,
+                MessageType::Question,
+                &question,
+            )
         },
         Effect::AnnounceResolution { topic, outcome } => {
             let correlation_id = Some(outcome.conflict_id.to_string());
             let data = json!({ "topic": topic, "outcome": outcome });
-            let payload = Notification { event: "debate_resolved".into(), data, severity: NotificationSeverity::Info };
+            let payload = Notification {
+                event: "debate_resolved".into(),
+                data,
+                severity: NotificationSeverity::Info,
+            };
             let from = Service::DebateFacilitator;
-            Draft { correlation_id, ..Draft::new(from, Recipient::All, MessageType::Notification, &payload) }
+            Draft {
+                correlation_id,
+                ..Draft::new(from, Recipient::All, MessageType::Notification, &payload)
+            }
         }
         Effect::AnnounceDecision { decision } => {
             let data = json!({ "decision": decision });
-            let payload = Notification { event: "case_decided".into(), data, severity: NotificationSeverity::Info };
-            Draft::new(Service::Coordinator, Recipient::All, MessageType::Notification, &payload)
+            let payload = Notification {
+                event: "case_decided".into(),
+                data,
+                severity: NotificationSeverity::Info,
+            };
+            Draft::new(
+                Service::Coordinator,
+                Recipient::All,
+                MessageType::Notification,
+                &payload,
+            )
         }
         exchange @ (Effect::Respond { .. }
         | Effect::AnnounceAgent(_)
@@ -318,12 +400,18 @@ pub fn effect_id(aggregate_id: &Token, sequence: u64, place: usize) -> MessageId
 pub fn source_of(message_id: &str) -> Option<(&str, u64)> {
     let (rest, place) = message_id.rsplit_once('-')?;
     let (aggregate_id, sequence) = rest.rsplit_once('-')?;
-    Some((aggregate_id, number(sequence).filter(|_| number(place).is_some())?))
+    Some((
+        aggregate_id,
+        number(sequence).filter(|_| number(place).is_some())?,
+    ))
 }
 
 /// Reads a number in the one form in which it is written: an id has no second spelling.
 fn number(digits: &str) -> Option<u64> {
-    digits.parse::<u64>().ok().filter(|number| number.to_string() == digits)
+    digits
+        .parse::<u64>()
+        .ok()
+        .filter(|number| number.to_string() == digits)
 }
 
 fn set_aside_report(reason: SetAsideReason, what: &str, message_id: &MessageId) -> ErrorReport {
@@ -341,13 +429,18 @@ fn set_aside_report(reason: SetAsideReason, what: &str, message_id: &MessageId) 
         ),
     };
     let mut report = ErrorReport::from(&fault);
-    report.details.insert("message_id".into(), json!(message_id));
+    report
+        .details
+        .insert("message_id".into(), json!(message_id));
     report
 }
 
 /// The request that [`Effect::OpenDebate`] sends, as its receiver reads it.
 pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
-    concord_protocol::envelope::from_json(request.parameters.to_string().as_bytes(), "/payload/parameters")
+    concord_protocol::envelope::from_json(
+        request.parameters.to_string().as_bytes(),
+        "/payload/parameters",
+    )
 }
 
 mod exchange;

@@ -28,11 +28,17 @@ impl Range {
     }
 
     fn plus(self, other: Self) -> Self {
-        Self::new(self.least.saturating_add(other.least), self.most.saturating_add(other.most))
+        Self::new(
+            self.least.saturating_add(other.least),
+            self.most.saturating_add(other.most),
+        )
     }
 
     fn times(self, other: Self) -> Self {
-        Self::new(self.least.saturating_mul(other.least), self.most.saturating_mul(other.most))
+        Self::new(
+            self.least.saturating_mul(other.least),
+            self.most.saturating_mul(other.most),
+        )
     }
 }
 
@@ -132,7 +138,9 @@ pub fn estimate(policy: &Policy, given: &Assumptions) -> Estimate {
         // A task for each, and a finding of each.
         participants.times(Range::only(2)),
         participants,
-        participants.times(Range::only(given.task_tokens.saturating_add(INSTRUCTION_TOKENS))),
+        participants.times(Range::only(
+            given.task_tokens.saturating_add(INSTRUCTION_TOKENS),
+        )),
         participants.times(Range::only(given.finding_tokens)),
         within(given.analysis_ms, policy.finding_timeout_ms),
         given,
@@ -144,9 +152,15 @@ pub fn estimate(policy: &Policy, given: &Assumptions) -> Estimate {
         // The decision is told to everyone in one message.
         Range::only(1),
         synthesis,
-        synthesis.times(participants).times(Range::only(given.finding_tokens)),
+        synthesis
+            .times(participants)
+            .times(Range::only(given.finding_tokens)),
         synthesis.times(Range::only(given.finding_tokens)),
-        if given.synthesis_calls == 0 { Range::default() } else { given.synthesis_ms },
+        if given.synthesis_calls == 0 {
+            Range::default()
+        } else {
+            given.synthesis_ms
+        },
         given,
     );
     let phases = vec![analysis, discussion, closing];
@@ -158,8 +172,15 @@ fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
     let conflicts = Range::only(given.conflicts.min(policy.conflicts_max.into()));
     let asked_max = given.participants.min(policy.messages_per_round_max.into());
     // Nobody disagrees alone.
-    let parties = if asked_max < 2 { Range::default() } else { Range::new(2, asked_max) };
-    let rounds = Range::new(u64::from(policy.rounds_max.min(1)), policy.rounds_max.into());
+    let parties = if asked_max < 2 {
+        Range::default()
+    } else {
+        Range::new(2, asked_max)
+    };
+    let rounds = Range::new(
+        u64::from(policy.rounds_max.min(1)),
+        policy.rounds_max.into(),
+    );
     let calls = conflicts.times(parties).times(rounds);
     let talks = calls.most > 0;
     let rounds = if talks { rounds } else { Range::default() };
@@ -168,36 +189,62 @@ fn discussion(policy: &Policy, given: &Assumptions) -> Phase {
     let shown = given.task_tokens.saturating_add(INSTRUCTION_TOKENS);
     let tokens_in = Range::new(
         calls.least.saturating_mul(shown),
-        calls.most.saturating_mul(shown.saturating_add(parties.most.saturating_mul(limit))),
+        calls
+            .most
+            .saturating_mul(shown.saturating_add(parties.most.saturating_mul(limit))),
     );
     Phase::new(
         "discussion",
         // A question and an answer for each call, and the outcome of each conflict, which is told to everyone in one message.
-        calls.times(Range::only(2)).plus(if talks { conflicts } else { Range::default() }),
+        calls
+            .times(Range::only(2))
+            .plus(if talks { conflicts } else { Range::default() }),
         calls,
         tokens_in,
-        Range::new(calls.least.saturating_mul(limit / 5), calls.most.saturating_mul(limit)),
+        Range::new(
+            calls.least.saturating_mul(limit / 5),
+            calls.most.saturating_mul(limit),
+        ),
         within(given.answer_ms, policy.answer_timeout_ms).times(rounds),
         given,
     )
 }
 
 fn total(phases: &[Phase], policy: &Policy, given: &Assumptions) -> Phase {
-    let sum = |of: &dyn Fn(&Phase) -> Range| phases.iter().map(of).fold(Range::default(), Range::plus);
-    let (calls, tokens_in, tokens_out) = (sum(&|p| p.calls), sum(&|p| p.tokens_in), sum(&|p| p.tokens_out));
+    let sum =
+        |of: &dyn Fn(&Phase) -> Range| phases.iter().map(of).fold(Range::default(), Range::plus);
+    let (calls, tokens_in, tokens_out) = (
+        sum(&|p| p.calls),
+        sum(&|p| p.tokens_in),
+        sum(&|p| p.tokens_out),
+    );
     let tokens = tokens_in.plus(tokens_out);
     let time = sum(&|phase| phase.time_ms);
     let limited = |time: u64, calls: u64, tokens: u64| {
-        let wait = waits(calls, given.requests_per_minute).max(waits(tokens, given.tokens_per_minute));
+        let wait =
+            waits(calls, given.requests_per_minute).max(waits(tokens, given.tokens_per_minute));
         time.max(wait).min(policy.case_timeout_ms)
     };
-    let time = Range::new(limited(time.least, calls.least, tokens.least), limited(time.most, calls.most, tokens.most));
-    Phase::new("total", sum(&|phase| phase.messages), calls, tokens_in, tokens_out, time, given)
+    let time = Range::new(
+        limited(time.least, calls.least, tokens.least),
+        limited(time.most, calls.most, tokens.most),
+    );
+    Phase::new(
+        "total",
+        sum(&|phase| phase.messages),
+        calls,
+        tokens_in,
+        tokens_out,
+        time,
+        given,
+    )
 }
 
 /// How long a provider that allows so many a minute makes them wait: the first minute's are free to go at once.
 fn waits(number: u64, per_minute: Option<u64>) -> u64 {
-    let Some(limit) = per_minute.filter(|limit| *limit > 0) else { return 0 };
+    let Some(limit) = per_minute.filter(|limit| *limit > 0) else {
+        return 0;
+    };
     (number.saturating_sub(1) / limit).saturating_mul(60_000)
 }
 
@@ -219,7 +266,15 @@ impl Phase {
             least: cost(tokens_in.least, tokens_out.least, given),
             most: cost(tokens_in.most, tokens_out.most, given),
         };
-        Self { phase, messages, calls, tokens_in, tokens_out, cost, time_ms }
+        Self {
+            phase,
+            messages,
+            calls,
+            tokens_in,
+            tokens_out,
+            cost,
+            time_ms,
+        }
     }
 }
 
@@ -243,13 +298,23 @@ mod tests {
     fn the_table_of_the_specification() {
         // Five agents, two rounds, three conflicts, one call that sums up: 5, 6 and 1 calls in 15 to 35 seconds.
         let estimate = of(|given, _| given.synthesis_calls = 1);
-        let rows: Vec<_> =
-            estimate.phases.iter().map(|row| (row.calls.least, row.time_ms.least, row.time_ms.most)).collect();
-        assert_eq!(rows, [(5, 5_000, 15_000), (6, 5_000, 10_000), (1, 5_000, 10_000)]);
+        let rows: Vec<_> = estimate
+            .phases
+            .iter()
+            .map(|row| (row.calls.least, row.time_ms.least, row.time_ms.most))
+            .collect();
+        assert_eq!(
+            rows,
+            [(5, 5_000, 15_000), (6, 5_000, 10_000), (1, 5_000, 10_000)]
+        );
         let total = &estimate.total;
-        assert_eq!((total.calls.least, total.time_ms), (12, Range::new(15_000, 35_000)));
+        assert_eq!(
+            (total.calls.least, total.time_ms),
+            (12, Range::new(15_000, 35_000))
+        );
         // With the free limits that it names, 30 and 15 a minute, that is not made longer.
-        let limited = of(|given, _| (given.synthesis_calls, given.requests_per_minute) = (1, Some(30)));
+        let limited =
+            of(|given, _| (given.synthesis_calls, given.requests_per_minute) = (1, Some(30)));
         assert_eq!(limited.total.time_ms.least, 15_000);
         // It does not say what happens when the conflicts do not settle: two rounds of five parties.
         assert_eq!(estimate.phases[1].calls.most, 30);
@@ -260,14 +325,46 @@ mod tests {
     fn the_policy_bounds_what_can_happen() {
         type Change = fn(&mut Assumptions, &mut Policy);
         let cases: [(Change, Range, Range); 8] = [
-            (|_, policy| policy.rounds_max = 0, Range::only(0), Range::only(0)),
-            (|_, policy| policy.rounds_max = 3, Range::new(6, 45), Range::new(5_000, 15_000)),
-            (|_, policy| policy.conflicts_max = 1, Range::new(2, 10), Range::new(5_000, 10_000)),
-            (|_, policy| policy.messages_per_round_max = 2, Range::new(6, 12), Range::new(5_000, 10_000)),
-            (|_, policy| policy.answer_timeout_ms = 1_000, Range::new(6, 30), Range::new(1_000, 2_000)),
-            (|given, _| given.participants = 2, Range::new(6, 12), Range::new(5_000, 10_000)),
-            (|given, _| given.participants = 1, Range::only(0), Range::only(0)),
-            (|given, _| given.conflicts = 0, Range::only(0), Range::only(0)),
+            (
+                |_, policy| policy.rounds_max = 0,
+                Range::only(0),
+                Range::only(0),
+            ),
+            (
+                |_, policy| policy.rounds_max = 3,
+                Range::new(6, 45),
+                Range::new(5_000, 15_000),
+            ),
+            (
+                |_, policy| policy.conflicts_max = 1,
+                Range::new(2, 10),
+                Range::new(5_000, 10_000),
+            ),
+            (
+                |_, policy| policy.messages_per_round_max = 2,
+                Range::new(6, 12),
+                Range::new(5_000, 10_000),
+            ),
+            (
+                |_, policy| policy.answer_timeout_ms = 1_000,
+                Range::new(6, 30),
+                Range::new(1_000, 2_000),
+            ),
+            (
+                |given, _| given.participants = 2,
+                Range::new(6, 12),
+                Range::new(5_000, 10_000),
+            ),
+            (
+                |given, _| given.participants = 1,
+                Range::only(0),
+                Range::only(0),
+            ),
+            (
+                |given, _| given.conflicts = 0,
+                Range::only(0),
+                Range::only(0),
+            ),
         ];
         for (place, (change, calls, time)) in cases.into_iter().enumerate() {
             let row = &of(change).phases[1];
@@ -282,8 +379,15 @@ mod tests {
             (given.requests_per_minute, policy.finding_timeout_ms) = (Some(2), 10_000);
         });
         let analysis = &estimate.phases[0];
-        assert_eq!((analysis.tokens_in, analysis.tokens_out), (Range::only(11_000), Range::only(5_000)));
-        assert!((analysis.cost.most - 0.061).abs() < 1e-9, "{:?}", analysis.cost);
+        assert_eq!(
+            (analysis.tokens_in, analysis.tokens_out),
+            (Range::only(11_000), Range::only(5_000))
+        );
+        assert!(
+            (analysis.cost.most - 0.061).abs() < 1e-9,
+            "{:?}",
+            analysis.cost
+        );
         // Five calls, two a minute: the last one waits for two minutes.
         assert_eq!(estimate.total.time_ms, Range::only(120_000));
         let never_longer = of(|given, policy| {

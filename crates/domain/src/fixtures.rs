@@ -1,9 +1,11 @@
 //! Builders for tests, and [`Story`]: an aggregate whose every step is held against what all steps must keep.
 
-use concord_protocol::event::{Deadline, DeadlineElapsed, Detected, Facts, FiredBy, ReceivedFinding, Record};
+use concord_protocol::event::{
+    Deadline, DeadlineElapsed, Detected, Facts, FiredBy, ReceivedFinding, Record,
+};
 use concord_protocol::payload::{
-    Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase, OpenDebate,
-    Position, Status, Task,
+    Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase,
+    OpenDebate, Position, Status, Task,
 };
 use concord_protocol::policy::Policy;
 use concord_protocol::subject::{Aggregate, SubjectSpace};
@@ -66,7 +68,12 @@ pub(crate) struct Story<M: Machine> {
 
 impl<M: Machine> Story<M> {
     pub(crate) fn of(id: &str) -> Self {
-        Self { id: token(id), versioned: Versioned::default(), records: Vec::new(), sequence: 10 }
+        Self {
+            id: token(id),
+            versioned: Versioned::default(),
+            records: Vec::new(),
+            sequence: 10,
+        }
     }
 
     /// What happens with an input: the fact's name, `ignored: <why>` or `refused: <pointer>`.
@@ -96,7 +103,12 @@ impl<M: Machine> Story<M> {
         let mut record = self.versioned.record(&self.id, context, event);
         record.sequence = self.sequence;
         let bytes = record.encode().unwrap();
-        assert!(bytes.len() <= FACT_BYTES_MAX, "{} has {} bytes", record.event.fact(), bytes.len());
+        assert!(
+            bytes.len() <= FACT_BYTES_MAX,
+            "{} has {} bytes",
+            record.event.fact(),
+            bytes.len()
+        );
         let stored = Record::<M::Event>::decode(&bytes, record.sequence).unwrap();
         assert_eq!(stored, record, "what is read is what was written");
         self.versioned.apply(stored.clone());
@@ -106,35 +118,89 @@ impl<M: Machine> Story<M> {
 }
 
 /// What every stored fact says of itself, and what its entry among the facts says of it, is so.
-fn keeps_its_word<M: Machine>(after: &Versioned<M>, record: &Record<M::Event>, before: &[Deadline]) {
+fn keeps_its_word<M: Machine>(
+    after: &Versioned<M>,
+    record: &Record<M::Event>,
+    before: &[Deadline],
+) {
     let open = M::deadlines(&after.state);
-    assert_eq!(record.meta.deadlines, open, "deadlines of {:?}", record.event);
+    assert_eq!(
+        record.meta.deadlines, open,
+        "deadlines of {:?}",
+        record.event
+    );
     let moved = before != open;
-    assert_eq!(moved, !(record.meta.opened.is_empty() && record.meta.closed.is_empty()), "{:?}", record.meta);
-    let info = M::Event::FACTS.iter().find(|info| info.name == record.event.fact()).unwrap();
-    assert!(info.moves_deadlines || !moved, "{} moves deadlines", info.name);
+    assert_eq!(
+        moved,
+        !(record.meta.opened.is_empty() && record.meta.closed.is_empty()),
+        "{:?}",
+        record.meta
+    );
+    let info = M::Event::FACTS
+        .iter()
+        .find(|info| info.name == record.event.fact())
+        .unwrap();
+    assert!(
+        info.moves_deadlines || !moved,
+        "{} moves deadlines",
+        info.name
+    );
     let messages = effect::messages::<M>(record).unwrap();
-    assert!(info.has_effects || messages.is_empty(), "{} has effects", info.name);
+    assert!(
+        info.has_effects || messages.is_empty(),
+        "{} has effects",
+        info.name
+    );
     for (place, sent) in messages.iter().enumerate() {
         let bytes = serde_json::to_vec(sent).unwrap();
-        assert!(bytes.len() <= FACT_BYTES_MAX, "an effect of {} has {} bytes", info.name, bytes.len());
+        assert!(
+            bytes.len() <= FACT_BYTES_MAX,
+            "an effect of {} has {} bytes",
+            info.name,
+            bytes.len()
+        );
         let subject = sent.subject();
         let space = SubjectSpace::default();
         assert_eq!(space.parse(&space.build(&subject)).unwrap(), subject);
         let read = Envelope::decode(&bytes, &subject).unwrap();
-        assert_eq!(read.message_id, effect::effect_id(&record.meta.id, record.sequence, place));
-        assert_eq!(effect::source_of(read.message_id.as_str()), Some((record.meta.id.as_str(), record.sequence)));
-        assert_eq!(read.from_agent, concord_protocol::stream::owner(M::Event::AGGREGATE).agent_id());
+        assert_eq!(
+            read.message_id,
+            effect::effect_id(&record.meta.id, record.sequence, place)
+        );
+        assert_eq!(
+            effect::source_of(read.message_id.as_str()),
+            Some((record.meta.id.as_str(), record.sequence))
+        );
+        assert_eq!(
+            read.from_agent,
+            concord_protocol::stream::owner(M::Event::AGGREGATE).agent_id()
+        );
     }
 }
 
 /// A deadline that has passed.
-pub(crate) fn elapsed(aggregate: Aggregate, id: &Token, name: &str, due: Timestamp) -> DeadlineElapsed {
-    DeadlineElapsed { aggregate, id: id.clone(), name: token(name), due, fired_by: FiredBy::Scheduler, lateness_ms: 0 }
+pub(crate) fn elapsed(
+    aggregate: Aggregate,
+    id: &Token,
+    name: &str,
+    due: Timestamp,
+) -> DeadlineElapsed {
+    DeadlineElapsed {
+        aggregate,
+        id: id.clone(),
+        name: token(name),
+        due,
+        fired_by: FiredBy::Scheduler,
+        lateness_ms: 0,
+    }
 }
 
 pub(crate) fn task() -> Task {
-    Task { kind: "contract_review".into(), title: "Lease".into(), input: json!({"pages": 3}) }
+    Task {
+        kind: "contract_review".into(),
+        title: "Lease".into(),
+        input: json!({"pages": 3}),
+    }
 }
 
 pub(crate) fn open_request(participants: &[&str], policy: Policy) -> OpenRequest {
@@ -143,7 +209,10 @@ pub(crate) fn open_request(participants: &[&str], policy: Policy) -> OpenRequest
         request_id: message("m-open"),
         request: OpenCase {
             case_id: Some(case_id()),
-            ..OpenCase::new(participants.iter().map(|name| agent(name)).collect(), task())
+            ..OpenCase::new(
+                participants.iter().map(|name| agent(name)).collect(),
+                task(),
+            )
         },
         policy,
     }
@@ -154,9 +223,17 @@ pub(crate) fn open_case(participants: &[&str], policy: Policy) -> CaseInput {
 }
 
 /// A finding as the coordinator hands it on.
-pub(crate) fn received(from: &str, message_id: &str, confidence: f64, finding: Value) -> ReceivedFinding {
+pub(crate) fn received(
+    from: &str,
+    message_id: &str,
+    confidence: f64,
+    finding: Value,
+) -> ReceivedFinding {
     let mut fields = json!({ "summary": format!("{from} has read it") });
-    fields.as_object_mut().unwrap().extend(finding.as_object().unwrap().clone());
+    fields
+        .as_object_mut()
+        .unwrap()
+        .extend(finding.as_object().unwrap().clone());
     let finding: Finding = serde_json::from_value(fields).unwrap();
     ReceivedFinding {
         agent_id: agent(from),
@@ -173,7 +250,13 @@ pub(crate) fn finding(from: &str, message_id: &str, finding: Value) -> CaseInput
 
 /// The findings of a case that has no gates, for the detector.
 pub(crate) fn detection_of(findings: Vec<ReceivedFinding>, policy: Policy) -> DetectionInput {
-    DetectionInput { case_id: case_id(), policy, gate: None, circumstances: Circumstances::default(), findings }
+    DetectionInput {
+        case_id: case_id(),
+        policy,
+        gate: None,
+        circumstances: Circumstances::default(),
+        findings,
+    }
 }
 
 pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseInput {
@@ -191,7 +274,9 @@ pub(crate) fn detected(debated: Vec<Conflict>, deferred: Vec<Conflict>) -> CaseI
 pub(crate) fn position(of: &str, value: Value, confidence: f64) -> Position {
     Position {
         agent_id: agent(of),
-        position: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        position: value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned),
         value: Some(value),
         confidence,
         evidence: Vec::new(),
@@ -200,27 +285,43 @@ pub(crate) fn position(of: &str, value: Value, confidence: f64) -> Position {
     }
 }
 
-pub(crate) fn conflict(id: &str, kind: ConflictType, subject: &str, held: &[(&str, Value, f64)]) -> Conflict {
+pub(crate) fn conflict(
+    id: &str,
+    kind: ConflictType,
+    subject: &str,
+    held: &[(&str, Value, f64)],
+) -> Conflict {
     Conflict {
         conflict_id: DebateId::new(id).unwrap(),
         kind,
         topic: format!("About {subject}"),
         subject: subject.into(),
         weight: 0.5,
-        positions: held.iter().map(|(of, value, confidence)| position(of, value.clone(), *confidence)).collect(),
+        positions: held
+            .iter()
+            .map(|(of, value, confidence)| position(of, value.clone(), *confidence))
+            .collect(),
         positions_omitted: 0,
     }
 }
 
 /// How a debate about `conflict` ended, with what was chosen.
-pub(crate) fn outcome(conflict: &Conflict, status: Status, chosen: Option<Value>) -> ConflictOutcome {
+pub(crate) fn outcome(
+    conflict: &Conflict,
+    status: Status,
+    chosen: Option<Value>,
+) -> ConflictOutcome {
     ConflictOutcome {
         conflict_id: conflict.conflict_id.clone(),
         status,
         resolution: chosen.map(|value| concord_protocol::payload::Resolution {
             position: value.to_string(),
             value: Some(value),
-            supporters: conflict.positions.iter().map(|position| position.agent_id.clone()).collect(),
+            supporters: conflict
+                .positions
+                .iter()
+                .map(|position| position.agent_id.clone())
+                .collect(),
         }),
         tally: None,
         rounds: Vec::new(),
@@ -237,7 +338,12 @@ pub(crate) fn outcome(conflict: &Conflict, status: Status, chosen: Option<Value>
 
 pub(crate) fn open_debate(conflict: Conflict, policy: Policy) -> DebateInput {
     let terms = DebateTerms::default();
-    DebateInput::Open(Box::new(Opening::of(OpenDebate { case_id: case_id(), conflict, policy, terms })))
+    DebateInput::Open(Box::new(Opening::of(OpenDebate {
+        case_id: case_id(),
+        conflict,
+        policy,
+        terms,
+    })))
 }
 
 pub(crate) fn no_answer() -> Answer {
@@ -277,16 +383,37 @@ pub(crate) fn keeps(from: &str, message_id: &str) -> DebateInput {
 
 /// The party takes the position of a peer.
 pub(crate) fn joins(from: &str, message_id: &str, peer: &str) -> DebateInput {
-    answers(given(from, message_id, "agreement", Answer { agrees_with: Some(agent(peer)), ..no_answer() }))
+    answers(given(
+        from,
+        message_id,
+        "agreement",
+        Answer {
+            agrees_with: Some(agent(peer)),
+            ..no_answer()
+        },
+    ))
 }
 
 /// The party moves to a value.
 pub(crate) fn moves_to(from: &str, message_id: &str, value: Value) -> DebateInput {
-    answers(given(from, message_id, "revision", Answer { value: Some(value), ..no_answer() }))
+    answers(given(
+        from,
+        message_id,
+        "revision",
+        Answer {
+            value: Some(value),
+            ..no_answer()
+        },
+    ))
 }
 
 pub(crate) fn round_due(id: &Token, round: u32, due: Timestamp) -> DebateInput {
-    DebateInput::Elapsed(elapsed(Aggregate::Debate, id, round_name(round).as_str(), due))
+    DebateInput::Elapsed(elapsed(
+        Aggregate::Debate,
+        id,
+        round_name(round).as_str(),
+        due,
+    ))
 }
 
 pub(crate) fn case_due(name: &str, due: Timestamp) -> CaseInput {

@@ -74,12 +74,20 @@ pub struct Verdict {
 impl Verdict {
     /// Of what has nothing to do with the agent, and what a further try would not change.
     pub fn here(code: ErrorCode) -> Self {
-        Self { code, again: Again::Never, end: End::Unknown }
+        Self {
+            code,
+            again: Again::Never,
+            end: End::Unknown,
+        }
     }
 
     /// What the breaker is told. A deadline that left the agent less than its own time is not the agent's fault.
     pub fn end_within(&self, cut_short: bool) -> End {
-        if cut_short && self.code == ErrorCode::Timeout { End::Unknown } else { self.end }
+        if cut_short && self.code == ErrorCode::Timeout {
+            End::Unknown
+        } else {
+            self.end
+        }
     }
 }
 
@@ -88,18 +96,29 @@ pub fn verdict(trouble: Trouble, idempotent: bool) -> Verdict {
     use End::{Failure, Unknown};
     use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
     // What may have arrived is sent again only to a server that can tell.
-    let uncertain = if idempotent { Again::Safe } else { Again::Never };
+    let uncertain = if idempotent {
+        Again::Safe
+    } else {
+        Again::Never
+    };
     let (code, again, end) = match trouble {
         Trouble::Unreachable => (AgentUnavailable, Again::Safe, Failure),
-        Trouble::Broken | Trouble::Status(500..=502 | 504..=599) => (AgentUnavailable, uncertain, Failure),
-        Trouble::Late { may_have_arrived: false } => (Timeout, Again::Safe, Failure),
-        Trouble::Late { may_have_arrived: true } => (Timeout, uncertain, Failure),
+        Trouble::Broken | Trouble::Status(500..=502 | 504..=599) => {
+            (AgentUnavailable, uncertain, Failure)
+        }
+        Trouble::Late {
+            may_have_arrived: false,
+        } => (Timeout, Again::Safe, Failure),
+        Trouble::Late {
+            may_have_arrived: true,
+        } => (Timeout, uncertain, Failure),
         Trouble::Status(503) => (AgentUnavailable, Again::Safe, Failure),
         // A server that is busy is alive.
         Trouble::Status(429) => (CapacityExceeded, Again::Safe, Unknown),
-        Trouble::Status(300..=399 | 401 | 403 | 404) | Trouble::NotAllowed | Trouble::TooLong | Trouble::Garbage => {
-            (InternalError, Again::Never, Failure)
-        }
+        Trouble::Status(300..=399 | 401 | 403 | 404)
+        | Trouble::NotAllowed
+        | Trouble::TooLong
+        | Trouble::Garbage => (InternalError, Again::Never, Failure),
         // It has understood, and does not want this message: no word about the next one.
         Trouble::Status(_) => (InternalError, Again::Never, Unknown),
         Trouble::ProgramLate => (Timeout, Again::Never, Failure),
@@ -119,14 +138,27 @@ pub struct Pause {
 
 /// How long to wait before the call is made again that failed `tried` times; none when it is not made again. `after` is
 /// how long the server asked to be left alone.
-pub fn next_try(again: Again, tried: u32, tries_max: u32, after: Option<Duration>) -> Option<Pause> {
+pub fn next_try(
+    again: Again,
+    tried: u32,
+    tries_max: u32,
+    after: Option<Duration>,
+) -> Option<Pause> {
     if again != Again::Safe || tried >= tries_max {
         return None;
     }
-    let most = PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1))).min(PAUSE_MAX);
+    let most = PAUSE_FIRST
+        .saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1)))
+        .min(PAUSE_MAX);
     Some(match after {
-        Some(fixed) => Pause { fixed, jitter_max: PAUSE_FIRST },
-        None => Pause { fixed: Duration::ZERO, jitter_max: most },
+        Some(fixed) => Pause {
+            fixed,
+            jitter_max: PAUSE_FIRST,
+        },
+        None => Pause {
+            fixed: Duration::ZERO,
+            jitter_max: most,
+        },
     })
 }
 
@@ -156,7 +188,10 @@ pub fn tell(verdict: &Verdict, deliveries: u64, elsewhere: bool) -> Tell {
 /// Deliveries under way at once: those worked on, those that wait, those whose answer comes later, and some that are
 /// told that there is no room.
 pub fn in_flight_max(seats: usize, waiting_max: usize) -> usize {
-    seats.saturating_add(waiting_max.saturating_mul(2)).saturating_add(TOLD).min(50_000)
+    seats
+        .saturating_add(waiting_max.saturating_mul(2))
+        .saturating_add(TOLD)
+        .min(50_000)
 }
 
 #[cfg(test)]

@@ -103,7 +103,10 @@ impl Ladder {
 
     /// When this deadline is due, if it is open.
     pub(crate) fn due(&self, name: &str) -> Option<Timestamp> {
-        self.waits_for.iter().find(|deadline| deadline.name.as_str() == name).map(|deadline| deadline.due)
+        self.waits_for
+            .iter()
+            .find(|deadline| deadline.name.as_str() == name)
+            .map(|deadline| deadline.due)
     }
 
     /// What it waits for besides this.
@@ -112,10 +115,18 @@ impl Ladder {
     }
 
     /// What it waits for, and what is held, when these are closed and that is opened.
-    pub(crate) fn rearranged(&self, closed: &[&str], opened: Option<Deadline>) -> (Vec<Deadline>, Vec<Deadline>) {
+    pub(crate) fn rearranged(
+        &self,
+        closed: &[&str],
+        opened: Option<Deadline>,
+    ) -> (Vec<Deadline>, Vec<Deadline>) {
         let pending = self.held.as_ref().map_or(&self.waits_for, |(held, _)| held);
         let after: Vec<Deadline> = opened.into_iter().chain(without(pending, closed)).collect();
-        if self.held.is_some() { (Vec::new(), after) } else { (after, Vec::new()) }
+        if self.held.is_some() {
+            (Vec::new(), after)
+        } else {
+            (after, Vec::new())
+        }
     }
 
     /// Takes over what a fact says of the deadlines.
@@ -209,17 +220,29 @@ pub enum Order {
 }
 
 fn without(deadlines: &[Deadline], names: &[&str]) -> Vec<Deadline> {
-    deadlines.iter().filter(|deadline| !names.contains(&deadline.name.as_str())).cloned().collect()
+    deadlines
+        .iter()
+        .filter(|deadline| !names.contains(&deadline.name.as_str()))
+        .cloned()
+        .collect()
 }
 
 /// Name of a ladder deadline as a token.
 pub(crate) fn named(name: &'static str, due: Timestamp) -> Deadline {
-    Deadline { name: Token::fixed(name), due }
+    Deadline {
+        name: Token::fixed(name),
+        due,
+    }
 }
 
 /// Who takes part: the parties, and the challenger and the challenged among them.
 pub(crate) fn parties(opened: &DebateOpened) -> Vec<AgentId> {
-    opened.conflict.positions.iter().map(|position| position.agent_id.clone()).collect()
+    opened
+        .conflict
+        .positions
+        .iter()
+        .map(|position| position.agent_id.clone())
+        .collect()
 }
 
 #[cfg(test)]

@@ -20,12 +20,20 @@ pub struct Context {
 impl Context {
     /// For an input that was said.
     pub fn of_message(now: Timestamp, message_id: MessageId) -> Self {
-        Self { now, cause: message_id, origin: Origin::Message }
+        Self {
+            now,
+            cause: message_id,
+            origin: Origin::Message,
+        }
     }
 
     /// For an input that is a fact of another aggregate.
     pub fn of_fact(now: Timestamp, event_id: MessageId) -> Self {
-        Self { now, cause: event_id, origin: Origin::Fact }
+        Self {
+            now,
+            cause: event_id,
+            origin: Origin::Fact,
+        }
     }
 }
 
@@ -72,7 +80,8 @@ pub trait Machine: Sized + 'static {
     type Input: Send + Sync;
 
     /// What to do about `input`.
-    fn decide(state: &Self::State, context: &Context, input: &Self::Input) -> Decision<Self::Event>;
+    fn decide(state: &Self::State, context: &Context, input: &Self::Input)
+    -> Decision<Self::Event>;
     /// What is known after `record`, which becomes part of the state. Chooses nothing and cannot fail.
     fn apply(state: &mut Self::State, record: Record<Self::Event>);
     /// Which deadlines are open.
@@ -104,13 +113,19 @@ pub struct Versioned<M: Machine> {
 // Derived, these would ask the machine itself to be cloneable; only its state is.
 impl<M: Machine> Clone for Versioned<M> {
     fn clone(&self) -> Self {
-        Self { state: self.state.clone(), sequences: self.sequences.clone() }
+        Self {
+            state: self.state.clone(),
+            sequences: self.sequences.clone(),
+        }
     }
 }
 
 impl<M: Machine> Default for Versioned<M> {
     fn default() -> Self {
-        Self { state: M::State::default(), sequences: Vec::new() }
+        Self {
+            state: M::State::default(),
+            sequences: Vec::new(),
+        }
     }
 }
 
@@ -141,15 +156,26 @@ impl<M: Machine> Versioned<M> {
             closed: Vec::new(),
             earlier: self.sequences.clone(),
         };
-        let mut record = Record { meta, sequence: 0, event };
+        let mut record = Record {
+            meta,
+            sequence: 0,
+            event,
+        };
         if !record.event.moves_deadlines() {
             record.meta.deadlines = before;
             return record;
         }
         let after = M::deadlines_after(&self.state, &record);
-        record.meta.opened = after.iter().filter(|d| !before.contains(d)).map(|d| d.name.clone()).collect();
-        record.meta.closed =
-            before.iter().filter(|b| !after.iter().any(|a| a.name == b.name)).map(|d| d.name.clone()).collect();
+        record.meta.opened = after
+            .iter()
+            .filter(|d| !before.contains(d))
+            .map(|d| d.name.clone())
+            .collect();
+        record.meta.closed = before
+            .iter()
+            .filter(|b| !after.iter().any(|a| a.name == b.name))
+            .map(|d| d.name.clone())
+            .collect();
         record.meta.deadlines = after;
         record
     }

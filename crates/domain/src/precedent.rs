@@ -51,7 +51,8 @@ impl PrecedentState {
 
     /// Adds an entry in place of an earlier one of its debate, and forgets the oldest beyond `most`.
     fn keep(&mut self, entry: Precedent, most: usize) {
-        self.kept.retain(|earlier| earlier.debate_id != entry.debate_id);
+        self.kept
+            .retain(|earlier| earlier.debate_id != entry.debate_id);
         let place = self.kept.partition_point(|other| other.at <= entry.at);
         self.kept.insert(place, entry);
         let surplus = self.kept.len().saturating_sub(most);
@@ -88,9 +89,13 @@ impl Machine for PrecedentMachine {
         };
         match state.of(&entry.debate_id) {
             Some(known) if *known == entry => Decision::Ignore(Ignored::Repetition),
-            Some(known) if (known.at, known.level) > (entry.at, entry.level) => Decision::Ignore(Ignored::AlreadyDone),
+            Some(known) if (known.at, known.level) > (entry.at, entry.level) => {
+                Decision::Ignore(Ignored::AlreadyDone)
+            }
             None if state.is_past(entry.at, DEBATES_MAX) => Decision::Ignore(Ignored::AlreadyDone),
-            _ => Decision::Append(PrecedentEvent::Recorded(PrecedentRecorded { precedent: entry })),
+            _ => Decision::Append(PrecedentEvent::Recorded(PrecedentRecorded {
+                precedent: entry,
+            })),
         }
     }
 

@@ -25,23 +25,41 @@ use crate::replay;
 const NAMES: [&str; 4] = ["ann", "ben", "cyd", "zoe"];
 
 fn any_policy() -> impl Strategy<Value = Policy> {
-    let rules = [VoteRule::Confidence, VoteRule::Majority, VoteRule::Reconcile, VoteRule::Unanimous];
+    let rules = [
+        VoteRule::Confidence,
+        VoteRule::Majority,
+        VoteRule::Reconcile,
+        VoteRule::Unanimous,
+    ];
     let limits = (0u32..4, 0u32..4, 2u32..5, 1u32..40, 2u32..4, 0u32..4);
-    (limits, 1u64..100, 0u64..100, 1u64..100, proptest::sample::select(rules.to_vec())).prop_map(
-        |((conflicts, rounds, messages, tokens, answers, aside), finding_ms, more_ms, answer_ms, vote_rule)| Policy {
-            conflicts_max: conflicts,
-            rounds_max: rounds,
-            messages_per_round_max: messages,
-            tokens_per_message_max: tokens,
-            answers_min: answers,
-            set_aside_max: aside,
-            finding_timeout_ms: finding_ms,
-            case_timeout_ms: finding_ms + more_ms,
-            answer_timeout_ms: answer_ms,
-            vote_rule,
-            ..policy()
-        },
+    (
+        limits,
+        1u64..100,
+        0u64..100,
+        1u64..100,
+        proptest::sample::select(rules.to_vec()),
     )
+        .prop_map(
+            |(
+                (conflicts, rounds, messages, tokens, answers, aside),
+                finding_ms,
+                more_ms,
+                answer_ms,
+                vote_rule,
+            )| Policy {
+                conflicts_max: conflicts,
+                rounds_max: rounds,
+                messages_per_round_max: messages,
+                tokens_per_message_max: tokens,
+                answers_min: answers,
+                set_aside_max: aside,
+                finding_timeout_ms: finding_ms,
+                case_timeout_ms: finding_ms + more_ms,
+                answer_timeout_ms: answer_ms,
+                vote_rule,
+                ..policy()
+            },
+        )
 }
 
 fn name() -> impl Strategy<Value = &'static str> {
@@ -57,9 +75,12 @@ fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
         (0.0..=100.0f64).prop_map(|n| json!(n)),
         (0u32..3).prop_map(|n| json!(n * 30)),
-        proptest::sample::select(vec!["sign", "Reject.", "60", "yes", ""]).prop_map(|text| json!(text)),
+        proptest::sample::select(vec!["sign", "Reject.", "60", "yes", ""])
+            .prop_map(|text| json!(text)),
         any::<bool>().prop_map(|flag| json!(flag)),
-        any::<f64>().prop_filter("JSON has no infinity", |n| n.is_finite()).prop_map(|n| json!(n)),
+        any::<f64>()
+            .prop_filter("JSON has no infinity", |n| n.is_finite())
+            .prop_map(|n| json!(n)),
         Just(json!({"value": 3, "unit": "days"})),
         Just(json!([1, null])),
     ]
@@ -67,15 +88,24 @@ fn value() -> impl Strategy<Value = Value> {
 
 fn any_conflict() -> impl Strategy<Value = Conflict> {
     let held = proptest::collection::vec((value(), 0.0..=1.0f64), 2..4);
-    (0u32..3, proptest::sample::select(&ConflictType::DETECTED), held).prop_map(|(n, kind, held)| {
-        let held: Vec<_> = NAMES.into_iter().zip(held).map(|(name, (value, sure))| (name, value, sure)).collect();
-        let subject = match kind {
-            ConflictType::RiskScoreDisagreement => "risk_score",
-            ConflictType::RecommendationConflict => "recommendation",
-            _ => "Term",
-        };
-        conflict(&format!("d-{n}"), kind, subject, &held)
-    })
+    (
+        0u32..3,
+        proptest::sample::select(&ConflictType::DETECTED),
+        held,
+    )
+        .prop_map(|(n, kind, held)| {
+            let held: Vec<_> = NAMES
+                .into_iter()
+                .zip(held)
+                .map(|(name, (value, sure))| (name, value, sure))
+                .collect();
+            let subject = match kind {
+                ConflictType::RiskScoreDisagreement => "risk_score",
+                ConflictType::RecommendationConflict => "recommendation",
+                _ => "Term",
+            };
+            conflict(&format!("d-{n}"), kind, subject, &held)
+        })
 }
 
 fn any_finding() -> impl Strategy<Value = Value> {
@@ -96,7 +126,10 @@ enum Due {
 
 fn due() -> impl Strategy<Value = Due> {
     let names = proptest::sample::select(vec!["findings", "case", "round-1", "round-2", "lunch"]);
-    prop_oneof![(0usize..2).prop_map(Due::Open), (names, 0u64..200).prop_map(|(name, at)| Due::Other(name, at))]
+    prop_oneof![
+        (0usize..2).prop_map(Due::Open),
+        (names, 0u64..200).prop_map(|(name, at)| Due::Other(name, at))
+    ]
 }
 
 impl Due {
@@ -119,14 +152,23 @@ enum CaseStep {
 }
 
 fn case_step() -> impl Strategy<Value = CaseStep> {
-    let open = (1usize..4, any_policy()).prop_map(|(count, policy)| open_case(&NAMES[..count], policy));
-    let found = (name(), id(), 0.0..=1.0f64, any_finding())
-        .prop_map(|(name, id, sure, found)| CaseInput::Finding(Box::new(received(name, &id, sure, found))));
+    let open =
+        (1usize..4, any_policy()).prop_map(|(count, policy)| open_case(&NAMES[..count], policy));
+    let found = (name(), id(), 0.0..=1.0f64, any_finding()).prop_map(|(name, id, sure, found)| {
+        CaseInput::Finding(Box::new(received(name, &id, sure, found)))
+    });
     let conflicts = || proptest::collection::vec(any_conflict(), 0..3);
-    let detected = (conflicts(), conflicts()).prop_map(|(debated, deferred)| detected(debated, deferred));
+    let detected =
+        (conflicts(), conflicts()).prop_map(|(debated, deferred)| detected(debated, deferred));
     let statuses = vec![Status::Discussion, Status::Vote, Status::Unresolved];
-    let resolved = (any_conflict(), proptest::sample::select(statuses), proptest::option::of(value()))
-        .prop_map(|(conflict, status, chosen)| CaseInput::Resolved(Box::new(outcome(&conflict, status, chosen))));
+    let resolved = (
+        any_conflict(),
+        proptest::sample::select(statuses),
+        proptest::option::of(value()),
+    )
+        .prop_map(|(conflict, status, chosen)| {
+            CaseInput::Resolved(Box::new(outcome(&conflict, status, chosen)))
+        });
     prop_oneof![
         1 => open.prop_map(CaseStep::Input),
         6 => found.prop_map(CaseStep::Input),
@@ -137,7 +179,8 @@ fn case_step() -> impl Strategy<Value = CaseStep> {
 }
 
 fn opening() -> impl Strategy<Value = CaseStep> {
-    (1usize..4, any_policy()).prop_map(|(count, policy)| CaseStep::Input(open_case(&NAMES[..count], policy)))
+    (1usize..4, any_policy())
+        .prop_map(|(count, policy)| CaseStep::Input(open_case(&NAMES[..count], policy)))
 }
 
 fn case_steps() -> impl Strategy<Value = Vec<(CaseStep, u64)>> {
@@ -163,13 +206,21 @@ fn play_case(steps: &[(CaseStep, u64)]) -> Story<CaseMachine> {
 }
 
 /// Lets every open deadline elapse, the earliest first, and says how many did.
-fn let_time_pass<M: Machine>(story: &mut Story<M>, input: impl Fn(&Token, &Deadline) -> M::Input) -> usize {
+fn let_time_pass<M: Machine>(
+    story: &mut Story<M>,
+    input: impl Fn(&Token, &Deadline) -> M::Input,
+) -> usize {
     for count in 0..100 {
         let open = M::deadlines(story.state());
-        let Some(first) = open.iter().min_by_key(|deadline| deadline.due) else { return count };
+        let Some(first) = open.iter().min_by_key(|deadline| deadline.due) else {
+            return count;
+        };
         let context = crate::Context::of_fact(first.due, message(&format!("t-{count}")));
         let heard = story.hears(&context, &input(&story.id.clone(), first));
-        assert!(!heard.contains(' '), "an open deadline is acted on: {heard}");
+        assert!(
+            !heard.contains(' '),
+            "an open deadline is acted on: {heard}"
+        );
     }
     panic!("time does not end it")
 }
@@ -184,7 +235,10 @@ fn replays<M: Machine>(story: &Story<M>) {
 #[derive(Debug, Clone)]
 enum DebateStep {
     Open(Box<(Conflict, Policy)>),
-    Answer { given: Box<GivenAnswer>, to_question: Option<usize> },
+    Answer {
+        given: Box<GivenAnswer>,
+        to_question: Option<usize>,
+    },
     Due(Due),
 }
 
@@ -194,33 +248,54 @@ fn debate_opening() -> impl Strategy<Value = DebateStep> {
 
 fn any_answer() -> impl Strategy<Value = Answer> {
     (
-        proptest::option::of(proptest::sample::select(vec!["sign", "60", "Something new"])),
+        proptest::option::of(proptest::sample::select(vec![
+            "sign",
+            "60",
+            "Something new",
+        ])),
         proptest::option::of(value()),
         proptest::option::of(0.0..=1.0f64),
         proptest::option::of(any::<bool>()),
         proptest::option::of(name()),
-        proptest::sample::select(vec!["", "because", "because it says so in so many words that this is too long"]),
+        proptest::sample::select(vec![
+            "",
+            "because",
+            "because it says so in so many words that this is too long",
+        ]),
     )
-        .prop_map(|(words, value, confidence, agrees_with_peer, peer, reasoning)| Answer {
-            revised_position: words.map(Into::into),
-            value,
-            confidence,
-            agrees_with_peer,
-            agrees_with: peer.map(agent),
-            reasoning: reasoning.into(),
-            evidence: vec![],
-        })
+        .prop_map(
+            |(words, value, confidence, agrees_with_peer, peer, reasoning)| Answer {
+                revised_position: words.map(Into::into),
+                value,
+                confidence,
+                agrees_with_peer,
+                agrees_with: peer.map(agent),
+                reasoning: reasoning.into(),
+                evidence: vec![],
+            },
+        )
 }
 
 fn debate_step() -> impl Strategy<Value = DebateStep> {
     let kind = proptest::sample::select(vec!["agreement", "disagreement", "revision"]);
     let round = proptest::option::of(0u32..4);
-    let answer = (name(), id(), kind, any_answer(), round, proptest::option::of(0usize..4)).prop_map(
-        |(name, id, kind, answer, round, to_question)| DebateStep::Answer {
-            given: Box::new(GivenAnswer { round, ..given(name, &id, kind, answer) }),
-            to_question,
-        },
-    );
+    let answer = (
+        name(),
+        id(),
+        kind,
+        any_answer(),
+        round,
+        proptest::option::of(0usize..4),
+    )
+        .prop_map(
+            |(name, id, kind, answer, round, to_question)| DebateStep::Answer {
+                given: Box::new(GivenAnswer {
+                    round,
+                    ..given(name, &id, kind, answer)
+                }),
+                to_question,
+            },
+        );
     prop_oneof![1 => debate_opening(), 8 => answer, 2 => due().prop_map(DebateStep::Due)]
 }
 
@@ -238,7 +313,10 @@ fn play_debate(steps: &[(DebateStep, u64)]) -> Story<DebateMachine> {
             DebateStep::Open(opening) => open_debate(opening.0.clone(), opening.1.clone()),
             DebateStep::Answer { given, to_question } => {
                 let question = to_question.and_then(|n| Some(story.records.get(n)?.sequence));
-                answers(GivenAnswer { question_sequence: question, ..(**given).clone() })
+                answers(GivenAnswer {
+                    question_sequence: question,
+                    ..(**given).clone()
+                })
             }
             DebateStep::Due(due) => {
                 let (name, due) = due.among(&DebateMachine::deadlines(story.state()));
@@ -255,7 +333,10 @@ fn fires() -> impl Strategy<Value = Vec<(Fire, u64)>> {
     let fire = (0u64..5, fired_by).prop_map(|(due, fired_by)| Fire {
         aggregate: Aggregate::Case,
         id: token("c-1"),
-        deadline: Deadline { name: token("case"), due: after(due) },
+        deadline: Deadline {
+            name: token("case"),
+            due: after(due),
+        },
         fired_by,
     });
     proptest::collection::vec((fire, 0u64..6), 0..20)
@@ -339,8 +420,18 @@ impl Seen {
     /// Consumers are given the facts that have something for them, and no others.
     fn is_what_the_facts_say<E: Facts>(&self) {
         for info in E::FACTS {
-            assert_eq!(self.effects.contains(info.name), info.has_effects, "effects of {}", info.name);
-            assert_eq!(self.moves.contains(info.name), info.moves_deadlines, "deadlines of {}", info.name);
+            assert_eq!(
+                self.effects.contains(info.name),
+                info.has_effects,
+                "effects of {}",
+                info.name
+            );
+            assert_eq!(
+                self.moves.contains(info.name),
+                info.moves_deadlines,
+                "deadlines of {}",
+                info.name
+            );
         }
     }
 }
@@ -356,7 +447,9 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for steps in samples(case_steps(), 300) {
         cases.take(&play_case(&steps));
     }
-    crate::case::tests::gates::stories().iter().for_each(|story| cases.take(story));
+    crate::case::tests::gates::stories()
+        .iter()
+        .for_each(|story| cases.take(story));
     cases.is_what_the_facts_say::<concord_protocol::event::CaseEvent>();
     let mut debates = Seen::default();
     for steps in samples(debate_steps(), 300) {

@@ -43,7 +43,8 @@
 //! with a smaller one keeps the debates they have, and is given no more until there is room.
 
 use concord_protocol::event::{
-    Deadline, Enqueued, ExpertRegistered, Facts, Origin, QueueEvent, Record, ReleaseReason, event_id,
+    Deadline, Enqueued, ExpertRegistered, Facts, Origin, QueueEvent, Record, ReleaseReason,
+    event_id,
 };
 use concord_protocol::payload::Overflow;
 use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Token};

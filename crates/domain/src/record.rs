@@ -57,7 +57,10 @@ fn check(observation: &Observation, now: Timestamp) -> Result<(), Fault> {
     if observation.at > now {
         return Err(Fault::invalid(
             format!("{POINTER}/at"),
-            format!("The observation is of {}, which is in the future.", observation.at),
+            format!(
+                "The observation is of {}, which is in the future.",
+                observation.at
+            ),
             "Say when it became known whether the agent was right; set the sender's clock if that was just now.",
         ));
     }
@@ -80,8 +83,18 @@ impl Machine for RecordMachine {
         if state.is_past(input.observation.at, OBSERVATIONS_MAX) {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
-        let Observe { observation, debate_id, case_id, by } = input.clone();
-        Decision::Append(RecordEvent::Observed(Observed { observation, debate_id, case_id, by }))
+        let Observe {
+            observation,
+            debate_id,
+            case_id,
+            by,
+        } = input.clone();
+        Decision::Append(RecordEvent::Observed(Observed {
+            observation,
+            debate_id,
+            case_id,
+            by,
+        }))
     }
 
     fn apply(state: &mut RecordState, record: Record<RecordEvent>) {

@@ -32,7 +32,11 @@ pub fn rebuild<M: Machine>(records: &[Record<M::Event>]) -> (Versioned<M>, Vec<D
 }
 
 fn difference<E: Facts>(record: &Record<E>, what: String) -> Difference {
-    Difference { aggregate: format!("{}/{}", E::AGGREGATE, record.meta.id), sequence: record.sequence, what }
+    Difference {
+        aggregate: format!("{}/{}", E::AGGREGATE, record.meta.id),
+        sequence: record.sequence,
+        what,
+    }
 }
 
 /// Applies one more fact and says where its record differs from what the facts before it lead to.
@@ -44,7 +48,10 @@ pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &Record<M::Event>) -
     rebuilt.apply(record.clone());
     let deadlines = M::deadlines(&rebuilt.state);
     if record.meta.deadlines != deadlines {
-        differences.push(format!("it says {:?} are open; it leaves {deadlines:?} open", record.meta.deadlines));
+        differences.push(format!(
+            "it says {:?} are open; it leaves {deadlines:?} open",
+            record.meta.deadlines
+        ));
     }
     differences
 }
@@ -53,14 +60,19 @@ pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &Record<M::Event>) -
 fn predecessors(named: &[u64], found: &[u64]) -> String {
     let missing = |from: &[u64], of: &[u64]| -> Vec<u64> {
         let of: BTreeSet<u64> = of.iter().copied().collect();
-        from.iter().copied().filter(|sequence| !of.contains(sequence)).collect()
+        from.iter()
+            .copied()
+            .filter(|sequence| !of.contains(sequence))
+            .collect()
     };
     match (missing(named, found), missing(found, named)) {
         (surplus, forgotten) if surplus.is_empty() && forgotten.is_empty() => {
             "it names its predecessors in another order, or twice".to_owned()
         }
         (surplus, forgotten) => {
-            format!("among its predecessors it names {surplus:?}, which it should not, and not {forgotten:?}")
+            format!(
+                "among its predecessors it names {surplus:?}, which it should not, and not {forgotten:?}"
+            )
         }
     }
 }
@@ -80,7 +92,9 @@ pub fn recount(records: &[Record<DebateEvent>]) -> Vec<Difference> {
 
 /// Counts again when `record` resolved the debate; `after` is the debate's state after it.
 pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<String> {
-    let (DebateEvent::Resolved(resolved), Some(opened)) = (&record.event, &after.opened) else { return Vec::new() };
+    let (DebateEvent::Resolved(resolved), Some(opened)) = (&record.event, &after.opened) else {
+        return Vec::new();
+    };
     let outcome: &ConflictOutcome = &resolved.outcome;
     let mut differences = Vec::new();
     if outcome.positions != after.positions {
@@ -96,24 +110,42 @@ pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<Str
     }
     let (status, resolution, tally) = Ended::of_state(after, opened).ending_again();
     if outcome.tally != tally {
-        differences.push(format!("the stored tally {:?} is not the count {tally:?}", outcome.tally));
+        differences.push(format!(
+            "the stored tally {:?} is not the count {tally:?}",
+            outcome.tally
+        ));
     }
     if (outcome.status, &outcome.resolution) != (status, &resolution) {
         let stored = (outcome.status, &outcome.resolution);
-        differences.push(format!("it ended with {stored:?}; decided again it ends with {:?}", (status, resolution)));
+        differences.push(format!(
+            "it ended with {stored:?}; decided again it ends with {:?}",
+            (status, resolution)
+        ));
     }
     differences
 }
 
 /// Compares the track records again where they decided.
-fn mediated_again(after: &DebateState, opened: &DebateOpened, outcome: &ConflictOutcome) -> Vec<String> {
+fn mediated_again(
+    after: &DebateState,
+    opened: &DebateOpened,
+    outcome: &ConflictOutcome,
+) -> Vec<String> {
     if outcome.status != Status::Mediation {
         return Vec::new();
     }
-    let opinion = after.ladder.as_ref().and_then(|ladder| ladder.opinion.as_deref());
+    let opinion = after
+        .ladder
+        .as_ref()
+        .and_then(|ladder| ladder.opinion.as_deref());
     let (mediation, resolution) = ladder::mediate(opened, &after.positions, opinion);
     let same = outcome.mediation.as_deref() == Some(&mediation) && outcome.resolution == resolution;
-    let differs = || format!("mediation stored {:?}; compared again it is {mediation:?}", outcome.mediation);
+    let differs = || {
+        format!(
+            "mediation stored {:?}; compared again it is {mediation:?}",
+            outcome.mediation
+        )
+    };
     if same { Vec::new() } else { vec![differs()] }
 }
 

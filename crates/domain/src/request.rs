@@ -21,8 +21,8 @@
 //! of `_any`, whoever is first.
 
 use concord_protocol::event::{
-    Deadline, DeadlineElapsed, HeardAnswer, Record, RequestAcknowledged, RequestAnswered, RequestEvent, RequestFailed,
-    RequestOpened,
+    Deadline, DeadlineElapsed, HeardAnswer, Record, RequestAcknowledged, RequestAnswered,
+    RequestEvent, RequestFailed, RequestOpened,
 };
 use concord_protocol::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_place};
 
@@ -72,8 +72,12 @@ pub struct RequestState {
 impl RequestState {
     /// Whether the fact is of a request in the same words as one that has ended.
     fn is_asked_again_by(&self, event: &RequestEvent) -> bool {
-        let Some(opened) = self.opened.as_ref().filter(|_| self.ended.is_some()) else { return false };
-        event.request().is_some_and(|request| request.request_id != opened.request_id)
+        let Some(opened) = self.opened.as_ref().filter(|_| self.ended.is_some()) else {
+            return false;
+        };
+        event
+            .request()
+            .is_some_and(|request| request.request_id != opened.request_id)
     }
 }
 
@@ -142,11 +146,17 @@ impl Machine for RequestMachine {
     type Event = RequestEvent;
     type Input = RequestInput;
 
-    fn decide(state: &RequestState, context: &Context, input: &RequestInput) -> Decision<RequestEvent> {
+    fn decide(
+        state: &RequestState,
+        context: &Context,
+        input: &RequestInput,
+    ) -> Decision<RequestEvent> {
         match input {
             RequestInput::Ask { opened, refusal } => decide::ask(state, opened, refusal.as_ref()),
             RequestInput::Hear(said) => decide::hear(state, said),
-            RequestInput::Elapsed { elapsed, unread } => decide::elapsed(state, context, elapsed, unread.as_deref()),
+            RequestInput::Elapsed { elapsed, unread } => {
+                decide::elapsed(state, context, elapsed, unread.as_deref())
+            }
         }
     }
 
@@ -156,8 +166,10 @@ impl Machine for RequestMachine {
         }
         match record.event {
             RequestEvent::Opened(opened) => {
-                let acknowledgement =
-                    state.early.iter().find(|early| early.is_acknowledgement() && is_asked(&opened, &early.by));
+                let acknowledgement = state
+                    .early
+                    .iter()
+                    .find(|early| early.is_acknowledgement() && is_asked(&opened, &early.by));
                 state.acknowledged = acknowledgement.map(|early| RequestAcknowledged {
                     by: early.by.clone(),
                     message_id: early.message_id.clone(),
@@ -167,11 +179,17 @@ impl Machine for RequestMachine {
             }
             RequestEvent::HeardEarly(answer) => state.early.push(answer),
             RequestEvent::Acknowledged(acknowledged) => state.acknowledged = Some(acknowledged),
-            RequestEvent::Answered(RequestAnswered { request, answer, .. }) => {
+            RequestEvent::Answered(RequestAnswered {
+                request, answer, ..
+            }) => {
                 state.opened = Some(request);
                 state.ended = Some(Ended::Answered(answer.message_id));
             }
-            RequestEvent::Failed(RequestFailed { request, error_code, .. }) => {
+            RequestEvent::Failed(RequestFailed {
+                request,
+                error_code,
+                ..
+            }) => {
                 state.opened = Some(request);
                 state.ended = Some(Ended::Failed(error_code));
             }
@@ -180,11 +198,21 @@ impl Machine for RequestMachine {
     }
 
     fn deadlines(state: &RequestState) -> Vec<Deadline> {
-        let Some(opened) = state.opened.as_ref().filter(|_| state.ended.is_none()) else { return Vec::new() };
-        let deadline = |name, due: Timestamp| Deadline { name: Token::fixed(name), due };
-        let unacknowledged = opened.acknowledge_due.filter(|_| state.acknowledged.is_none());
+        let Some(opened) = state.opened.as_ref().filter(|_| state.ended.is_none()) else {
+            return Vec::new();
+        };
+        let deadline = |name, due: Timestamp| Deadline {
+            name: Token::fixed(name),
+            due,
+        };
+        let unacknowledged = opened
+            .acknowledge_due
+            .filter(|_| state.acknowledged.is_none());
         let acknowledge = unacknowledged.map(|due| deadline(ACKNOWLEDGE, due));
-        acknowledge.into_iter().chain([deadline(ANSWER, opened.due)]).collect()
+        acknowledge
+            .into_iter()
+            .chain([deadline(ANSWER, opened.due)])
+            .collect()
     }
 
     fn effects(record: &Record<RequestEvent>) -> Vec<Effect> {

@@ -25,13 +25,23 @@ fn comparable(position: &Position) -> Canonical {
 
 /// For each position the number of its option. Only facts are compared with tolerance: a score of 70 is not one of 70.3.
 pub fn options_of(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<usize> {
-    let tolerance = if kind == ConflictType::FactualDisagreement { policy.number_tolerance } else { 0.0 };
-    group(&positions.iter().map(comparable).collect::<Vec<_>>(), tolerance)
+    let tolerance = if kind == ConflictType::FactualDisagreement {
+        policy.number_tolerance
+    } else {
+        0.0
+    };
+    group(
+        &positions.iter().map(comparable).collect::<Vec<_>>(),
+        tolerance,
+    )
 }
 
 /// How many different options the positions make.
 pub fn option_count(kind: ConflictType, policy: &Policy, positions: &[Position]) -> usize {
-    options_of(kind, policy, positions).into_iter().max().map_or(0, |last| last + 1)
+    options_of(kind, policy, positions)
+        .into_iter()
+        .max()
+        .map_or(0, |last| last + 1)
 }
 
 /// The weight that a rule gives to a vote with this stated confidence.
@@ -45,8 +55,15 @@ pub fn weight(rule: VoteRule, confidence: f64) -> f64 {
 }
 
 /// The weight of one vote: under [`VoteRule::Credibility`] by the track record, where enough is known of it.
-fn weight_of(rule: VoteRule, position: &Position, credibility: &Credibilities, options: usize) -> f64 {
-    let known = credibility.get(&position.agent_id).filter(|known| known.data_points >= DATA_POINTS_MIN);
+fn weight_of(
+    rule: VoteRule,
+    position: &Position,
+    credibility: &Credibilities,
+    options: usize,
+) -> f64 {
+    let known = credibility
+        .get(&position.agent_id)
+        .filter(|known| known.data_points >= DATA_POINTS_MIN);
     match (rule, known) {
         (VoteRule::Credibility, Some(known)) => log_odds(known.score, options),
         _ => weight(rule, position.confidence),
@@ -72,7 +89,12 @@ fn reconcile(confidence: f64) -> f64 {
 ///
 /// The winner is the option with the greatest weight. A tie goes to the more cautious option ([`caution`]), then to the
 /// lower `position_id`. [`VoteRule::Unanimous`] chooses only when there is one option.
-pub fn tally(kind: ConflictType, policy: &Policy, positions: &[Position], credibility: &Credibilities) -> Tally {
+pub fn tally(
+    kind: ConflictType,
+    policy: &Policy,
+    positions: &[Position],
+    credibility: &Credibilities,
+) -> Tally {
     let rule = policy.vote_rule;
     let options = options(kind, policy, positions, credibility);
     let total: f64 = options.iter().map(|option| option.weight).sum();
@@ -80,15 +102,26 @@ pub fn tally(kind: ConflictType, policy: &Policy, positions: &[Position], credib
     ranked.sort_by(|a, b| better(kind, policy, a, b));
     let (first, second) = (ranked.first(), ranked.get(1));
     let allowed = rule != VoteRule::Unanimous || options.len() == 1;
-    let winner = first.filter(|_| allowed).map(|option| option.position_id.clone());
+    let winner = first
+        .filter(|_| allowed)
+        .map(|option| option.position_id.clone());
     let lead = first.map_or(0.0, |a| a.weight) - second.map_or(0.0, |b| b.weight);
-    let tied = first.zip(second).filter(|(a, b)| a.weight.total_cmp(&b.weight) == Ordering::Equal);
+    let tied = first
+        .zip(second)
+        .filter(|(a, b)| a.weight.total_cmp(&b.weight) == Ordering::Equal);
     let tie_broken_by = tied.filter(|_| winner.is_some()).map(|(a, b)| {
-        let by_caution = caution::compare(kind, policy, a.value.as_ref(), b.value.as_ref()) != Ordering::Equal;
+        let by_caution =
+            caution::compare(kind, policy, a.value.as_ref(), b.value.as_ref()) != Ordering::Equal;
         if by_caution { "caution" } else { "position_id" }.to_owned()
     });
     let margin = if total > 0.0 { lead / total } else { 0.0 };
-    Tally { rule, winner, margin, tie_broken_by, options: options.clone() }
+    Tally {
+        rule,
+        winner,
+        margin,
+        tie_broken_by,
+        options: options.clone(),
+    }
 }
 
 /// Best first.
@@ -100,7 +133,11 @@ fn better(kind: ConflictType, policy: &Policy, a: &VoteOption, b: &VoteOption) -
 }
 
 fn position_number(option: &VoteOption) -> usize {
-    option.position_id.trim_start_matches('p').parse().unwrap_or(usize::MAX)
+    option
+        .position_id
+        .trim_start_matches('p')
+        .parse()
+        .unwrap_or(usize::MAX)
 }
 
 fn options(
@@ -110,13 +147,20 @@ fn options(
     credibility: &Credibilities,
 ) -> Vec<VoteOption> {
     let count = option_count(kind, policy, positions);
-    let mut ordered: Vec<(usize, &Position)> = options_of(kind, policy, positions).into_iter().zip(positions).collect();
+    let mut ordered: Vec<(usize, &Position)> = options_of(kind, policy, positions)
+        .into_iter()
+        .zip(positions)
+        .collect();
     // Voters in the order of their ids: the sums are then the same whoever counts.
     ordered.sort_by(|(a, p), (b, q)| a.cmp(b).then_with(|| p.agent_id.cmp(&q.agent_id)));
     let mut options: Vec<VoteOption> = Vec::new();
     for (number, position) in ordered {
         let vote = weight_of(policy.vote_rule, position, credibility, count);
-        let voter = Voter { agent_id: position.agent_id.clone(), confidence: position.confidence, weight: vote };
+        let voter = Voter {
+            agent_id: position.agent_id.clone(),
+            confidence: position.confidence,
+            weight: vote,
+        };
         match options.get_mut(number) {
             Some(option) => {
                 option.weight += vote;

@@ -36,8 +36,8 @@ pub use decide::{Conversation, Decisions, Message, Standing, View, decide, decid
 pub use decision::{Decision, Outcome, Reason, Rival, RunnerUp};
 pub use fit::Sample;
 pub use matcher::{
-    CARD_NGRAMS_MAX, COSINE_SHARE, Candidate, Matcher, PREVIOUS_SHARE, Parameters, Previous, Query, SHORT_WORDS,
-    SKILL_NGRAMS_MAX, texts_of,
+    CARD_NGRAMS_MAX, COSINE_SHARE, Candidate, Matcher, PREVIOUS_SHARE, Parameters, Previous, Query,
+    SHORT_WORDS, SKILL_NGRAMS_MAX, texts_of,
 };
 pub use mention::{NAMED_MAX, Named, mentions};
 pub use ngram::{MESSAGE_NGRAMS_MAX, TEXT_BYTES_MAX};

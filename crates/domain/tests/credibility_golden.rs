@@ -4,7 +4,12 @@
 //! in `../shared/data` beside the workspace. Where it is absent, that is said and there is nothing to compare.
 
 // Clippy knows helpers of tests only inside `#[test]`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -12,12 +17,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use concord_domain::credibility::{
-    GAP_MIN, HALF_LIFE_DAYS, Line, Point, R_SQUARED_MIN, Sample, Z, age_days, decay_weight, fit, log_odds,
-    override_penalty, score, settle, wilson,
+    GAP_MIN, HALF_LIFE_DAYS, Line, Point, R_SQUARED_MIN, Sample, Z, age_days, decay_weight, fit,
+    log_odds, override_penalty, score, settle, wilson,
 };
 use concord_domain::vote;
 use concord_protocol::Timestamp;
-use concord_protocol::payload::track_record::{Context, Credibility, Interval, Observation, Query, Source, Version};
+use concord_protocol::payload::track_record::{
+    Context, Credibility, Interval, Observation, Query, Source, Version,
+};
 use concord_protocol::policy::VoteRule;
 use serde_json::Value;
 
@@ -46,7 +53,9 @@ fn golden() -> Option<Value> {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -54,12 +63,17 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or_else(|| panic!("{value} is no list"), Vec::as_slice)
+    value
+        .as_array()
+        .map_or_else(|| panic!("{value} is no list"), Vec::as_slice)
 }
 
 #[track_caller]
 fn same(ours: f64, golden: &Value, of: &dyn Debug) {
-    assert!((ours - number(golden)).abs() <= 1e-9, "{ours} is not {golden}, of {of:?}");
+    assert!(
+        (ours - number(golden)).abs() <= 1e-9,
+        "{ours} is not {golden}, of {of:?}"
+    );
 }
 
 fn now() -> Timestamp {
@@ -67,7 +81,9 @@ fn now() -> Timestamp {
 }
 
 fn observed(age_days: u64, correct: bool) -> Observation {
-    let at = Timestamp::from_unix_millis(now().unix_millis() - i64::try_from(age_days * DAY_MS).unwrap());
+    let at = Timestamp::from_unix_millis(
+        now().unix_millis() - i64::try_from(age_days * DAY_MS).unwrap(),
+    );
     Observation {
         at,
         correct,
@@ -80,24 +96,43 @@ fn observed(age_days: u64, correct: bool) -> Observation {
 }
 
 fn simple(record: &[Observation]) -> Credibility {
-    let query = Query { now: now(), domain: "valuation".into(), regime: None, context: Context::default() };
+    let query = Query {
+        now: now(),
+        domain: "valuation".into(),
+        regime: None,
+        context: Context::default(),
+    };
     score(Version::Simple, record, &query)
 }
 
 #[test]
 fn every_formula_has_the_reference_values() {
     let Some(golden) = golden() else { return };
-    let sections: BTreeSet<&str> = golden.as_object().unwrap().keys().map(String::as_str).collect();
+    let sections: BTreeSet<&str> = golden
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     let known: [(&str, Compare); 11] = [
         ("z_0.975", |golden| same(Z, golden, &"the quantile")),
         ("wilson_95", |golden| wilson_intervals(golden, Z)),
         // The quantile of a two-sided interval of 90%.
-        ("wilson_90", |golden| wilson_intervals(golden, 1.644_853_626_951_472_7)),
+        ("wilson_90", |golden| {
+            wilson_intervals(golden, 1.644_853_626_951_472_7)
+        }),
         ("override_wilson", overrides),
         ("decay_weights", weights),
         ("decay_case_4", |golden| decay(golden, &four(golden))),
-        ("decay_case_20_monthly", |golden| decay(golden, &(0..20).map(|i| (30 * i, i % 5 != 0)).collect::<Vec<_>>())),
-        ("decay_case_15_now", |golden| decay(golden, &(0..15).map(|i| (0, i < 12)).collect::<Vec<_>>())),
+        ("decay_case_20_monthly", |golden| {
+            decay(
+                golden,
+                &(0..20).map(|i| (30 * i, i % 5 != 0)).collect::<Vec<_>>(),
+            )
+        }),
+        ("decay_case_15_now", |golden| {
+            decay(golden, &(0..15).map(|i| (0, i < 12)).collect::<Vec<_>>())
+        }),
         ("auto_resolve", auto_resolve),
         ("jury", juries),
         ("reconcile_rescale", reconcile),
@@ -124,7 +159,11 @@ fn overrides(golden: &Value) {
     for case in list(golden) {
         let (k, n) = (number(&case["k"]), number(&case["n"]));
         same(k / n, &case["rate"], case);
-        assert_eq!(override_penalty(k / n, n).is_some(), number(&case["lo"]) > 0.2, "{case}");
+        assert_eq!(
+            override_penalty(k / n, n).is_some(),
+            number(&case["lo"]) > 0.2,
+            "{case}"
+        );
     }
 }
 
@@ -136,16 +175,25 @@ fn weights(golden: &Value) {
 
 fn four(golden: &Value) -> Vec<(u64, bool)> {
     let pair = |pair: &Value| (pair[0].as_u64().unwrap(), pair[1] == 1);
-    list(&golden["obs_age_days_outcome"]).iter().map(pair).collect()
+    list(&golden["obs_age_days_outcome"])
+        .iter()
+        .map(pair)
+        .collect()
 }
 
 fn decay(golden: &Value, observations: &[(u64, bool)]) {
     if let Some(half_life) = golden.get("half_life_days") {
         same(HALF_LIFE_DAYS, half_life, golden);
     }
-    let record: Vec<Observation> = observations.iter().map(|(age, correct)| observed(*age, *correct)).collect();
+    let record: Vec<Observation> = observations
+        .iter()
+        .map(|(age, correct)| observed(*age, *correct))
+        .collect();
     let weight = |o: &Observation| decay_weight(age_days(o.at, now()));
-    for (observation, expected) in record.iter().zip(golden.get("weights").map(list).unwrap_or_default()) {
+    for (observation, expected) in record
+        .iter()
+        .zip(golden.get("weights").map(list).unwrap_or_default())
+    {
         same(weight(observation), expected, observation);
     }
     let sample = Sample::of(record.iter().map(|o| (weight(o), o.correct))).unwrap();
@@ -153,7 +201,11 @@ fn decay(golden: &Value, observations: &[(u64, bool)]) {
     let credibility = simple(&record);
     same(credibility.score, &golden["p"], golden);
     same(credibility.effective_size, &golden["kish_neff"], golden);
-    assert!((credibility.data_points - number(&golden["sum_w"]).min(number(&golden["kish_neff"]))).abs() <= 1e-9);
+    assert!(
+        (credibility.data_points - number(&golden["sum_w"]).min(number(&golden["kish_neff"])))
+            .abs()
+            <= 1e-9
+    );
     let Interval { low, high } = credibility.interval;
     same(low, &golden["wilson_lo"], golden);
     same(high, &golden["wilson_hi"], golden);
@@ -162,8 +214,18 @@ fn decay(golden: &Value, observations: &[(u64, bool)]) {
 }
 
 fn line(golden: &Value, weights: &[f64]) -> Line {
-    let points = numbers(&golden["x"]).into_iter().zip(numbers(&golden["y"])).zip(weights);
-    fit(&points.map(|((x, y), weight)| Point { x, y, weight: *weight }).collect::<Vec<_>>()).unwrap()
+    let points = numbers(&golden["x"])
+        .into_iter()
+        .zip(numbers(&golden["y"]))
+        .zip(weights);
+    fit(&points
+        .map(|((x, y), weight)| Point {
+            x,
+            y,
+            weight: *weight,
+        })
+        .collect::<Vec<_>>())
+    .unwrap()
 }
 
 const TRENDS: [&str; 3] = ["wls_trend_up", "wls_trend_flat", "wls_trend_down"];
@@ -178,7 +240,11 @@ fn trends(golden: &Value) {
         same(line.intercept, &golden["intercept"], golden);
         same(line.slope, &golden["slope"], golden);
         same(line.r_squared, &golden["r2"], golden);
-        assert_eq!(line.r_squared > R_SQUARED_MIN, golden.get("gate").is_none(), "{golden}");
+        assert_eq!(
+            line.r_squared > R_SQUARED_MIN,
+            golden.get("gate").is_none(),
+            "{golden}"
+        );
     }
     let plain = line(up, &vec![1.0; weights.len()]);
     same(plain.intercept, &up["ols_intercept"], up);
@@ -189,8 +255,15 @@ fn trends(golden: &Value) {
 fn auto_resolve(golden: &Value) {
     for case in list(golden) {
         let side = |name: &str| {
-            let (correct, all) = (case[name][0].as_u64().unwrap(), case[name][1].as_u64().unwrap());
-            simple(&(0..all).map(|n| observed(0, n < correct)).collect::<Vec<_>>())
+            let (correct, all) = (
+                case[name][0].as_u64().unwrap(),
+                case[name][1].as_u64().unwrap(),
+            );
+            simple(
+                &(0..all)
+                    .map(|n| observed(0, n < correct))
+                    .collect::<Vec<_>>(),
+            )
         };
         let (a, b) = (side("a"), side("b"));
         let (half_a, half_b) = (a.interval.half_width(), b.interval.half_width());
@@ -201,7 +274,11 @@ fn auto_resolve(golden: &Value) {
         same(half_a + half_b, &case["sum_half"], case);
         same(settlement.threshold, &case["threshold"], case);
         assert!(settlement.threshold >= GAP_MIN);
-        assert_eq!(settlement.winner.is_some(), case["auto"].as_bool().unwrap(), "{case}");
+        assert_eq!(
+            settlement.winner.is_some(),
+            case["auto"].as_bool().unwrap(),
+            "{case}"
+        );
     }
 }
 
@@ -231,7 +308,10 @@ fn right(accuracies: &[f64], weights: &[f64]) -> f64 {
 fn panel(name: &str) -> Vec<f64> {
     match name.split_once('x') {
         Some((count, accuracy)) => vec![accuracy.parse().unwrap(); count.parse().unwrap()],
-        None => name.split(',').map(|accuracy| accuracy.parse().unwrap()).collect(),
+        None => name
+            .split(',')
+            .map(|accuracy| accuracy.parse().unwrap())
+            .collect(),
     }
 }
 
@@ -239,22 +319,36 @@ fn juries(golden: &Value) {
     for (name, expected) in golden.as_object().unwrap() {
         let accuracies = panel(name);
         let weights: Vec<f64> = accuracies.iter().map(|p| log_odds(*p, 2)).collect();
-        let majority: Vec<f64> = accuracies.iter().map(|p| vote::weight(VoteRule::Majority, *p)).collect();
-        let linear: Vec<f64> = accuracies.iter().map(|p| vote::weight(VoteRule::Confidence, *p)).collect();
+        let majority: Vec<f64> = accuracies
+            .iter()
+            .map(|p| vote::weight(VoteRule::Majority, *p))
+            .collect();
+        let linear: Vec<f64> = accuracies
+            .iter()
+            .map(|p| vote::weight(VoteRule::Confidence, *p))
+            .collect();
         let golden_weights = list(&expected["log_odds_weights"]);
         assert_eq!(weights.len(), golden_weights.len());
         for (weight, golden) in weights.iter().zip(golden_weights) {
             same(*weight, golden, name);
         }
         same(right(&accuracies, &majority), &expected["majority"], name);
-        same(right(&accuracies, &linear), &expected["linear_weight_p"], name);
+        same(
+            right(&accuracies, &linear),
+            &expected["linear_weight_p"],
+            name,
+        );
         same(right(&accuracies, &weights), &expected["log_odds"], name);
     }
 }
 
 fn reconcile(golden: &Value) {
     for (confidence, weight) in golden.as_object().unwrap() {
-        same(vote::weight(VoteRule::Reconcile, confidence.parse().unwrap()), weight, confidence);
+        same(
+            vote::weight(VoteRule::Reconcile, confidence.parse().unwrap()),
+            weight,
+            confidence,
+        );
     }
 }
 
@@ -264,5 +358,8 @@ fn the_enumeration_knows_the_panel_of_the_design() {
     let accuracies = [0.9, 0.6, 0.6];
     assert!((right(&accuracies, &[1.0; 3]) - 0.792).abs() < 1e-12);
     assert!((right(&accuracies, &accuracies.map(|p| log_odds(p, 2))) - 0.9).abs() < 1e-12);
-    assert!((right(&[0.7, 0.7], &[1.0; 2]) - 0.7).abs() < 1e-12, "ties are halved");
+    assert!(
+        (right(&[0.7, 0.7], &[1.0; 2]) - 0.7).abs() < 1e-12,
+        "ties are halved"
+    );
 }

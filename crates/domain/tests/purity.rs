@@ -61,20 +61,39 @@ const ALLOWED: &[&str] = &[
 
 /// The crates of a tree, as `cargo tree --prefix none` prints it, that are not allowed.
 fn impure(tree: &str) -> BTreeSet<&str> {
-    tree.lines().filter_map(|line| line.split_whitespace().next()).filter(|name| !ALLOWED.contains(name)).collect()
+    tree.lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| !ALLOWED.contains(name))
+        .collect()
 }
 
 #[test]
 #[allow(clippy::disallowed_methods)] // The rule is for the domain; this test looks at it from outside.
 fn the_domain_is_built_from_pure_crates_only() {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "-p", "concord-domain", "-e", "normal", "--prefix", "none", "--offline"])
+        .args([
+            "tree",
+            "-p",
+            "concord-domain",
+            "-e",
+            "normal",
+            "--prefix",
+            "none",
+            "--offline",
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     let tree = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(tree.contains("concord-protocol"), "the tree is that of the domain: {tree}");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        tree.contains("concord-protocol"),
+        "the tree is that of the domain: {tree}"
+    );
     let found = impure(&tree);
     assert!(
         found.is_empty(),
@@ -86,6 +105,13 @@ fn the_domain_is_built_from_pure_crates_only() {
 fn what_is_impure_would_be_found() {
     let tree = "concord-domain v0.1.0 (/somewhere)\nserde v1.0.0\ntokio v1.0.0\nrand v0.9.0\ngetrandom v0.3.0 (*)\n\
                 async-nats v0.51.0\nreqwest v0.12.0\nchrono v0.4.0\n";
-    let expected = ["async-nats", "chrono", "getrandom", "rand", "reqwest", "tokio"];
+    let expected = [
+        "async-nats",
+        "chrono",
+        "getrandom",
+        "rand",
+        "reqwest",
+        "tokio",
+    ];
     assert_eq!(impure(tree), expected.into());
 }

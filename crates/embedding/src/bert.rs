@@ -36,7 +36,10 @@ impl Config {
             || self.num_attention_heads == 0
             || !self.hidden_size.is_multiple_of(self.num_attention_heads)
         {
-            return Err(format!("{} heads do not share {} dimensions", self.num_attention_heads, self.hidden_size));
+            return Err(format!(
+                "{} heads do not share {} dimensions",
+                self.num_attention_heads, self.hidden_size
+            ));
         }
         Ok(())
     }
@@ -77,13 +80,22 @@ impl Bert {
         let size = config.hidden_size;
         let words = weights.matrix("embeddings.word_embeddings.weight", config.vocab_size, size)?;
         let first_type = weights.first_row("embeddings.token_type_embeddings.weight", size)?;
-        let positions =
-            weights.matrix("embeddings.position_embeddings.weight", config.max_position_embeddings, size)?
-                + &first_type;
+        let positions = weights.matrix(
+            "embeddings.position_embeddings.weight",
+            config.max_position_embeddings,
+            size,
+        )? + &first_type;
         let norm = LayerNorm::new(weights, "embeddings", config)?;
-        let layers = (0..config.num_hidden_layers).map(|number| Layer::new(weights, number, config));
+        let layers =
+            (0..config.num_hidden_layers).map(|number| Layer::new(weights, number, config));
         let layers = layers.collect::<Result<_, _>>()?;
-        Ok(Self { width: size / config.num_attention_heads, words, positions, norm, layers })
+        Ok(Self {
+            width: size / config.num_attention_heads,
+            words,
+            positions,
+            norm,
+            layers,
+        })
     }
 
     /// The vector of a sentence, given as its tokens; of more tokens than there are positions, the first.
@@ -91,9 +103,18 @@ impl Bert {
     /// # Errors
     /// A token that the weights have no row for.
     pub(crate) fn sentence(&self, tokens: &[u32]) -> Result<Vec<f32>, u32> {
-        let mut hidden = Array2::zeros((tokens.len().min(self.positions.nrows()), self.dimensions()));
-        for ((mut row, position), &token) in hidden.rows_mut().into_iter().zip(self.positions.rows()).zip(tokens) {
-            let known = usize::try_from(token).ok().filter(|index| *index < self.words.nrows()).ok_or(token)?;
+        let mut hidden =
+            Array2::zeros((tokens.len().min(self.positions.nrows()), self.dimensions()));
+        for ((mut row, position), &token) in hidden
+            .rows_mut()
+            .into_iter()
+            .zip(self.positions.rows())
+            .zip(tokens)
+        {
+            let known = usize::try_from(token)
+                .ok()
+                .filter(|index| *index < self.words.nrows())
+                .ok_or(token)?;
             row.assign(&position);
             row += &self.words.row(known);
         }
@@ -115,7 +136,8 @@ impl Bert {
 impl Layer {
     fn new(weights: &Weights, number: usize, config: &Config) -> Result<Self, String> {
         let place = |name: &str| format!("encoder.layer.{number}.{name}");
-        let [query, key, value] = ["query", "key", "value"].map(|name| place(&format!("attention.self.{name}")));
+        let [query, key, value] =
+            ["query", "key", "value"].map(|name| place(&format!("attention.self.{name}")));
         let (size, inner) = (config.hidden_size, config.intermediate_size);
         Ok(Self {
             attention: Linear::new(weights, &[&query, &key, &value], size, size)?,
@@ -128,7 +150,9 @@ impl Layer {
     }
 
     fn apply(&self, hidden: &mut Array2<f32>, width: usize) {
-        *hidden += &self.attended.apply(&attend(&self.attention.apply(hidden), width));
+        *hidden += &self
+            .attended
+            .apply(&attend(&self.attention.apply(hidden), width));
         self.attended_norm.apply(hidden);
         let mut expanded = self.intermediate.apply(hidden);
         expanded.mapv_inplace(gelu);
@@ -143,7 +167,8 @@ fn attend(projected: &Array2<f32>, width: usize) -> Array2<f32> {
     let (query, rest) = projected.view().split_at(Axis(1), size);
     let (key, value) = rest.split_at(Axis(1), size);
     let mut context = Array2::zeros((projected.nrows(), size));
-    let [queries, keys, values] = [&query, &key, &value].map(|part| part.axis_chunks_iter(Axis(1), width));
+    let [queries, keys, values] =
+        [&query, &key, &value].map(|part| part.axis_chunks_iter(Axis(1), width));
     let taken = context.axis_chunks_iter_mut(Axis(1), width);
     for (((query, key), value), mut taken) in queries.zip(keys).zip(values).zip(taken) {
         let mut scores = query.dot(&key.t());
@@ -171,7 +196,14 @@ fn gelu(x: f32) -> f32 {
 /// The error function to within 1e-6 (Abramowitz and Stegun 1964, 7.1.28). Without branches or `exp`, so that the compiler
 /// computes several at once: the exact one was a fifth of all the time.
 fn erf(x: f32) -> f32 {
-    const A: [f32; 6] = [0.070_523_08, 0.042_282_01, 0.009_270_527, 0.000_152_014_3, 0.000_276_567_2, 0.000_043_063_8];
+    const A: [f32; 6] = [
+        0.070_523_08,
+        0.042_282_01,
+        0.009_270_527,
+        0.000_152_014_3,
+        0.000_276_567_2,
+        0.000_043_063_8,
+    ];
     let size = x.abs();
     let sum = 1.0 + size * A.iter().rev().fold(0.0, |sum, a| sum * size + a);
     (1.0 - sum.powi(-16)).copysign(x)
@@ -185,16 +217,26 @@ struct Linear {
 
 impl Linear {
     /// One layer of several that have the same input, each with so many outputs.
-    fn new(weights: &Weights, places: &[&str], outputs: usize, inputs: usize) -> Result<Self, String> {
+    fn new(
+        weights: &Weights,
+        places: &[&str],
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Self, String> {
         let mut weight = Array2::zeros((inputs, 0));
         let mut bias = Vec::new();
         for place in places {
             let part = weights.matrix(&format!("{place}.weight"), outputs, inputs)?;
             // Both have as many rows as there are inputs.
-            weight.append(Axis(1), part.t()).map_err(|error| format!("{place}: {error}"))?;
+            weight
+                .append(Axis(1), part.t())
+                .map_err(|error| format!("{place}: {error}"))?;
             bias.extend(weights.vector(&format!("{place}.bias"), outputs)?);
         }
-        Ok(Self { weight: weight.as_standard_layout().into_owned(), bias: bias.into() })
+        Ok(Self {
+            weight: weight.as_standard_layout().into_owned(),
+            bias: bias.into(),
+        })
     }
 
     fn apply(&self, input: &Array2<f32>) -> Array2<f32> {
@@ -213,8 +255,13 @@ struct LayerNorm {
 
 impl LayerNorm {
     fn new(weights: &Weights, place: &str, config: &Config) -> Result<Self, String> {
-        let vector = |what: &str| weights.vector(&format!("{place}.LayerNorm.{what}"), config.hidden_size);
-        Ok(Self { weight: vector("weight")?, bias: vector("bias")?, eps: config.layer_norm_eps })
+        let vector =
+            |what: &str| weights.vector(&format!("{place}.LayerNorm.{what}"), config.hidden_size);
+        Ok(Self {
+            weight: vector("weight")?,
+            bias: vector("bias")?,
+            eps: config.layer_norm_eps,
+        })
     }
 
     fn apply(&self, hidden: &mut Array2<f32>) {

@@ -33,7 +33,9 @@ pub enum Error {
         problem: String,
     },
     /// The tokenizer is that of another model.
-    #[error("the weights have no row for token {token}: model.safetensors and tokenizer.json are of different models")]
+    #[error(
+        "the weights have no row for token {token}: model.safetensors and tokenizer.json are of different models"
+    )]
     UnknownToken {
         /// The number that the tokenizer gave it.
         token: u32,

@@ -54,8 +54,13 @@ pub struct Embedder {
 impl Embedder {
     /// Reads the model that the settings name; none when they name none.
     pub fn open(settings: &Settings) -> Result<Option<Self>, Error> {
-        let Some(dir) = &settings.model_dir else { return Ok(None) };
-        Ok(Some(Self { model: Model::open(dir, settings.threads)?, cache: Cache::new(settings.cache) }))
+        let Some(dir) = &settings.model_dir else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            model: Model::open(dir, settings.threads)?,
+            cache: Cache::new(settings.cache),
+        }))
     }
 
     /// The vector of a text, of length 1.
@@ -71,7 +76,10 @@ impl Embedder {
     }
 
     /// The vectors of texts, in their order.
-    pub fn embed_all<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Arc<[f32]>>, Error> {
+    pub fn embed_all<'a>(
+        &self,
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Arc<[f32]>>, Error> {
         texts.into_iter().map(|text| self.embed(text)).collect()
     }
 

@@ -19,7 +19,9 @@ pub const TOKENS_MAX: usize = 128;
 
 /// As much of a text as is read.
 pub(crate) fn beginning(text: &str) -> &str {
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    let end = (0..=TEXT_BYTES_MAX.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 
@@ -35,14 +37,27 @@ impl Model {
     /// Reads a model from a folder with [`MODEL_FILES`]. Its weights are held in memory, 90 MB of the usual one.
     pub fn open(dir: &Path, threads: NonZeroUsize) -> Result<Self, Error> {
         let [config, weights, tokenizer] = MODEL_FILES.map(|name| dir.join(name));
-        let read = |path: &Path| std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source });
-        let malformed = |path: &Path, problem: String| Error::Malformed { path: path.to_owned(), problem };
-        let parsed: Config =
-            serde_json::from_slice(&read(&config)?).map_err(|error| malformed(&config, error.to_string()))?;
-        parsed.check().map_err(|problem| malformed(&config, problem))?;
-        let mut parsed_tokenizer =
-            Tokenizer::from_bytes(read(&tokenizer)?).map_err(|error| malformed(&tokenizer, error.to_string()))?;
-        let truncation = TruncationParams { max_length: TOKENS_MAX.min(parsed.positions()), ..Default::default() };
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|source| Error::Read {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        let malformed = |path: &Path, problem: String| Error::Malformed {
+            path: path.to_owned(),
+            problem,
+        };
+        let parsed: Config = serde_json::from_slice(&read(&config)?)
+            .map_err(|error| malformed(&config, error.to_string()))?;
+        parsed
+            .check()
+            .map_err(|problem| malformed(&config, problem))?;
+        let mut parsed_tokenizer = Tokenizer::from_bytes(read(&tokenizer)?)
+            .map_err(|error| malformed(&tokenizer, error.to_string()))?;
+        let truncation = TruncationParams {
+            max_length: TOKENS_MAX.min(parsed.positions()),
+            ..Default::default()
+        };
         parsed_tokenizer
             .with_padding(None)
             .with_truncation(Some(truncation))
@@ -55,7 +70,11 @@ impl Model {
             .thread_name(|number| format!("embedding-{number}"))
             .build()
             .map_err(Error::Threads)?;
-        Ok(Self { tokenizer: parsed_tokenizer, bert, threads })
+        Ok(Self {
+            tokenizer: parsed_tokenizer,
+            bert,
+            threads,
+        })
     }
 
     /// The vector of a text, of length 1.
@@ -63,8 +82,12 @@ impl Model {
         let tokens = self
             .tokenizer
             .encode_fast(beginning(text), true)
-            .map_err(|error| Error::Tokens { problem: error.to_string() })?;
-        self.threads.install(|| self.bert.sentence(tokens.get_ids())).map_err(|token| Error::UnknownToken { token })
+            .map_err(|error| Error::Tokens {
+                problem: error.to_string(),
+            })?;
+        self.threads
+            .install(|| self.bert.sentence(tokens.get_ids()))
+            .map_err(|token| Error::UnknownToken { token })
     }
 
     /// How many numbers a vector has.
@@ -75,6 +98,8 @@ impl Model {
 
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Model").field("dimensions", &self.dimensions()).finish_non_exhaustive()
+        f.debug_struct("Model")
+            .field("dimensions", &self.dimensions())
+            .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use concord_outbound::{Allowed, Caller, HeaderMap, HeaderValue, Limits, Method, Origin, Request, header};
+use concord_outbound::{
+    Allowed, Caller, HeaderMap, HeaderValue, Limits, Method, Origin, Request, header,
+};
 use serde::Deserialize;
 use serde_json::json;
 use url::Url;
@@ -96,7 +98,8 @@ impl Server {
         let wrong = |what: &str| ServerError::Settings(what.to_owned());
         let form = "base_url is no address such as http://127.0.0.1:11434/v1, without a user name";
         let mut url = Url::parse(&settings.base_url).map_err(|_| wrong(form))?;
-        let origin = Origin::of(&url).filter(|_| url.username().is_empty() && url.password().is_none());
+        let origin =
+            Origin::of(&url).filter(|_| url.username().is_empty() && url.password().is_none());
         let origin = origin.ok_or_else(|| wrong(form))?;
         if settings.model.trim().is_empty() {
             return Err(wrong("model is blank"));
@@ -108,9 +111,13 @@ impl Server {
         url.set_path(&path);
         // The operator wrote the address, and such a server often runs on the next machine.
         let allowed = Allowed::new(vec![origin], true, ("its own address", "nothing"));
-        let caller = Caller::new(allowed, None).map_err(|error| ServerError::Settings(error.to_string()))?;
+        let caller =
+            Caller::new(allowed, None).map_err(|error| ServerError::Settings(error.to_string()))?;
         let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
         if let Some(key) = &settings.key {
             let value = HeaderValue::from_str(&format!("Bearer {key}"));
             let mut value = value.map_err(|_| wrong("the key cannot be sent in a header"))?;
@@ -138,11 +145,19 @@ impl Server {
     /// not in the cache; a batch that the server does not want is halved until it does, or one text is left.
     pub async fn embed_all(&self, texts: &[&str]) -> Result<Vec<Arc<[f32]>>, ServerError> {
         let texts: Vec<&str> = texts.iter().map(|text| beginning(text)).collect();
-        let mut found: Vec<Option<Arc<[f32]>>> = texts.iter().map(|text| self.cache.get(&Cache::key(text))).collect();
-        let missing: Vec<usize> = (0..found.len()).filter(|place| matches!(found.get(*place), Some(None))).collect();
+        let mut found: Vec<Option<Arc<[f32]>>> = texts
+            .iter()
+            .map(|text| self.cache.get(&Cache::key(text)))
+            .collect();
+        let missing: Vec<usize> = (0..found.len())
+            .filter(|place| matches!(found.get(*place), Some(None)))
+            .collect();
         let mut batches: Vec<&[usize]> = missing.chunks(BATCH_MAX).rev().collect();
         while let Some(batch) = batches.pop() {
-            let asked: Vec<&str> = batch.iter().filter_map(|place| texts.get(*place).copied()).collect();
+            let asked: Vec<&str> = batch
+                .iter()
+                .filter_map(|place| texts.get(*place).copied())
+                .collect();
             let vectors = match self.ask(&asked).await {
                 Err(error) if error.is_about_texts() && batch.len() > 1 => {
                     let (first, second) = batch.split_at(batch.len() / 2);
@@ -163,10 +178,17 @@ impl Server {
 
     /// One call, unless it failed a moment ago.
     async fn ask(&self, texts: &[&str]) -> Result<Vec<Arc<[f32]>>, ServerError> {
-        if self.standing().failed.is_some_and(|(until, _)| Instant::now() < until) {
+        if self
+            .standing()
+            .failed
+            .is_some_and(|(until, _)| Instant::now() < until)
+        {
             return Err(ServerError::Paused);
         }
-        let asked = self.call(texts).await.and_then(|body| self.read(&body, texts.len()));
+        let asked = self
+            .call(texts)
+            .await
+            .and_then(|body| self.read(&body, texts.len()));
         let (mut standing, now) = (self.standing(), Instant::now());
         match (&asked, standing.failed) {
             (Ok(_), _) => standing.failed = None,
@@ -175,7 +197,9 @@ impl Server {
             // Another call that failed at the same time has said so already.
             (Err(_), Some((until, _))) if now < until => {}
             (Err(_), before) => {
-                let pause = before.map_or(*self.pause.start(), |(_, last)| last * 2).min(*self.pause.end());
+                let pause = before
+                    .map_or(*self.pause.start(), |(_, last)| last * 2)
+                    .min(*self.pause.end());
                 standing.failed = Some((now + pause, pause));
             }
         }
@@ -184,10 +208,20 @@ impl Server {
     }
 
     async fn call(&self, texts: &[&str]) -> Result<Vec<u8>, ServerError> {
-        let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" }).to_string();
-        let limits = Limits { timeout: self.timeout, body_bytes_max: Some(ANSWER_BYTES_MAX) };
+        let body =
+            json!({ "model": self.model, "input": texts, "encoding_format": "float" }).to_string();
+        let limits = Limits {
+            timeout: self.timeout,
+            body_bytes_max: Some(ANSWER_BYTES_MAX),
+        };
         let (url, headers) = (self.url.clone(), self.headers.clone());
-        let request = Request { method: Method::POST, url, headers, body: body.into(), limits };
+        let request = Request {
+            method: Method::POST,
+            url,
+            headers,
+            body: body.into(),
+            limits,
+        };
         let response = self.caller.call(request).await?;
         if !response.status.is_success() {
             return Err(ServerError::Status(response.status.as_u16()));
@@ -197,16 +231,29 @@ impl Server {
 
     fn read(&self, body: &[u8], count: usize) -> Result<Vec<Arc<[f32]>>, ServerError> {
         let wrong = ServerError::Answer;
-        let Answer { mut data } = serde_json::from_slice(body).map_err(|_| wrong("it is no list of embeddings"))?;
+        let Answer { mut data } =
+            serde_json::from_slice(body).map_err(|_| wrong("it is no list of embeddings"))?;
         data.sort_by_key(|item| item.index);
-        if data.len() != count || data.iter().enumerate().any(|(place, item)| item.index != place) {
+        if data.len() != count
+            || data
+                .iter()
+                .enumerate()
+                .any(|(place, item)| item.index != place)
+        {
             return Err(wrong("it has not one vector for each text"));
         }
-        let vectors: Option<Vec<Arc<[f32]>>> = data.iter().map(|item| direction(&item.embedding)).collect();
-        let vectors = vectors.ok_or_else(|| wrong("a vector has no direction, or a number that is not finite"))?;
+        let vectors: Option<Vec<Arc<[f32]>>> =
+            data.iter().map(|item| direction(&item.embedding)).collect();
+        let vectors = vectors
+            .ok_or_else(|| wrong("a vector has no direction, or a number that is not finite"))?;
         let mut standing = self.standing();
-        let dimensions = standing.dimensions.or(vectors.first().map(|vector| vector.len()));
-        if vectors.iter().any(|vector| Some(vector.len()) != dimensions) {
+        let dimensions = standing
+            .dimensions
+            .or(vectors.first().map(|vector| vector.len()));
+        if vectors
+            .iter()
+            .any(|vector| Some(vector.len()) != dimensions)
+        {
             return Err(wrong("a vector has another length than those before"));
         }
         standing.dimensions = dimensions;
@@ -220,7 +267,11 @@ impl Server {
 
 /// The same direction with length 1; none where there is none.
 fn direction(vector: &[f32]) -> Option<Arc<[f32]>> {
-    let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    let length = vector
+        .iter()
+        .map(|x| f64::from(*x) * f64::from(*x))
+        .sum::<f64>()
+        .sqrt();
     #[allow(clippy::cast_possible_truncation)] // Between -1 and 1.
     let unit = |x: &f32| (f64::from(*x) / length) as f32;
     (length.is_finite() && length > 0.0).then(|| vector.iter().map(unit).collect())

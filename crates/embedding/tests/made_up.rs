@@ -21,9 +21,18 @@ type Tensors = BTreeMap<String, Vec<usize>>;
 fn tensors() -> Tensors {
     let layer = |name: &str| format!("encoder.layer.0.{name}");
     let mut all = vec![
-        ("embeddings.word_embeddings.weight".to_owned(), vec![WORDS, SIZE]),
-        ("embeddings.position_embeddings.weight".to_owned(), vec![8, SIZE]),
-        ("embeddings.token_type_embeddings.weight".to_owned(), vec![2, SIZE]),
+        (
+            "embeddings.word_embeddings.weight".to_owned(),
+            vec![WORDS, SIZE],
+        ),
+        (
+            "embeddings.position_embeddings.weight".to_owned(),
+            vec![8, SIZE],
+        ),
+        (
+            "embeddings.token_type_embeddings.weight".to_owned(),
+            vec![2, SIZE],
+        ),
     ];
     for (place, outputs, inputs) in [
         ("attention.self.query", SIZE, SIZE),
@@ -36,8 +45,14 @@ fn tensors() -> Tensors {
         all.push((layer(&format!("{place}.weight")), vec![outputs, inputs]));
         all.push((layer(&format!("{place}.bias")), vec![outputs]));
     }
-    for place in ["embeddings".to_owned(), layer("attention.output"), layer("output")] {
-        all.extend(["weight", "bias"].map(|what| (format!("{place}.LayerNorm.{what}"), vec![SIZE])));
+    for place in [
+        "embeddings".to_owned(),
+        layer("attention.output"),
+        layer("output"),
+    ] {
+        all.extend(
+            ["weight", "bias"].map(|what| (format!("{place}.LayerNorm.{what}"), vec![SIZE])),
+        );
     }
     all.into_iter().collect()
 }
@@ -59,11 +74,26 @@ fn write(dir: &Path, tensors: &Tensors, dtype: Dtype) {
     };
     let data = tensors.iter().enumerate().map(|(tensor, (name, shape))| {
         let count = shape.iter().product::<usize>();
-        (name, shape, (0..count).flat_map(|index| bytes(tensor * 1_000 + index)).collect::<Vec<u8>>())
+        (
+            name,
+            shape,
+            (0..count)
+                .flat_map(|index| bytes(tensor * 1_000 + index))
+                .collect::<Vec<u8>>(),
+        )
     });
     let data: Vec<_> = data.collect();
-    let views = data.iter().map(|(name, shape, data)| (*name, TensorView::new(dtype, (*shape).clone(), data).unwrap()));
-    std::fs::write(dir.join(MODEL_FILES[1]), safetensors::serialize(views, None).unwrap()).unwrap();
+    let views = data.iter().map(|(name, shape, data)| {
+        (
+            *name,
+            TensorView::new(dtype, (*shape).clone(), data).unwrap(),
+        )
+    });
+    std::fs::write(
+        dir.join(MODEL_FILES[1]),
+        safetensors::serialize(views, None).unwrap(),
+    )
+    .unwrap();
     let config = json!({
         "model_type": "bert", "hidden_act": "gelu", "hidden_size": SIZE, "intermediate_size": INNER, "vocab_size": WORDS,
         "layer_norm_eps": 1e-12, "max_position_embeddings": 8, "num_attention_heads": 2, "num_hidden_layers": 1
@@ -91,7 +121,8 @@ fn a_vector_has_length_one_and_tells_words_and_their_order_apart() {
     write(dir.path(), &tensors(), Dtype::F32);
     let model = open(dir.path()).unwrap();
     assert_eq!(model.dimensions(), SIZE);
-    let vectors = ["cat", "dog", "cat dog", "dog cat", &"cat ".repeat(100)].map(|text| model.embed(text).unwrap());
+    let vectors = ["cat", "dog", "cat dog", "dog cat", &"cat ".repeat(100)]
+        .map(|text| model.embed(text).unwrap());
     for (index, vector) in vectors.iter().enumerate() {
         assert!((cosine(vector, vector) - 1.0).abs() < 1e-5, "{vector:?}");
         for other in &vectors[..index] {
@@ -110,11 +141,17 @@ fn short_numbers_are_read_and_others_refused() {
     for dtype in [Dtype::F16, Dtype::BF16] {
         write(dir.path(), &tensors(), dtype);
         let vector = open(dir.path()).unwrap().embed("cat dog").unwrap();
-        assert!(cosine(&exact, &vector) > 0.999, "{dtype}: {vector:?}, not {exact:?}");
+        assert!(
+            cosine(&exact, &vector) > 0.999,
+            "{dtype}: {vector:?}, not {exact:?}"
+        );
     }
     write(dir.path(), &tensors(), Dtype::F64);
     let error = open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("is of type F64; F32, F16 and BF16 are read"), "{error}");
+    assert!(
+        error.contains("is of type F64; F32, F16 and BF16 are read"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -125,15 +162,23 @@ fn weights_that_are_not_those_of_the_configuration_are_named() {
         let shape = without.remove(name).unwrap();
         write(dir.path(), &without, Dtype::F32);
         let error = open(dir.path()).unwrap_err().to_string();
-        assert!(error.contains("model.safetensors") && error.contains(&format!("there is no {name}")), "{error}");
+        assert!(
+            error.contains("model.safetensors") && error.contains(&format!("there is no {name}")),
+            "{error}"
+        );
         let mut other = tensors();
-        other.insert(name.clone(), shape.iter().map(|length| length + 1).collect());
+        other.insert(
+            name.clone(),
+            shape.iter().map(|length| length + 1).collect(),
+        );
         write(dir.path(), &other, Dtype::F32);
         let error = open(dir.path()).unwrap_err().to_string();
         assert!(error.contains(&format!("{name} is of shape")), "{error}");
     }
     std::fs::write(dir.path().join(MODEL_FILES[1]), "no tensors").unwrap();
-    assert!(matches!(open(dir.path()), Err(Error::Malformed { path, .. }) if path.ends_with(MODEL_FILES[1])));
+    assert!(
+        matches!(open(dir.path()), Err(Error::Malformed { path, .. }) if path.ends_with(MODEL_FILES[1]))
+    );
 }
 
 #[test]

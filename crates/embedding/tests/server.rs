@@ -34,7 +34,11 @@ impl Fake {
     async fn start(says: Says) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1/", listener.local_addr().unwrap());
-        let fake = Self { url, says: Arc::new(Mutex::new(says)), asked: Arc::default() };
+        let fake = Self {
+            url,
+            says: Arc::new(Mutex::new(says)),
+            asked: Arc::default(),
+        };
         let (says, asked) = (Arc::clone(&fake.says), Arc::clone(&fake.asked));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -66,7 +70,11 @@ impl Fake {
     }
 }
 
-async fn answer(mut stream: TcpStream, says: Arc<Mutex<Says>>, asked: Arc<Mutex<Vec<(String, Value)>>>) {
+async fn answer(
+    mut stream: TcpStream,
+    says: Arc<Mutex<Says>>,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+) {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 65_536]);
     let (head, body) = loop {
         let read = stream.read(&mut buffer).await.unwrap_or(0);
@@ -102,7 +110,10 @@ async fn answer(mut stream: TcpStream, says: Arc<Mutex<Says>>, asked: Arc<Mutex<
         Says::Status(status) => (status, "sk-hidden was wrong".into()),
         Says::Body(body) => ("200 OK", body.to_owned()),
     };
-    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+        text.len()
+    );
     // One that has been given up has nobody to answer.
     let _ = stream.write_all(answer.as_bytes()).await;
 }
@@ -125,8 +136,15 @@ async fn texts_go_in_batches_and_come_back_in_order_of_length_one_and_once() {
     assert_eq!(fake.calls(), 3, "what is known is not asked for again");
     let (head, body) = fake.asked.lock().unwrap()[0].clone();
     assert!(head.starts_with("POST /v1/embeddings HTTP/1.1"), "{head}");
-    assert!(head.to_lowercase().contains("authorization: bearer sk-hidden"), "{head}");
-    assert_eq!((&body["model"], body["input"].as_array().unwrap().len()), (&json!("m"), 64));
+    assert!(
+        head.to_lowercase()
+            .contains("authorization: bearer sk-hidden"),
+        "{head}"
+    );
+    assert_eq!(
+        (&body["model"], body["input"].as_array().unwrap().len()),
+        (&json!("m"), 64)
+    );
 }
 
 #[tokio::test]
@@ -155,9 +173,16 @@ async fn whatever_the_server_does_wrong_is_an_error_and_it_recovers() {
         fake.say(says);
         let text = format!("text {number}");
         let error = server.embed_all(&[&text]).await.unwrap_err();
-        assert!(!error.to_string().contains("sk-hidden"), "{says:?}: {error}");
+        assert!(
+            !error.to_string().contains("sk-hidden"),
+            "{says:?}: {error}"
+        );
         fake.say(Says::Good(3));
-        assert_eq!(server.embed_all(&[&text]).await.unwrap()[0].len(), 3, "after {says:?}");
+        assert_eq!(
+            server.embed_all(&[&text]).await.unwrap()[0].len(),
+            3,
+            "after {says:?}"
+        );
     }
 }
 
@@ -167,7 +192,13 @@ async fn a_slow_server_is_waited_for_once_and_then_left_alone() {
     let mut server = fake.server(Duration::from_millis(50));
     server.set_pause(LONG..=LONG);
     let error = server.embed_all(&["a"]).await.unwrap_err();
-    assert!(matches!(error, ServerError::Call(concord_outbound::Error::Timeout { .. })), "{error}");
+    assert!(
+        matches!(
+            error,
+            ServerError::Call(concord_outbound::Error::Timeout { .. })
+        ),
+        "{error}"
+    );
     assert_eq!(server.embed_all(&["a"]).await, Err(ServerError::Paused));
     assert!(fake.calls() <= 1);
 }
@@ -177,7 +208,10 @@ async fn texts_that_the_server_does_not_want_are_no_reason_to_leave_it_alone() {
     let fake = Fake::start(Says::Status("413 Content Too Large")).await;
     let mut server = fake.server(LONG);
     server.set_pause(LONG..=LONG);
-    assert_eq!(server.embed_all(&["long"]).await, Err(ServerError::Status(413)));
+    assert_eq!(
+        server.embed_all(&["long"]).await,
+        Err(ServerError::Status(413))
+    );
     fake.say(Says::Good(3));
     assert!(server.embed_all(&["short"]).await.is_ok());
 }

@@ -20,14 +20,20 @@ pub use reference::{PAYLOAD_BYTES_MAX, PayloadReference, REFERENCE};
 /// A body as it was written, before it was compressed. What has more bytes than an envelope may have is refused before it is
 /// expanded further.
 pub fn plain<'a>(body: &'a [u8], encoding: Option<&str>) -> Result<Cow<'a, [u8]>, Fault> {
-    let Some(name) = encoding.map(str::trim).filter(|name| !name.is_empty()) else { return Ok(Cow::Borrowed(body)) };
+    let Some(name) = encoding.map(str::trim).filter(|name| !name.is_empty()) else {
+        return Ok(Cow::Borrowed(body));
+    };
     let expanded = match Encoding::parse(name).ok_or_else(|| unknown(name))? {
         Encoding::Identity => return Ok(Cow::Borrowed(body)),
         Encoding::Gzip => bounded(MultiGzDecoder::new(body)),
         Encoding::Zstd => zstd(body),
     };
     let expanded = expanded.map_err(|why| broken(name, &why))?;
-    if expanded.len() > ENVELOPE_BYTES_MAX { Err(too_large(name)) } else { Ok(Cow::Owned(expanded)) }
+    if expanded.len() > ENVELOPE_BYTES_MAX {
+        Err(too_large(name))
+    } else {
+        Ok(Cow::Owned(expanded))
+    }
 }
 
 /// A body as gzip: the same bytes for the same body, whenever it is compressed.
@@ -42,7 +48,10 @@ const READ_MAX: u64 = ENVELOPE_BYTES_MAX as u64 + 1;
 
 fn bounded(reader: impl Read) -> Result<Vec<u8>, String> {
     let mut expanded = Vec::new();
-    reader.take(READ_MAX).read_to_end(&mut expanded).map_err(|error| error.to_string())?;
+    reader
+        .take(READ_MAX)
+        .read_to_end(&mut expanded)
+        .map_err(|error| error.to_string())?;
     Ok(expanded)
 }
 
@@ -55,11 +64,16 @@ fn zstd(mut body: &[u8]) -> Result<Vec<u8>, String> {
     let mut expanded = Vec::new();
     while !body.is_empty() && expanded.len() <= ENVELOPE_BYTES_MAX {
         if let Some(bytes) = window(body).filter(|bytes| *bytes > WINDOW_BYTES_MAX) {
-            return Err(format!("it asks for a window of {bytes} bytes, and {WINDOW_BYTES_MAX} are kept at most"));
+            return Err(format!(
+                "it asks for a window of {bytes} bytes, and {WINDOW_BYTES_MAX} are kept at most"
+            ));
         }
         let frame = StreamingDecoder::new(&mut body).map_err(|error| error.to_string())?;
         let room = READ_MAX.saturating_sub(expanded.len() as u64);
-        frame.take(room).read_to_end(&mut expanded).map_err(|error| error.to_string())?;
+        frame
+            .take(room)
+            .read_to_end(&mut expanded)
+            .map_err(|error| error.to_string())?;
     }
     Ok(expanded)
 }
@@ -77,7 +91,10 @@ fn window(frame: &[u8]) -> Option<u64> {
     let dictionary = [0, 1, 2, 4].get(usize::from(descriptor & 3))?;
     let length = 1_usize << (descriptor >> 6);
     let size = frame.get(5 + dictionary..)?.get(..length)?;
-    let size = size.iter().rev().fold(0, |size, byte| size << 8 | u64::from(*byte));
+    let size = size
+        .iter()
+        .rev()
+        .fold(0, |size, byte| size << 8 | u64::from(*byte));
     Some(if length == 2 { size + 256 } else { size })
 }
 
@@ -85,8 +102,14 @@ fn unknown(name: &str) -> Fault {
     let beginning: String = name.chars().take(64).collect();
     Fault::invalid(
         "",
-        format!("The header {} names no encoding that is read here: {beginning:?}.", header::CONTENT_ENCODING),
-        format!("Name one of {}, or leave the header out.", Encoding::ALL.map(Encoding::as_str).join(", ")),
+        format!(
+            "The header {} names no encoding that is read here: {beginning:?}.",
+            header::CONTENT_ENCODING
+        ),
+        format!(
+            "Name one of {}, or leave the header out.",
+            Encoding::ALL.map(Encoding::as_str).join(", ")
+        ),
     )
 }
 
@@ -95,14 +118,19 @@ fn broken(name: &str, why: &str) -> Fault {
     Fault::invalid(
         "",
         format!("The body cannot be expanded as {name}: {why}."),
-        format!("Send the whole of what the compressor wrote, or leave the header {} out.", header::CONTENT_ENCODING),
+        format!(
+            "Send the whole of what the compressor wrote, or leave the header {} out.",
+            header::CONTENT_ENCODING
+        ),
     )
 }
 
 fn too_large(name: &str) -> Fault {
     Fault::invalid(
         "",
-        format!("The body, which is {name}, has more than {ENVELOPE_BYTES_MAX} bytes when it is expanded."),
+        format!(
+            "The body, which is {name}, has more than {ENVELOPE_BYTES_MAX} bytes when it is expanded."
+        ),
         format!("Send at most {ENVELOPE_BYTES_MAX} bytes, counted before they are compressed."),
     )
 }

@@ -41,7 +41,12 @@ impl PayloadReference {
         let digest = digest(payload);
         let short: String = digest.chars().skip("SHA-256=".len()).take(16).collect();
         let (bucket, object) = (bucket.to_owned(), format!("{message_id}-{short}"));
-        Self { bucket, object, size: payload.len() as u64, digest }
+        Self {
+            bucket,
+            object,
+            size: payload.len() as u64,
+            digest,
+        }
     }
 
     /// The reference that a payload is, if it is one.
@@ -50,28 +55,42 @@ impl PayloadReference {
         if text.len() > REFERENCE_BYTES_MAX || !text.contains(REFERENCE) {
             return Ok(None);
         }
-        let fields: serde_json::Map<String, serde_json::Value> = from_json(text.as_bytes(), "/payload")?;
+        let fields: serde_json::Map<String, serde_json::Value> =
+            from_json(text.as_bytes(), "/payload")?;
         if !fields.contains_key(REFERENCE) {
             return Ok(None);
         }
-        from_json::<Referring>(text.as_bytes(), "/payload").map(|referring| Some(referring.payload_reference))
+        from_json::<Referring>(text.as_bytes(), "/payload")
+            .map(|referring| Some(referring.payload_reference))
     }
 
     /// The payload that is this reference.
     pub fn payload(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        serde_json::value::to_raw_value(&Referring { payload_reference: self.clone() })
+        serde_json::value::to_raw_value(&Referring {
+            payload_reference: self.clone(),
+        })
     }
 
     /// Checks what can be checked before the object is fetched: that it is in `bucket`, and not too large.
     pub fn check(&self, bucket: &str, size_max: u64) -> Result<(), Fault> {
         if self.bucket != bucket {
             let what = "Payloads of this installation are in another bucket.".to_owned();
-            return Err(fault("bucket", what, &format!("Put the payload into {bucket}.")));
+            return Err(fault(
+                "bucket",
+                what,
+                &format!("Put the payload into {bucket}."),
+            ));
         }
         if self.size > size_max {
-            let what = format!("The payload has {} bytes; at most {size_max} are accepted.", self.size);
+            let what = format!(
+                "The payload has {} bytes; at most {size_max} are accepted.",
+                self.size
+            );
             let advice = "Send less, or say where else it can be had.";
-            return Err(Fault { code: ErrorCode::CapacityExceeded, ..fault("size", what, advice) });
+            return Err(Fault {
+                code: ErrorCode::CapacityExceeded,
+                ..fault("size", what, advice)
+            });
         }
         Ok(())
     }
@@ -85,11 +104,19 @@ impl PayloadReference {
         }
         let found = digest(&bytes);
         if found != self.digest {
-            return Err(fault("digest", format!("The digest of the object is {found}."), advice));
+            return Err(fault(
+                "digest",
+                format!("The digest of the object is {found}."),
+                advice,
+            ));
         }
         let payload: Box<RawValue> = from_json(&bytes, "/payload")?;
         if !payload.get().starts_with('{') {
-            return Err(Fault::invalid("/payload", "The object is not a JSON object.", "Put one there."));
+            return Err(Fault::invalid(
+                "/payload",
+                "The object is not a JSON object.",
+                "Put one there.",
+            ));
         }
         Ok(payload)
     }
@@ -129,8 +156,14 @@ mod tests {
     #[test]
     fn a_reference_is_read_as_it_is_written_and_nothing_else_is_one() {
         let reference = PayloadReference::new("CONCORD_PAYLOADS", "m-1", b"{}");
-        assert_eq!(reference.digest, "SHA-256=RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o=");
-        assert_eq!(PayloadReference::of(&reference.payload().unwrap()), Ok(Some(reference)));
+        assert_eq!(
+            reference.digest,
+            "SHA-256=RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o="
+        );
+        assert_eq!(
+            PayloadReference::of(&reference.payload().unwrap()),
+            Ok(Some(reference))
+        );
         for none in ["{}", r#"{"text":"payload_reference"}"#] {
             assert_eq!(PayloadReference::of(&raw(none)), Ok(None));
         }
@@ -140,9 +173,16 @@ mod tests {
                 r#"{"payload_reference":{"bucket":"B","object":"o","size":-1,"digest":""}}"#,
                 "/payload/payload_reference/size",
             ),
-            (r#"{"payload_reference":{"bucket":"B","object":"o","size":1,"digest":""},"more":1}"#, "/payload/more"),
+            (
+                r#"{"payload_reference":{"bucket":"B","object":"o","size":1,"digest":""},"more":1}"#,
+                "/payload/more",
+            ),
         ] {
-            assert_eq!(PayloadReference::of(&raw(bad)).unwrap_err().pointer, pointer, "{bad}");
+            assert_eq!(
+                PayloadReference::of(&raw(bad)).unwrap_err().pointer,
+                pointer,
+                "{bad}"
+            );
         }
     }
 
@@ -150,14 +190,35 @@ mod tests {
     fn what_is_not_as_the_reference_says_is_refused_at_its_place() {
         let reference = PayloadReference::new("B", "m-1", b"{\"a\":1}");
         assert_eq!(reference.check("B", 7), Ok(()));
-        assert_eq!(reference.verified(b"{\"a\":1}".to_vec()).unwrap().get(), "{\"a\":1}");
+        assert_eq!(
+            reference.verified(b"{\"a\":1}".to_vec()).unwrap().get(),
+            "{\"a\":1}"
+        );
         let place = |field: &str| format!("/payload/payload_reference/{field}");
-        assert_eq!(reference.check("C", 7).unwrap_err().pointer, place("bucket"));
+        assert_eq!(
+            reference.check("C", 7).unwrap_err().pointer,
+            place("bucket")
+        );
         let large = reference.check("B", 6).unwrap_err();
-        assert_eq!((large.code, large.pointer), (ErrorCode::CapacityExceeded, place("size")));
-        assert_eq!(reference.verified(b"{}".to_vec()).unwrap_err().pointer, place("size"));
-        assert_eq!(reference.verified(b"{\"a\":2}".to_vec()).unwrap_err().pointer, place("digest"));
+        assert_eq!(
+            (large.code, large.pointer),
+            (ErrorCode::CapacityExceeded, place("size"))
+        );
+        assert_eq!(
+            reference.verified(b"{}".to_vec()).unwrap_err().pointer,
+            place("size")
+        );
+        assert_eq!(
+            reference
+                .verified(b"{\"a\":2}".to_vec())
+                .unwrap_err()
+                .pointer,
+            place("digest")
+        );
         let list = PayloadReference::new("B", "m-1", b"[]");
-        assert_eq!(list.verified(b"[]".to_vec()).unwrap_err().pointer, "/payload");
+        assert_eq!(
+            list.verified(b"[]".to_vec()).unwrap_err().pointer,
+            "/payload"
+        );
     }
 }

@@ -25,11 +25,25 @@ fn a_body_is_read_as_it_was_written() {
         (gzip(body).unwrap(), Some(" GZIP ")),
         (zstd_of(body), Some("zstd")),
     ] {
-        assert_eq!(plain(&written, encoding).unwrap(), body.as_slice(), "{encoding:?}");
+        assert_eq!(
+            plain(&written, encoding).unwrap(),
+            body.as_slice(),
+            "{encoding:?}"
+        );
     }
     let (one, other) = body.split_at(5);
-    assert_eq!(plain(&[gzip(one).unwrap(), gzip(other).unwrap()].concat(), Some("gzip")).unwrap(), body.as_slice());
-    assert_eq!(plain(&[zstd_of(one), zstd_of(other)].concat(), Some("zstd")).unwrap(), body.as_slice());
+    assert_eq!(
+        plain(
+            &[gzip(one).unwrap(), gzip(other).unwrap()].concat(),
+            Some("gzip")
+        )
+        .unwrap(),
+        body.as_slice()
+    );
+    assert_eq!(
+        plain(&[zstd_of(one), zstd_of(other)].concat(), Some("zstd")).unwrap(),
+        body.as_slice()
+    );
 }
 
 #[test]
@@ -41,17 +55,28 @@ fn the_same_body_is_the_same_when_it_is_compressed() {
 fn a_body_that_expands_beyond_an_envelope_is_refused_and_one_as_large_is_not() {
     let most = vec![b' '; ENVELOPE_BYTES_MAX];
     for compressed in [(gzip(&most).unwrap(), "gzip"), (zstd_of(&most), "zstd")] {
-        assert_eq!(plain(&compressed.0, Some(compressed.1)).unwrap().len(), ENVELOPE_BYTES_MAX);
+        assert_eq!(
+            plain(&compressed.0, Some(compressed.1)).unwrap().len(),
+            ENVELOPE_BYTES_MAX
+        );
     }
     let bomb = vec![b' '; 200 * ENVELOPE_BYTES_MAX];
     for (compressed, encoding) in [(gzip(&bomb).unwrap(), "gzip"), (zstd_of(&bomb), "zstd")] {
-        assert!(compressed.len() < ENVELOPE_BYTES_MAX, "it would reach us: {}", compressed.len());
+        assert!(
+            compressed.len() < ENVELOPE_BYTES_MAX,
+            "it would reach us: {}",
+            compressed.len()
+        );
         refused(&compressed, encoding, "more than 1048576 bytes");
     }
     // In parts that are each small enough.
     let parts = gzip(&most).unwrap().repeat(50);
     refused(&parts, "gzip", "more than 1048576 bytes");
-    refused(&zstd_of(&most).repeat(50), "zstd", "more than 1048576 bytes");
+    refused(
+        &zstd_of(&most).repeat(50),
+        "zstd",
+        "more than 1048576 bytes",
+    );
 }
 
 /// A frame of zstd with a window of 1 KiB times two to the power of `exponent`, and blocks of one byte 131,072 times.
@@ -67,7 +92,10 @@ fn repeated(exponent: u8, blocks: usize) -> Vec<u8> {
 
 #[test]
 fn a_frame_that_asks_for_a_large_window_is_refused_before_it_is_expanded() {
-    assert_eq!(plain(&repeated(13, 8), Some("zstd")).unwrap().len(), ENVELOPE_BYTES_MAX);
+    assert_eq!(
+        plain(&repeated(13, 8), Some("zstd")).unwrap().len(),
+        ENVELOPE_BYTES_MAX
+    );
     refused(&repeated(13, 1_000), "zstd", "more than 1048576 bytes");
     refused(&repeated(14, 8), "zstd", "a window of 16777216 bytes");
     refused(&repeated(16, 10_000), "zstd", "a window of 67108864 bytes");
@@ -82,7 +110,10 @@ fn what_is_unknown_cut_short_or_no_such_thing_is_refused() {
         refused(b"{}", encoding, "names no encoding");
     }
     let body = "a long enough body ".repeat(100);
-    for (whole, encoding) in [(gzip(body.as_bytes()).unwrap(), "gzip"), (zstd_of(body.as_bytes()), "zstd")] {
+    for (whole, encoding) in [
+        (gzip(body.as_bytes()).unwrap(), "gzip"),
+        (zstd_of(body.as_bytes()), "zstd"),
+    ] {
         for length in [1, 5, whole.len() / 2, whole.len() - 1] {
             refused(&whole[..length], encoding, "cannot be expanded");
         }

@@ -48,7 +48,13 @@ struct Known {
 
 impl Arm {
     pub(crate) fn new(schedule: Schedule) -> Self {
-        Self { schedule, known: Mutex::new(Known { held: BTreeMap::new(), closed: LruCache::new(CLOSED_MAX) }) }
+        Self {
+            schedule,
+            known: Mutex::new(Known {
+                held: BTreeMap::new(),
+                closed: LruCache::new(CLOSED_MAX),
+            }),
+        }
     }
 
     fn known<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
@@ -56,10 +62,23 @@ impl Arm {
     }
 
     /// Does what the fact at `sequence` asks for.
-    async fn act(&self, sequence: u64, aggregate: Aggregate, id: &Token, action: TimerAction) -> Result<(), Problem> {
+    async fn act(
+        &self,
+        sequence: u64,
+        aggregate: Aggregate,
+        id: &Token,
+        action: TimerAction,
+    ) -> Result<(), Problem> {
         match action {
             TimerAction::Arm(deadline) => {
-                if self.closes_soon((aggregate, id.clone(), deadline.name.clone()), sequence, &deadline).await {
+                if self
+                    .closes_soon(
+                        (aggregate, id.clone(), deadline.name.clone()),
+                        sequence,
+                        &deadline,
+                    )
+                    .await
+                {
                     return Ok(());
                 }
                 self.schedule.arm(aggregate, id, &deadline).await
@@ -76,7 +95,10 @@ impl Arm {
     /// Remembers that a deadline has closed; true when it was held back and the broker need not hear of it.
     fn close(&self, key: Key, sequence: u64) -> bool {
         self.known(|known| {
-            let waiting = known.held.get(&key).filter(|(opened, _)| *opened < sequence);
+            let waiting = known
+                .held
+                .get(&key)
+                .filter(|(opened, _)| *opened < sequence);
             let waited = waiting.map(|(_, waiting)| waiting.notify_one()).is_some();
             known.closed.put(key, sequence);
             waited
@@ -87,16 +109,25 @@ impl Arm {
     async fn closes_soon(&self, key: Key, opened: u64, deadline: &Deadline) -> bool {
         let waiting = Arc::new(Notify::new());
         let closed = self.known(|known| {
-            let closed = known.closed.get(&key).is_some_and(|closed| *closed > opened);
+            let closed = known
+                .closed
+                .get(&key)
+                .is_some_and(|closed| *closed > opened);
             if !closed {
-                known.held.insert(key.clone(), (opened, Arc::clone(&waiting)));
+                known
+                    .held
+                    .insert(key.clone(), (opened, Arc::clone(&waiting)));
             }
             closed
         });
         if closed {
             return true;
         }
-        let hold = if deadline.due.millis_since(clock::now()) < NEAR_MS { Duration::ZERO } else { HOLD };
+        let hold = if deadline.due.millis_since(clock::now()) < NEAR_MS {
+            Duration::ZERO
+        } else {
+            HOLD
+        };
         let waited = tokio::time::timeout(hold, waiting.notified()).await;
         // Only the own entry: the same deadline may be held back again for a later fact.
         self.known(|known| match known.held.get(&key) {
@@ -112,7 +143,8 @@ impl Handler for Arm {
         let (aggregate, id) = feed::aggregate_of(self.schedule.shell(), delivery)?;
         let meta = RecordMeta::decode(&delivery.payload)?;
         let actions = timer_actions(&meta).into_iter();
-        try_join_all(actions.map(|action| self.act(delivery.sequence, aggregate, &id, action))).await?;
+        try_join_all(actions.map(|action| self.act(delivery.sequence, aggregate, &id, action)))
+            .await?;
         Ok(Done::Acknowledge)
     }
 }

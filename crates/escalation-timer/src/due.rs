@@ -18,23 +18,47 @@ pub(crate) struct Due {
 
 impl Handler for Due {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let Armed { aggregate, id, name, .. } = serde_json::from_slice(&delivery.payload)?;
+        let Armed {
+            aggregate,
+            id,
+            name,
+            ..
+        } = serde_json::from_slice(&delivery.payload)?;
         self.schedule.was_delivered(aggregate, &id, &name);
         // To fire, any copy of the stream will do: the owner looks again. Thousands may be due at one instant, and what
         // only the leader answers, it answers one after the other.
-        if let Standing::Open { due, trace } = self.firing.standing(aggregate, &id, &name, Read::Any).await?
+        if let Standing::Open { due, trace } = self
+            .firing
+            .standing(aggregate, &id, &name, Read::Any)
+            .await?
             && clock::now() >= due
         {
-            return self.firing.fire(aggregate, &id, Deadline { name, due }, FiredBy::Scheduler, trace).await;
+            return self
+                .firing
+                .fire(
+                    aggregate,
+                    &id,
+                    Deadline { name, due },
+                    FiredBy::Scheduler,
+                    trace,
+                )
+                .await;
         }
-        let (due, trace) = match self.firing.standing(aggregate, &id, &name, Read::Leader).await? {
+        let (due, trace) = match self
+            .firing
+            .standing(aggregate, &id, &name, Read::Leader)
+            .await?
+        {
             Standing::Closed => return Ok(Done::Acknowledge),
             Standing::Open { due, trace } => (due, trace),
         };
         let deadline = Deadline { name, due };
         let now = clock::now();
         if now >= due {
-            return self.firing.fire(aggregate, &id, deadline, FiredBy::Scheduler, trace).await;
+            return self
+                .firing
+                .fire(aggregate, &id, deadline, FiredBy::Scheduler, trace)
+                .await;
         }
         // This clock is a little behind the broker's: wait. Or the deadline was moved while the broker delivered it,
         // which may have swept away the arming of the new one.

@@ -41,11 +41,19 @@ impl Firing {
         name: &Token,
         read: Read,
     ) -> Result<Standing, Problem> {
-        let Some(last) = self.ledger.last(aggregate, id, read).await? else { return Ok(Standing::Closed) };
+        let Some(last) = self.ledger.last(aggregate, id, read).await? else {
+            return Ok(Standing::Closed);
+        };
         let meta = RecordMeta::decode(&last.payload)?;
-        let open = meta.deadlines.into_iter().find(|deadline| deadline.name == *name);
+        let open = meta
+            .deadlines
+            .into_iter()
+            .find(|deadline| deadline.name == *name);
         let trace = || broker::trace_of(Some(&last.headers));
-        Ok(open.map_or(Standing::Closed, |deadline| Standing::Open { due: deadline.due, trace: trace() }))
+        Ok(open.map_or(Standing::Closed, |deadline| Standing::Open {
+            due: deadline.due,
+            trace: trace(),
+        }))
     }
 
     /// Stores that an open deadline has passed. The caller has seen that it is due.
@@ -61,12 +69,28 @@ impl Firing {
         let lateness_ms = now.millis_since(deadline.due);
         // The cause is the deadline itself, so whoever notices it, and however often, makes the same fact.
         let cause = MessageId::of_deadline(id, &deadline.name, deadline.due);
-        let fire = Fire { aggregate, id: id.clone(), deadline, fired_by };
+        let fire = Fire {
+            aggregate,
+            id: id.clone(),
+            deadline,
+            fired_by,
+        };
         let context = Shell::message_context(cause);
-        let done = feed::step(&self.shell, &self.deadlines, fire.deadline_id(), context, &fire, trace).await?;
+        let done = feed::step(
+            &self.shell,
+            &self.deadlines,
+            fire.deadline_id(),
+            context,
+            &fire,
+            trace,
+        )
+        .await?;
         self.deadlines.forget(&fire.deadline_id());
         #[allow(clippy::cast_precision_loss)] // Seconds for a histogram.
-        self.shell.metrics.lateness_seconds.observe(lateness_ms as f64 / 1_000.0);
+        self.shell
+            .metrics
+            .lateness_seconds
+            .observe(lateness_ms as f64 / 1_000.0);
         Ok(done)
     }
 }

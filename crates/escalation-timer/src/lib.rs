@@ -35,7 +35,10 @@ pub struct TimerSettings {
 
 impl Default for TimerSettings {
     fn default() -> Self {
-        Self { watchdog_interval_ms: 5_000, watchdog_grace_ms: 5_000 }
+        Self {
+            watchdog_interval_ms: 5_000,
+            watchdog_grace_ms: 5_000,
+        }
     }
 }
 
@@ -51,13 +54,33 @@ impl Run for EscalationTimer {
     const ABOUT: &'static str = "Owns time: arms, cancels and fires every deadline";
     type Own = TimerSettings;
 
-    async fn start(shell: Shell, own: TimerSettings) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    async fn start(
+        shell: Shell,
+        own: TimerSettings,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
-        let deadlines = Arc::new(Aggregates::<DeadlineMachine, _>::new(ledger.clone(), shell.work.cached_max));
-        let firing = Arc::new(fire::Firing { shell: shell.clone(), ledger, deadlines });
+        let deadlines = Arc::new(Aggregates::<DeadlineMachine, _>::new(
+            ledger.clone(),
+            shell.work.cached_max,
+        ));
+        let firing = Arc::new(fire::Firing {
+            shell: shell.clone(),
+            ledger,
+            deadlines,
+        });
         let schedule = schedule::Schedule::new(&shell).await?;
-        shell.consume_many(ConsumerKind::Deadlines, HELD_MAX, arm::Arm::new(schedule.clone()));
-        shell.consume(ConsumerKind::Due, due::Due { firing: Arc::clone(&firing), schedule: schedule.clone() });
+        shell.consume_many(
+            ConsumerKind::Deadlines,
+            HELD_MAX,
+            arm::Arm::new(schedule.clone()),
+        );
+        shell.consume(
+            ConsumerKind::Due,
+            due::Due {
+                firing: Arc::clone(&firing),
+                schedule: schedule.clone(),
+            },
+        );
         shell.answer("armed", schedule.verb());
         let watchdog = watchdog::Watchdog::new(
             firing,

@@ -52,7 +52,11 @@ impl Schedule {
     pub(crate) async fn new(shell: &Shell) -> Result<Self, AnyError> {
         let timers = Arc::new(shell.broker.stream(StreamKind::Timers).await?);
         let delivered = Arc::new(Mutex::new(LruCache::new(DELIVERED_MAX)));
-        Ok(Self { shell: shell.clone(), timers, delivered })
+        Ok(Self {
+            shell: shell.clone(),
+            timers,
+            delivered,
+        })
     }
 
     pub(crate) fn shell(&self) -> &Shell {
@@ -60,7 +64,12 @@ impl Schedule {
     }
 
     fn delivered<T>(&self, change: impl FnOnce(&mut LruCache<Key, ()>) -> T) -> T {
-        change(&mut self.delivered.lock().unwrap_or_else(PoisonError::into_inner))
+        change(
+            &mut self
+                .delivered
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Remembers that the broker has delivered the deadline.
@@ -69,30 +78,63 @@ impl Schedule {
     }
 
     /// Has the broker deliver the deadline when it is due, in place of an earlier one of the same name.
-    pub(crate) async fn arm(&self, aggregate: Aggregate, id: &Token, deadline: &Deadline) -> Result<(), Problem> {
+    pub(crate) async fn arm(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        deadline: &Deadline,
+    ) -> Result<(), Problem> {
         let Deadline { name, due } = deadline.clone();
         self.delivered(|delivered| delivered.pop(&(aggregate, id.clone(), name.clone())));
         let subjects = self.shell.broker.subjects();
-        let target = subjects.build(&Subject::TimerDue { aggregate, id: id.clone(), name: name.clone() });
-        let subject = subjects.build(&Subject::TimerArmed { aggregate, id: id.clone(), name: name.clone() });
+        let target = subjects.build(&Subject::TimerDue {
+            aggregate,
+            id: id.clone(),
+            name: name.clone(),
+        });
+        let subject = subjects.build(&Subject::TimerArmed {
+            aggregate,
+            id: id.clone(),
+            name: name.clone(),
+        });
         let mut headers = HeaderMap::new();
         // No message id: a deadline that is cancelled and armed again must not be taken for a duplicate.
         headers.insert(header::SCHEDULE, format!("@at {due}"));
         headers.insert(header::SCHEDULE_TARGET, target);
         headers.insert(header::SCHEDULE_TTL, DUE_TTL);
-        let body = serde_json::to_vec(&Armed { aggregate, id: id.clone(), name, due })?;
-        self.shell.broker.store(subject, headers, body.into()).await?;
+        let body = serde_json::to_vec(&Armed {
+            aggregate,
+            id: id.clone(),
+            name,
+            due,
+        })?;
+        self.shell
+            .broker
+            .store(subject, headers, body.into())
+            .await?;
         Ok(())
     }
 
     /// Has the broker hold the deadline no longer. One that is being delivered at this moment is seen through later. Most
     /// deadlines that pass are closed by what follows from that, and the broker need not be told of those.
-    pub(crate) async fn cancel(&self, aggregate: Aggregate, id: &Token, name: &Token) -> Result<(), Problem> {
-        if self.delivered(|delivered| delivered.pop(&(aggregate, id.clone(), name.clone()))).is_some() {
+    pub(crate) async fn cancel(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        name: &Token,
+    ) -> Result<(), Problem> {
+        if self
+            .delivered(|delivered| delivered.pop(&(aggregate, id.clone(), name.clone())))
+            .is_some()
+        {
             return Ok(());
         }
         let subjects = self.shell.broker.subjects();
-        let subject = subjects.build(&Subject::TimerArmed { aggregate, id: id.clone(), name: name.clone() });
+        let subject = subjects.build(&Subject::TimerArmed {
+            aggregate,
+            id: id.clone(),
+            name: name.clone(),
+        });
         self.timers.purge().filter(subject).await?;
         Ok(())
     }
@@ -104,7 +146,9 @@ impl Schedule {
             let schedule = schedule.clone();
             let listed: Answer = Box::pin(async move {
                 let armed = tokio::time::timeout(Duration::from_secs(5), schedule.list()).await;
-                let armed = armed.map_err(|error| failed(&error))?.map_err(|error| failed(&*error))?;
+                let armed = armed
+                    .map_err(|error| failed(&error))?
+                    .map_err(|error| failed(&*error))?;
                 answer(&armed)
             });
             listed
@@ -114,7 +158,12 @@ impl Schedule {
     async fn list(&self) -> Result<Vec<Armed>, AnyError> {
         const LISTED_MAX: usize = 1_000;
         let filter = self.shell.broker.subjects().armed();
-        let subjects: Vec<(String, usize)> = self.timers.info_with_subjects(filter).await?.try_collect().await?;
+        let subjects: Vec<(String, usize)> = self
+            .timers
+            .info_with_subjects(filter)
+            .await?
+            .try_collect()
+            .await?;
         let mut armed: Vec<Armed> = Vec::new();
         for (subject, _) in subjects.into_iter().take(LISTED_MAX) {
             // One that fires meanwhile is gone, which is no fault.

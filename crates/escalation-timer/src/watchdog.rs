@@ -43,24 +43,45 @@ struct Open {
 impl Open {
     fn set(&mut self, key: Key, deadlines: Vec<Deadline>) {
         for deadline in self.by_aggregate.remove(&key).unwrap_or_default() {
-            self.by_due.remove(&(deadline.due, key.clone(), deadline.name));
+            self.by_due
+                .remove(&(deadline.due, key.clone(), deadline.name));
         }
         if deadlines.is_empty() {
             return;
         }
-        self.by_due.extend(deadlines.iter().map(|d| (d.due, key.clone(), d.name.clone())));
+        self.by_due.extend(
+            deadlines
+                .iter()
+                .map(|d| (d.due, key.clone(), d.name.clone())),
+        );
         self.by_aggregate.insert(key, deadlines);
     }
 
     fn overdue(&self, before: Timestamp) -> Vec<(Key, Deadline)> {
         let passed = self.by_due.iter().take_while(|(due, _, _)| *due < before);
-        passed.map(|(due, key, name)| (key.clone(), Deadline { name: name.clone(), due: *due })).collect()
+        passed
+            .map(|(due, key, name)| {
+                (
+                    key.clone(),
+                    Deadline {
+                        name: name.clone(),
+                        due: *due,
+                    },
+                )
+            })
+            .collect()
     }
 }
 
 impl Watchdog {
     pub(crate) fn new(firing: Arc<Firing>, interval: Duration, grace_ms: u64) -> Self {
-        Self { firing, interval, grace_ms, open: Open::default(), next: 1 }
+        Self {
+            firing,
+            interval,
+            grace_ms,
+            open: Open::default(),
+            next: 1,
+        }
     }
 
     pub(crate) async fn run(mut self) {
@@ -87,13 +108,26 @@ impl Watchdog {
     async fn round(&mut self) -> Result<(), AnyError> {
         self.read_new_facts().await?;
         let metrics = &self.firing.shell.metrics;
-        metrics.deadlines_open.set(i64::try_from(self.open.by_due.len()).unwrap_or(i64::MAX));
-        let before = Timestamp::from_unix_millis(clock::now().unix_millis().saturating_sub_unsigned(self.grace_ms));
+        metrics
+            .deadlines_open
+            .set(i64::try_from(self.open.by_due.len()).unwrap_or(i64::MAX));
+        let before = Timestamp::from_unix_millis(
+            clock::now()
+                .unix_millis()
+                .saturating_sub_unsigned(self.grace_ms),
+        );
         for ((aggregate, id), deadline) in self.open.overdue(before) {
-            match self.firing.standing(aggregate, &id, &deadline.name, Read::Leader).await {
+            match self
+                .firing
+                .standing(aggregate, &id, &deadline.name, Read::Leader)
+                .await
+            {
                 Ok(Standing::Open { due, trace }) if due == deadline.due => {
                     tracing::warn!(%aggregate, %id, name = %deadline.name, %due, "Nobody fired a deadline; firing it.");
-                    let fired = self.firing.fire(aggregate, &id, deadline.clone(), FiredBy::Watchdog, trace).await;
+                    let fired = self
+                        .firing
+                        .fire(aggregate, &id, deadline.clone(), FiredBy::Watchdog, trace)
+                        .await;
                     fired.map_err(into_error)?;
                     metrics.watchdog_fired.inc();
                     self.open.set((aggregate, id), Vec::new());
@@ -122,7 +156,9 @@ impl Watchdog {
         }
         // All facts and not only those that move deadlines: a filter of several subjects costs the broker far more.
         let config = pull::Config {
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.next },
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: self.next,
+            },
             ack_policy: AckPolicy::None,
             inactive_threshold: Duration::from_secs(30),
             memory_storage: true,
@@ -138,7 +174,14 @@ impl Watchdog {
                 waiting = info.pending;
                 self.next = info.stream_sequence + 1;
                 let subject = shell.broker.subjects().parse(&message.subject);
-                let Ok(Subject::Event { aggregate, id, fact }) = subject else { continue };
+                let Ok(Subject::Event {
+                    aggregate,
+                    id,
+                    fact,
+                }) = subject
+                else {
+                    continue;
+                };
                 if event::leaves_deadlines(aggregate, &fact) {
                     continue;
                 }

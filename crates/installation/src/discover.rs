@@ -30,12 +30,17 @@ impl Instance {
 
     /// Where it answers HTTP, where it does.
     pub fn http(&self) -> Option<&str> {
-        self.metadata.get("http").map(String::as_str).filter(|address| !address.is_empty())
+        self.metadata
+            .get("http")
+            .map(String::as_str)
+            .filter(|address| !address.is_empty())
     }
 
     /// Whether it can do its work, and if not, why. One without HTTP has at least registered.
     pub async fn readiness(&self) -> Result<(), String> {
-        let Some(address) = self.http() else { return Ok(()) };
+        let Some(address) = self.http() else {
+            return Ok(());
+        };
         let answer = tokio::time::timeout(Duration::from_secs(2), get(address, "/readyz")).await;
         match answer {
             Ok(Ok((200, _))) => Ok(()),
@@ -54,7 +59,9 @@ pub async fn instances(
 ) -> Result<Vec<Instance>, async_nats::Error> {
     let inbox = client.new_inbox();
     let mut answers = client.subscribe(inbox.clone()).await?;
-    client.publish_with_reply("$SRV.INFO", inbox, "".into()).await?;
+    client
+        .publish_with_reply("$SRV.INFO", inbox, "".into())
+        .await?;
     let mut found: Vec<Instance> = Vec::new();
     let collect = async {
         while let Some(message) = answers.next().await {
@@ -70,7 +77,12 @@ pub async fn instances(
     };
     // Nobody says how many there are, so the end of patience is an ordinary end.
     let _ = tokio::time::timeout(patience, collect).await;
-    found.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.pid().cmp(&b.pid())).then_with(|| a.id.cmp(&b.id)));
+    found.sort_by(|a, b| {
+        a.name
+            .cmp(&b.name)
+            .then_with(|| a.pid().cmp(&b.pid()))
+            .then_with(|| a.id.cmp(&b.id))
+    });
     Ok(found)
 }
 
@@ -82,8 +94,12 @@ async fn get(address: &str, path: &str) -> std::io::Result<(u16, String)> {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await?;
     let text = String::from_utf8_lossy(&bytes);
-    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = text
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    let malformed = || std::io::Error::new(std::io::ErrorKind::InvalidData, "the answer is not HTTP");
+    let malformed =
+        || std::io::Error::new(std::io::ErrorKind::InvalidData, "the answer is not HTTP");
     Ok((status.ok_or_else(malformed)?, body.to_owned()))
 }

@@ -79,6 +79,9 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn file(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        Self::File { path: path.into(), source }
+        Self::File {
+            path: path.into(),
+            source,
+        }
     }
 }

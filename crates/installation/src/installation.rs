@@ -60,13 +60,25 @@ impl Installation {
             }),
         };
         let replicas = plan.replicas.iter();
-        let services = replicas.flat_map(|(service, n)| (0..*n).map(|replica| process(*service, replica))).collect();
-        let installation = Self { directory: plan.directory.clone(), services, broker, server_url, _lock: lock };
+        let services = replicas
+            .flat_map(|(service, n)| (0..*n).map(|replica| process(*service, replica)))
+            .collect();
+        let installation = Self {
+            directory: plan.directory.clone(),
+            services,
+            broker,
+            server_url,
+            _lock: lock,
+        };
         for service in &installation.services {
             service.process.start()?;
         }
-        progress(Progress::ServicesStarted { processes: installation.services.len() });
-        installation.await_ready(installation.services.iter().collect(), &mut progress).await?;
+        progress(Progress::ServicesStarted {
+            processes: installation.services.len(),
+        });
+        installation
+            .await_ready(installation.services.iter().collect(), &mut progress)
+            .await?;
         Ok(installation)
     }
 
@@ -76,15 +88,27 @@ impl Installation {
         progress: &mut impl FnMut(Progress),
     ) -> Result<(), Error> {
         let url = &self.server_url;
-        let client = async_nats::connect(url).await.map_err(|source| Error::Connect { url: url.clone(), source })?;
+        let client = async_nats::connect(url)
+            .await
+            .map_err(|source| Error::Connect {
+                url: url.clone(),
+                source,
+            })?;
         let (begun, of, mut ready) = (Instant::now(), awaited.len(), 0);
         while let Some(first) = awaited.first() {
             if let Some(ended) = awaited.iter().find_map(|service| service.ended_early()) {
                 return Err(ended);
             }
-            let pids: Vec<Option<u32>> = awaited.iter().map(|service| service.process.pid()).collect();
-            let all_there = |found: &[crate::Instance]| pids.iter().all(|pid| found.iter().any(|i| i.pid() == *pid));
-            let found = instances(&client, PATIENCE, all_there).await.unwrap_or_default();
+            let pids: Vec<Option<u32>> = awaited
+                .iter()
+                .map(|service| service.process.pid())
+                .collect();
+            let all_there = |found: &[crate::Instance]| {
+                pids.iter().all(|pid| found.iter().any(|i| i.pid() == *pid))
+            };
+            let found = instances(&client, PATIENCE, all_there)
+                .await
+                .unwrap_or_default();
             let mut status = "it has not announced itself on the broker".to_owned();
             let mut still = Vec::new();
             for service in &awaited {
@@ -96,8 +120,15 @@ impl Installation {
                 match instance.readiness().await {
                     Ok(()) => {
                         ready += 1;
-                        let ServiceProcess { service, replica, .. } = service;
-                        progress(Progress::ServiceReady { service: *service, replica: *replica, ready, of });
+                        let ServiceProcess {
+                            service, replica, ..
+                        } = service;
+                        progress(Progress::ServiceReady {
+                            service: *service,
+                            replica: *replica,
+                            ready,
+                            of,
+                        });
                     }
                     Err(reasons) => {
                         status = reasons;
@@ -133,22 +164,31 @@ impl Installation {
 
     /// Every process: which service, and which process of it, from 0.
     pub fn processes(&self) -> impl Iterator<Item = (Service, usize)> + '_ {
-        self.services.iter().map(|service| (service.service, service.replica))
+        self.services
+            .iter()
+            .map(|service| (service.service, service.replica))
     }
 
     fn find(&self, service: Service, replica: usize) -> Result<&ServiceProcess, Error> {
-        let found = self.services.iter().find(|s| s.service == service && s.replica == replica);
+        let found = self
+            .services
+            .iter()
+            .find(|s| s.service == service && s.replica == replica);
         found.ok_or_else(|| Error::Unknown(format!("{service}-{replica}")))
     }
 
     /// The process id, while it runs.
     pub fn pid(&self, service: Service, replica: usize) -> Option<u32> {
-        self.find(service, replica).ok().and_then(|found| found.process.pid())
+        self.find(service, replica)
+            .ok()
+            .and_then(|found| found.process.pid())
     }
 
     /// Where a process writes its log.
     pub fn log(&self, service: Service, replica: usize) -> Option<&Path> {
-        self.find(service, replica).ok().map(|found| found.process.program.log.as_path())
+        self.find(service, replica)
+            .ok()
+            .map(|found| found.process.program.log.as_path())
     }
 
     /// SIGKILL, and waits until the process is gone.
@@ -178,13 +218,21 @@ impl Installation {
 
     /// Waits until every process that runs is ready, as after the broker was away.
     pub async fn ready(&self) -> Result<(), Error> {
-        let running = self.services.iter().filter(|service| service.process.is_running()).collect();
+        let running = self
+            .services
+            .iter()
+            .filter(|service| service.process.is_running())
+            .collect();
         self.await_ready(running, &mut |_| {}).await
     }
 
     /// Processes that have ended by themselves, with how.
     pub fn exited(&self) -> Vec<(Service, usize, std::process::ExitStatus)> {
-        let ended = self.services.iter().filter_map(|s| s.process.ended().map(|status| (s.service, s.replica, status)));
+        let ended = self.services.iter().filter_map(|s| {
+            s.process
+                .ended()
+                .map(|status| (s.service, s.replica, status))
+        });
         ended.collect()
     }
 
@@ -205,13 +253,20 @@ impl Installation {
     }
 
     fn own_broker(&self) -> Result<&NatsServer, Error> {
-        self.broker.as_ref().ok_or_else(|| Error::Unknown("broker of its own".into()))
+        self.broker
+            .as_ref()
+            .ok_or_else(|| Error::Unknown("broker of its own".into()))
     }
 
     /// The last lines of every log, for a person who looks for what went wrong.
     pub fn log_tails(&self) -> String {
         let mut text = String::new();
-        for ServiceProcess { service, replica, process } in &self.services {
+        for ServiceProcess {
+            service,
+            replica,
+            process,
+        } in &self.services
+        {
             text.push_str(&format!("--- {service}-{replica}\n{}\n", process.tail()));
         }
         if let Some(broker) = &self.broker {
@@ -227,8 +282,16 @@ impl Installation {
             service.process.terminate();
         }
         let begun = Instant::now();
-        for ServiceProcess { service, replica, process } in &self.services {
-            if !process.wait(DRAIN_MAX.saturating_sub(begun.elapsed())).await {
+        for ServiceProcess {
+            service,
+            replica,
+            process,
+        } in &self.services
+        {
+            if !process
+                .wait(DRAIN_MAX.saturating_sub(begun.elapsed()))
+                .await
+            {
                 killed.push(format!("{service}-{replica}"));
             }
         }
@@ -245,34 +308,58 @@ impl ServiceProcess {
     fn ended_early(&self) -> Option<Error> {
         let status = self.process.ended()?;
         let name = format!("{}-{}", self.service, self.replica);
-        Some(Error::Ended { name, status: status.to_string(), tail: self.process.tail() })
+        Some(Error::Ended {
+            name,
+            status: status.to_string(),
+            tail: self.process.tail(),
+        })
     }
 
     fn not_ready(&self, waited: Duration, status: String) -> Error {
         let name = format!("{}-{}", self.service, self.replica);
-        Error::NotReady { name, waited, status, tail: self.process.tail() }
+        Error::NotReady {
+            name,
+            waited,
+            status,
+            tail: self.process.tail(),
+        }
     }
 }
 
 /// Two brokers on the same streams would destroy them.
 fn lock(directory: &Path) -> Result<File, Error> {
     let path = directory.join(".lock");
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
     let file = file.map_err(|error| Error::file(&path, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse { directory: directory.to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse {
+            directory: directory.to_owned(),
+        }),
         Err(TryLockError::Error(error)) => Err(Error::file(&path, error)),
     }
 }
 
-async fn start_broker(plan: &Plan, progress: &mut impl FnMut(Progress)) -> Result<(Option<NatsServer>, String), Error> {
+async fn start_broker(
+    plan: &Plan,
+    progress: &mut impl FnMut(Progress),
+) -> Result<(Option<NatsServer>, String), Error> {
     if let Some(url) = &plan.server_url {
         return Ok((None, url.clone()));
     }
     progress(Progress::StartingBroker);
     let program = plan.nats_server.clone().map_or_else(NatsServer::find, Ok)?;
-    let broker = NatsServer::spawn_with(&program, &plan.directory.join("broker"), plan.port, &plan.nats_config).await?;
+    let broker = NatsServer::spawn_with(
+        &program,
+        &plan.directory.join("broker"),
+        plan.port,
+        &plan.nats_config,
+    )
+    .await?;
     let url = broker.url();
     progress(Progress::BrokerReady { url: url.clone() });
     Ok((Some(broker), url))

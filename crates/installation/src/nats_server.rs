@@ -37,15 +37,27 @@ struct Ports {
 impl NatsServer {
     /// A nats-server on this machine: `$CONCORD_NATS_SERVER`, the `PATH`, or `.tools/bin` of this directory or one above.
     pub fn find() -> Result<PathBuf, Error> {
-        if let Some(given) = std::env::var_os("CONCORD_NATS_SERVER").filter(|given| !given.is_empty()) {
+        if let Some(given) =
+            std::env::var_os("CONCORD_NATS_SERVER").filter(|given| !given.is_empty())
+        {
             let path = PathBuf::from(given);
-            return if path.is_file() { Ok(path) } else { Err(Error::NoProgram { name: "nats-server".into(), path }) };
+            return if path.is_file() {
+                Ok(path)
+            } else {
+                Err(Error::NoProgram {
+                    name: "nats-server".into(),
+                    path,
+                })
+            };
         }
         let here = std::env::current_dir().unwrap_or_default();
         let tools = here.ancestors().map(|above| above.join(".tools/bin"));
         let on_path = std::env::var_os("PATH").unwrap_or_default();
         let places = std::env::split_paths(&on_path).chain(tools);
-        places.map(|place| place.join("nats-server")).find(|path| path.is_file()).ok_or(Error::NoNatsServer)
+        places
+            .map(|place| place.join("nats-server"))
+            .find(|path| path.is_file())
+            .ok_or(Error::NoNatsServer)
     }
 
     /// Starts `program` with its streams in `directory`, and waits until it answers.
@@ -56,12 +68,20 @@ impl NatsServer {
     }
 
     /// The same with further lines of configuration. A connection without credentials must stay possible.
-    pub async fn spawn_with(program: &Path, directory: &Path, port: Option<u16>, more: &str) -> Result<Self, Error> {
+    pub async fn spawn_with(
+        program: &Path,
+        directory: &Path,
+        port: Option<u16>,
+        more: &str,
+    ) -> Result<Self, Error> {
         std::fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
         let program = Program {
             name: "nats-server".into(),
             path: program.to_owned(),
-            arguments: vec!["--config".into(), directory.join("nats.conf").display().to_string()],
+            arguments: vec![
+                "--config".into(),
+                directory.join("nats.conf").display().to_string(),
+            ],
             environment: Vec::new(),
             log: directory.join("nats-server.log"),
             orphaned: "TERM",
@@ -98,20 +118,34 @@ impl NatsServer {
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
-        Err(Error::NotReady { name: "nats-server".into(), waited: READY_MAX, status, tail: self.process.tail() })
+        Err(Error::NotReady {
+            name: "nats-server".into(),
+            waited: READY_MAX,
+            status,
+            tail: self.process.tail(),
+        })
     }
 
     fn ended(&self, status: &str) -> Error {
-        Error::Ended { name: "nats-server".into(), status: status.into(), tail: self.process.tail() }
+        Error::Ended {
+            name: "nats-server".into(),
+            status: status.into(),
+            tail: self.process.tail(),
+        }
     }
 
     fn configure(&self) -> Result<(), Error> {
         for stale in self.port_files() {
             std::fs::remove_file(&stale).map_err(|error| Error::file(stale, error))?;
         }
-        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).map_or(-1, i32::from);
+        let port = self
+            .port
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map_or(-1, i32::from);
         // The configuration's strings have the escapes of JSON.
-        let quoted = |path: &Path| serde_json::to_string(&path.display().to_string()).unwrap_or_default();
+        let quoted =
+            |path: &Path| serde_json::to_string(&path.display().to_string()).unwrap_or_default();
         let text = format!(
             "host: \"127.0.0.1\"\nport: {port}\nmax_payload: {PAYLOAD_MAX}\nports_file_dir: {}\n\
              jetstream {{ store_dir: {} }}\n{}\n",
@@ -124,21 +158,37 @@ impl NatsServer {
     }
 
     fn port_files(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "ports")).collect()
+        let entries = std::fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten();
+        entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|e| e == "ports"))
+            .collect()
     }
 
     /// The port that the server says it listens on.
     fn listening(&self) -> Option<u16> {
-        let text = self.port_files().into_iter().find_map(|path| std::fs::read(path).ok())?;
+        let text = self
+            .port_files()
+            .into_iter()
+            .find_map(|path| std::fs::read(path).ok())?;
         // A file that is still being written is read again.
         let ports: Ports = serde_json::from_slice(&text).ok()?;
-        ports.nats.iter().find_map(|url| url.rsplit(':').next()?.parse().ok())
+        ports
+            .nats
+            .iter()
+            .find_map(|url| url.rsplit(':').next()?.parse().ok())
     }
 
     /// Where it listens, for example `nats://127.0.0.1:4222`.
     pub fn url(&self) -> String {
-        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        let port = self
+            .port
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .unwrap_or_default();
         format!("nats://127.0.0.1:{port}")
     }
 

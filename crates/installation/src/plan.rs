@@ -79,18 +79,29 @@ impl Plan {
     /// With a setting for one service.
     #[must_use]
     pub fn with_service_setting(mut self, service: Service, setting: impl Into<String>) -> Self {
-        self.service_settings.entry(service).or_default().push(setting.into());
+        self.service_settings
+            .entry(service)
+            .or_default()
+            .push(setting.into());
         self
     }
 
     pub(crate) fn binaries(&self) -> PathBuf {
-        let beside = || std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned));
+        let beside = || {
+            std::env::current_exe()
+                .ok()
+                .and_then(|exe| exe.parent().map(Path::to_owned))
+        };
         self.binaries.clone().or_else(beside).unwrap_or_default()
     }
 
     pub(crate) fn arguments(&self, service: Service, server_url: &str) -> Vec<String> {
         let mut arguments = Vec::new();
-        if let Some(config) = self.adapter_config.as_ref().filter(|_| service == Service::AgentAdapter) {
+        if let Some(config) = self
+            .adapter_config
+            .as_ref()
+            .filter(|_| service == Service::AgentAdapter)
+        {
             arguments.extend(["--config".to_owned(), config.display().to_string()]);
         }
         let address = format!("broker.servers={server_url}");
@@ -135,8 +146,15 @@ impl fmt::Display for Progress {
         match self {
             Self::StartingBroker => write!(f, "starting nats-server"),
             Self::BrokerReady { url } => write!(f, "nats-server is ready at {url}"),
-            Self::ServicesStarted { processes } => write!(f, "starting {processes} service processes"),
-            Self::ServiceReady { service, replica, ready, of } => {
+            Self::ServicesStarted { processes } => {
+                write!(f, "starting {processes} service processes")
+            }
+            Self::ServiceReady {
+                service,
+                replica,
+                ready,
+                of,
+            } => {
                 write!(f, "{service}-{replica} is ready ({ready} of {of})")
             }
         }

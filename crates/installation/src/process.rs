@@ -46,7 +46,10 @@ pub struct Process {
 impl Process {
     /// A program that has not been started.
     pub fn new(program: Program) -> Self {
-        Self { program, child: Mutex::new(None) }
+        Self {
+            program,
+            child: Mutex::new(None),
+        }
     }
 
     fn child<T>(&self, look: impl FnOnce(&mut Option<Child>) -> T) -> T {
@@ -58,19 +61,37 @@ impl Process {
         if self.is_running() {
             return Ok(());
         }
-        let Program { name, path, log, .. } = &self.program;
+        let Program {
+            name, path, log, ..
+        } = &self.program;
         if !path.is_file() {
-            return Err(Error::NoProgram { name: name.clone(), path: path.clone() });
+            return Err(Error::NoProgram {
+                name: name.clone(),
+                path: path.clone(),
+            });
         }
-        let output = OpenOptions::new().create(true).append(true).open(log).map_err(|e| Error::file(log, e))?;
+        let output = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log)
+            .map_err(|e| Error::file(log, e))?;
         let child = spawn(self.command(&output).map_err(|e| Error::file(log, e))?);
-        let child = child.map_err(|source| Error::Start { name: name.clone(), source })?;
+        let child = child.map_err(|source| Error::Start {
+            name: name.clone(),
+            source,
+        })?;
         self.child(|slot| *slot = Some(child));
         Ok(())
     }
 
     fn command(&self, output: &File) -> std::io::Result<Command> {
-        let Program { path, arguments, environment, orphaned, .. } = &self.program;
+        let Program {
+            path,
+            arguments,
+            environment,
+            orphaned,
+            ..
+        } = &self.program;
         let mut command = match death_signal_setter() {
             Some(setter) => {
                 let mut command = Command::new(setter);
@@ -79,8 +100,13 @@ impl Process {
             }
             None => Command::new(path),
         };
-        command.args(arguments).envs(environment.iter().cloned()).stdin(Stdio::null());
-        command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+        command
+            .args(arguments)
+            .envs(environment.iter().cloned())
+            .stdin(Stdio::null());
+        command
+            .stdout(output.try_clone()?)
+            .stderr(output.try_clone()?);
         // A Ctrl-C in the terminal is for the parent alone, which then ends its children in order.
         command.process_group(0);
         Ok(command)
@@ -99,7 +125,10 @@ impl Process {
 
     /// How it ended, when it was started and has ended.
     pub fn ended(&self) -> Option<ExitStatus> {
-        self.child(|slot| slot.as_mut().and_then(|child| child.try_wait().ok().flatten()))
+        self.child(|slot| {
+            slot.as_mut()
+                .and_then(|child| child.try_wait().ok().flatten())
+        })
     }
 
     /// SIGKILL, and waits until it is gone.
@@ -165,7 +194,11 @@ fn tail(path: &Path) -> std::io::Result<String> {
     let lines: Vec<&str> = text.lines().collect();
     let last = lines.iter().skip(lines.len().saturating_sub(TAIL_LINES));
     let last: Vec<String> = last.map(|line| format!("  {line}")).collect();
-    Ok(if last.is_empty() { "  (the log is empty)".to_owned() } else { last.join("\n") })
+    Ok(if last.is_empty() {
+        "  (the log is empty)".to_owned()
+    } else {
+        last.join("\n")
+    })
 }
 
 /// The `setpriv` that can set a death signal, if this machine has one.
@@ -174,8 +207,14 @@ fn death_signal_setter() -> Option<&'static str> {
     *SETTER.get_or_init(|| {
         let mut probe = Command::new("setpriv");
         probe.args(["--pdeathsig", "KILL", "--", "true"]);
-        probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        probe.status().is_ok_and(|status| status.success()).then_some("setpriv")
+        probe
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        probe
+            .status()
+            .is_ok_and(|status| status.success())
+            .then_some("setpriv")
     })
 }
 
@@ -193,10 +232,18 @@ fn spawn(command: Command) -> std::io::Result<Child> {
                 let _ = answer.send(command.spawn());
             }
         };
-        std::thread::Builder::new().name("nursery".into()).spawn(work).ok().map(|_| sender)
+        std::thread::Builder::new()
+            .name("nursery".into())
+            .spawn(work)
+            .ok()
+            .map(|_| sender)
     });
     let gone = || std::io::Error::other("the thread that starts processes is gone");
     let (answer, child) = mpsc::channel();
-    nursery.as_ref().ok_or_else(gone)?.send((command, answer)).map_err(|_| gone())?;
+    nursery
+        .as_ref()
+        .ok_or_else(gone)?
+        .send((command, answer))
+        .map_err(|_| gone())?;
     child.recv().map_err(|_| gone())?
 }

@@ -23,14 +23,25 @@ impl Origin {
             "http" => false,
             _ => return None,
         };
-        Some(Self { is_tls, host: url.host()?.to_owned(), port: url.port_or_known_default()? })
+        Some(Self {
+            is_tls,
+            host: url.host()?.to_owned(),
+            port: url.port_or_known_default()?,
+        })
     }
 
     /// Reads `example.org`, `example.org:8443` or `http://10.0.0.7:8080`.
     pub fn read(text: &str) -> Option<Self> {
-        let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+        let whole = if text.contains("://") {
+            text.to_owned()
+        } else {
+            format!("https://{text}")
+        };
         let url = Url::parse(&whole).ok()?;
-        let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && !has_user(&url);
+        let bare = url.path() == "/"
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && !has_user(&url);
         Self::of(&url).filter(|_| bare)
     }
 }
@@ -82,27 +93,51 @@ impl Target {
 impl Allowed {
     /// These, and what is inside this machine and its network only if that is said. Refusals name the two settings that
     /// would allow it: that of hosts and that of private addresses.
-    pub fn new(origins: Vec<Origin>, private: bool, settings: (&'static str, &'static str)) -> Self {
-        Self { origins, private, settings }
+    pub fn new(
+        origins: Vec<Origin>,
+        private: bool,
+        settings: (&'static str, &'static str),
+    ) -> Self {
+        Self {
+            origins,
+            private,
+            settings,
+        }
     }
 
     /// Reads an address and looks whether it is listed.
     pub fn target(&self, address: &str) -> Result<Target, Error> {
         let refused = |why: String| Error::Refused(why);
-        let url = Url::parse(address).map_err(|error| refused(format!("the address cannot be read: {error}")))?;
+        let url = Url::parse(address)
+            .map_err(|error| refused(format!("the address cannot be read: {error}")))?;
         let shown = url.host_str().unwrap_or_default().to_owned();
-        let origin = Origin::of(&url).ok_or_else(|| refused("the address is neither https:// nor http://".into()))?;
+        let origin = Origin::of(&url)
+            .ok_or_else(|| refused("the address is neither https:// nor http://".into()))?;
         if has_user(&url) {
             return Err(refused(format!("the address on {shown} holds a user name")));
         }
         if !self.origins.contains(&origin) {
             let scheme = url.scheme();
             let (hosts, _) = self.settings;
-            return Err(refused(format!("{scheme}://{shown}:{} is not among {hosts}", origin.port)));
+            return Err(refused(format!(
+                "{scheme}://{shown}:{} is not among {hosts}",
+                origin.port
+            )));
         }
-        let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
-        let authority = url.port().map_or_else(|| shown.clone(), |port| format!("{shown}:{port}"));
-        Ok(Target { is_tls: origin.is_tls, host: origin.host, port: origin.port, authority, path })
+        let path = url.query().map_or_else(
+            || url.path().to_owned(),
+            |query| format!("{}?{query}", url.path()),
+        );
+        let authority = url
+            .port()
+            .map_or_else(|| shown.clone(), |port| format!("{shown}:{port}"));
+        Ok(Target {
+            is_tls: origin.is_tls,
+            host: origin.host,
+            port: origin.port,
+            authority,
+            path,
+        })
     }
 
     /// Where a target can be reached. What is looked up here is what is connected to, so that a name cannot lead
@@ -113,17 +148,25 @@ impl Allowed {
             Host::Ipv6(ip) => vec![(*ip, target.port).into()],
             Host::Domain(name) => {
                 let found = tokio::net::lookup_host((name.as_str(), target.port)).await;
-                found.map_err(|error| Error::Unreachable(format!("{name} cannot be looked up: {error}")))?.collect()
+                found
+                    .map_err(|error| {
+                        Error::Unreachable(format!("{name} cannot be looked up: {error}"))
+                    })?
+                    .collect()
             }
         };
         let host = &target.host;
         if found.is_empty() {
             return Err(Error::Unreachable(format!("{host} has no address")));
         }
-        let open: Vec<SocketAddr> = found.into_iter().filter(|one| self.private || is_public(one.ip())).collect();
+        let open: Vec<SocketAddr> = found
+            .into_iter()
+            .filter(|one| self.private || is_public(one.ip()))
+            .collect();
         if open.is_empty() {
             let (_, private) = self.settings;
-            let why = format!("{host} leads into this machine or its network, which {private} forbids");
+            let why =
+                format!("{host} leads into this machine or its network, which {private} forbids");
             return Err(Error::Refused(why));
         }
         Ok(open)
@@ -161,7 +204,10 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         return c == 0 && is_public_v4(last);
     }
     // 2000::/3 is all that is given out; of that, 2001::/23 (Teredo among it), 2001:db8::/32 and 2002::/16 (6to4) are not.
-    (a & 0xe000) == 0x2000 && !(a == 0x2001 && (b < 0x200 || b == 0xdb8)) && a != 0x2002 && (a & 0xfff0) != 0x3ff0
+    (a & 0xe000) == 0x2000
+        && !(a == 0x2001 && (b < 0x200 || b == 0xdb8))
+        && a != 0x2002
+        && (a & 0xfff0) != 0x3ff0
 }
 
 #[cfg(test)]
@@ -170,7 +216,10 @@ mod tests {
 
     fn allowed(hosts: &[&str], private: bool) -> Allowed {
         Allowed::new(
-            hosts.iter().map(|host| Origin::read(host).unwrap()).collect(),
+            hosts
+                .iter()
+                .map(|host| Origin::read(host).unwrap())
+                .collect(),
             private,
             ("hosts", "allow_private"),
         )
@@ -178,7 +227,14 @@ mod tests {
 
     #[test]
     fn only_what_is_listed_is_called() {
-        let allowed = allowed(&["Hooks.example.org", "other.example.org:8443", "http://10.0.0.7:8080"], false);
+        let allowed = allowed(
+            &[
+                "Hooks.example.org",
+                "other.example.org:8443",
+                "http://10.0.0.7:8080",
+            ],
+            false,
+        );
         for (address, path) in [
             ("https://hooks.example.org/a/b?c=d", "/a/b?c=d"),
             ("https://HOOKS.example.org:443", "/"),
@@ -199,15 +255,24 @@ mod tests {
             "https://",
             "hooks.example.org",
         ] {
-            assert!(matches!(allowed.target(address), Err(Error::Refused(_))), "{address}");
+            assert!(
+                matches!(allowed.target(address), Err(Error::Refused(_))),
+                "{address}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_host_is_not_listed() {
-        for text in
-            ["", "https://a.example/path", "a.example?x", "u@a.example", "ftp://a.example", "a b", "a.example:x"]
-        {
+        for text in [
+            "",
+            "https://a.example/path",
+            "a.example?x",
+            "u@a.example",
+            "ftp://a.example",
+            "a b",
+            "a.example:x",
+        ] {
             assert_eq!(Origin::read(text), None, "{text}");
         }
     }
@@ -247,21 +312,39 @@ mod tests {
         ] {
             assert!(!is_public(private.parse().unwrap()), "{private}");
         }
-        for public in ["1.1.1.1", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::101:101"] {
+        for public in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "64:ff9b::101:101",
+        ] {
             assert!(is_public(public.parse().unwrap()), "{public}");
         }
     }
 
     #[tokio::test]
     async fn what_leads_inside_is_refused_unless_that_is_allowed() {
-        for (host, address) in
-            [("http://127.0.0.1:9", "http://2130706433:9/"), ("http://localhost:9", "http://localhost:9/")]
-        {
+        for (host, address) in [
+            ("http://127.0.0.1:9", "http://2130706433:9/"),
+            ("http://localhost:9", "http://localhost:9/"),
+        ] {
             let strict = allowed(&[host], false);
             let refused = strict.addresses(&strict.target(address).unwrap()).await;
-            assert!(matches!(refused, Err(Error::Refused(_))), "{address}: {refused:?}");
+            assert!(
+                matches!(refused, Err(Error::Refused(_))),
+                "{address}: {refused:?}"
+            );
             let open = allowed(&[host], true);
-            assert!(!open.addresses(&open.target(address).unwrap()).await.unwrap().is_empty(), "{address}");
+            assert!(
+                !open
+                    .addresses(&open.target(address).unwrap())
+                    .await
+                    .unwrap()
+                    .is_empty(),
+                "{address}"
+            );
         }
     }
 }

@@ -68,7 +68,10 @@ pub struct Response {
 impl Caller {
     /// Calls whom `allowed` allows, and believes the system's authorities and those in a file (PEM).
     pub fn new(allowed: Allowed, authorities: Option<&Path>) -> Result<Self, TlsError> {
-        Ok(Self { allowed, tls: tls::connector(authorities)? })
+        Ok(Self {
+            allowed,
+            tls: tls::connector(authorities)?,
+        })
     }
 
     /// Who may be called.
@@ -83,7 +86,10 @@ impl Caller {
         let answered = tokio::time::timeout(limit, self.unbounded(request, &begun)).await;
         answered.unwrap_or_else(|_| {
             let after_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            Err(Error::Timeout { after_ms, may_have_arrived: begun.load(Ordering::Relaxed) })
+            Err(Error::Timeout {
+                after_ms,
+                may_have_arrived: begun.load(Ordering::Relaxed),
+            })
         })
     }
 
@@ -92,12 +98,19 @@ impl Caller {
         let body_bytes_max = request.limits.body_bytes_max;
         let request = head(request, &target)?;
         let addresses = self.allowed.addresses(&target).await?;
-        let unreachable = |what: &str, error: &dyn std::error::Error| Error::Unreachable(could_not(what, error));
+        let unreachable =
+            |what: &str, error: &dyn std::error::Error| Error::Unreachable(could_not(what, error));
         // The first of them that answers.
-        let stream = TcpStream::connect(&*addresses).await.map_err(|error| unreachable("connect", &error))?;
+        let stream = TcpStream::connect(&*addresses)
+            .await
+            .map_err(|error| unreachable("connect", &error))?;
         if target.is_tls() {
             let name = tls::server_name(&target)?;
-            let stream = self.tls.connect(name, stream).await.map_err(|error| unreachable("speak TLS", &error))?;
+            let stream = self
+                .tls
+                .connect(name, stream)
+                .await
+                .map_err(|error| unreachable("speak TLS", &error))?;
             exchange(stream, request, body_bytes_max, begun).await
         } else {
             exchange(stream, request, body_bytes_max, begun).await
@@ -106,11 +119,15 @@ impl Caller {
 }
 
 fn head(request: Request, target: &Target) -> Result<hyper::Request<Full<Bytes>>, Error> {
-    let unusable = |error: &dyn std::fmt::Display| Error::Refused(format!("no call can be made: {error}"));
+    let unusable =
+        |error: &dyn std::fmt::Display| Error::Refused(format!("no call can be made: {error}"));
     let authority = HeaderValue::from_str(target.authority()).map_err(|error| unusable(&error))?;
     let mut built = hyper::Request::new(Full::from(request.body));
     *built.method_mut() = request.method;
-    *built.uri_mut() = target.path().parse().map_err(|error: hyper::http::uri::InvalidUri| unusable(&error))?;
+    *built.uri_mut() = target
+        .path()
+        .parse()
+        .map_err(|error: hyper::http::uri::InvalidUri| unusable(&error))?;
     let headers = built.headers_mut();
     *headers = request.headers;
     headers.insert(header::HOST, authority);
@@ -132,28 +149,40 @@ where
     let broken = |error: hyper::Error| Error::Broken(could_not("exchange", &error));
     let mut builder = http1::Builder::new();
     builder.max_buf_size(HEAD_BYTES_MAX);
-    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let (mut sender, connection) = builder
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
     // Ended with this function, whatever comes.
     let mut tasks = JoinSet::new();
     tasks.spawn(connection);
     begun.store(true, Ordering::Relaxed);
-    let (head, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
+    let (head, body) = sender
+        .send_request(request)
+        .await
+        .map_err(broken)?
+        .into_parts();
     let body = match body_bytes_max {
         Some(max) => read(body, max).await?,
         None => Bytes::new(),
     };
-    Ok(Response { status: head.status, headers: head.headers, body })
+    Ok(Response {
+        status: head.status,
+        headers: head.headers,
+        body,
+    })
 }
 
 async fn read(body: Incoming, max: usize) -> Result<Bytes, Error> {
     let read = Limited::new(body, max).collect().await;
-    read.map(http_body_util::Collected::to_bytes).map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            Error::TooLong(max)
-        } else {
-            Error::Broken(could_not("read the answer", &*error))
-        }
-    })
+    read.map(http_body_util::Collected::to_bytes)
+        .map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                Error::TooLong(max)
+            } else {
+                Error::Broken(could_not("read the answer", &*error))
+            }
+        })
 }
 
 /// An error with its causes, on one line.

@@ -51,7 +51,9 @@ impl Error {
         match self {
             Self::Refused(_) | Self::Unreachable(_) => false,
             Self::Broken(_) | Self::TooLong(_) => true,
-            Self::Timeout { may_have_arrived, .. } => *may_have_arrived,
+            Self::Timeout {
+                may_have_arrived, ..
+            } => *may_have_arrived,
         }
     }
 }

@@ -19,7 +19,11 @@ impl Key {
         const FORM: &str = "it is whsec_ and 24 to 64 bytes in base64, for example: \
                             echo whsec_$(head -c 32 /dev/urandom | base64)";
         let text = secret.trim().strip_prefix(PREFIX).ok_or(FORM)?;
-        let bytes = STANDARD.decode(text).ok().filter(|bytes| KEY_BYTES.contains(&bytes.len())).ok_or(FORM)?;
+        let bytes = STANDARD
+            .decode(text)
+            .ok()
+            .filter(|bytes| KEY_BYTES.contains(&bytes.len()))
+            .ok_or(FORM)?;
         Hmac::new_from_slice(&bytes).map(Self).map_err(|_| FORM)
     }
 
@@ -39,17 +43,30 @@ mod tests {
     #[test]
     fn the_published_example_is_signed_as_published() {
         let key = Key::read("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-        let signature = key.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
+        let signature = key.sign(
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            br#"{"test": 2432232314}"#,
+        );
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 
     #[test]
     fn what_is_no_key_is_refused_without_repeating_it() {
-        for text in
-            ["", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MfKQ", "whsec_*fKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
-        {
-            let Err(error) = Key::read(text) else { panic!("{text:?} is taken for a key") };
-            assert!(error.starts_with("it is whsec_") && !error.contains("fKQ9"), "{error}");
+        for text in [
+            "",
+            "whsec_",
+            "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "whsec_MfKQ",
+            "whsec_*fKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        ] {
+            let Err(error) = Key::read(text) else {
+                panic!("{text:?} is taken for a key")
+            };
+            assert!(
+                error.starts_with("it is whsec_") && !error.contains("fKQ9"),
+                "{error}"
+            );
         }
     }
 }

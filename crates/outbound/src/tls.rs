@@ -32,22 +32,29 @@ pub(crate) fn connector(authorities: Option<&Path>) -> Result<TlsConnector, Erro
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = authorities {
-        let wrong = |error: &dyn std::fmt::Display| Error::Authorities { path: path.into(), why: error.to_string() };
+        let wrong = |error: &dyn std::fmt::Display| Error::Authorities {
+            path: path.into(),
+            why: error.to_string(),
+        };
         for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
             let certificate = certificate.map_err(|error| wrong(&error))?;
             roots.add(certificate).map_err(|error| wrong(&error))?;
         }
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(TlsConnector::from(Arc::new(builder.with_root_certificates(roots).with_no_client_auth())))
+    let builder =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(TlsConnector::from(Arc::new(
+        builder.with_root_certificates(roots).with_no_client_auth(),
+    )))
 }
 
 /// Whose certificate the server must show.
 pub(crate) fn server_name(target: &Target) -> Result<ServerName<'static>, crate::Error> {
     match target.host() {
-        Host::Domain(name) => ServerName::try_from(name.clone())
-            .map_err(|error| crate::Error::Refused(format!("{name} cannot have a certificate: {error}"))),
+        Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|error| {
+            crate::Error::Refused(format!("{name} cannot have a certificate: {error}"))
+        }),
         Host::Ipv4(ip) => Ok(ServerName::from(std::net::IpAddr::V4(*ip))),
         Host::Ipv6(ip) => Ok(ServerName::from(std::net::IpAddr::V6(*ip))),
     }

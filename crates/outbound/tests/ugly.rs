@@ -1,11 +1,18 @@
 //! Servers that fail in all the ways in which servers fail.
 
 // Clippy knows helpers of tests only inside `#[test]`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::time::{Duration, Instant};
 
-use concord_outbound::{Allowed, Caller, Error, HeaderMap, Limits, Method, Origin, Request, Response};
+use concord_outbound::{
+    Allowed, Caller, Error, HeaderMap, Limits, Method, Origin, Request, Response,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -58,22 +65,51 @@ async fn serve(mut stream: TcpStream, does: Does) {
 async fn call(url: &str, within_ms: u64) -> Result<Response, Error> {
     let origin = Origin::read(url.split('?').next().unwrap().trim_end_matches("/path")).unwrap();
     let caller = Caller::new(Allowed::new(vec![origin], true, ("hosts", "private")), None).unwrap();
-    let limits = Limits { timeout: Duration::from_millis(within_ms), body_bytes_max: Some(100_000) };
+    let limits = Limits {
+        timeout: Duration::from_millis(within_ms),
+        body_bytes_max: Some(100_000),
+    };
     let (method, headers, body) = (Method::POST, HeaderMap::new(), "{}".into());
-    caller.call(Request { method, url: url.to_owned(), headers, body, limits }).await
+    caller
+        .call(Request {
+            method,
+            url: url.to_owned(),
+            headers,
+            body,
+            limits,
+        })
+        .await
 }
 
 #[tokio::test]
 async fn good_answers_are_read_whole() {
     for (answer, status, body) in [
         ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", 200, "hi"),
-        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\n\r\n", 200, "hi"),
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\n\r\n",
+            200,
+            "hi",
+        ),
         ("HTTP/1.1 200 OK\r\n\r\nhi", 200, "hi"),
-        ("HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n", 429, ""),
-        ("HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n", 302, ""),
+        (
+            "HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n",
+            429,
+            "",
+        ),
+        (
+            "HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n",
+            302,
+            "",
+        ),
     ] {
-        let response = call(&server(Does::Writes(answer)).await, 5_000).await.unwrap();
-        assert_eq!((response.status.as_u16(), &*response.body), (status, body.as_bytes()), "{answer}");
+        let response = call(&server(Does::Writes(answer)).await, 5_000)
+            .await
+            .unwrap();
+        assert_eq!(
+            (response.status.as_u16(), &*response.body),
+            (status, body.as_bytes()),
+            "{answer}"
+        );
     }
 }
 
@@ -82,25 +118,67 @@ async fn whatever_a_server_does_the_call_ends_with_what_it_is() {
     const OK: &str = "HTTP/1.1 200 OK\r\n";
     let broken = |error: &Error| matches!(error, Error::Broken(_));
     let too_long = |error: &Error| matches!(error, Error::TooLong(100_000));
-    let late = |error: &Error| matches!(error, Error::Timeout { may_have_arrived: true, .. });
+    let late = |error: &Error| {
+        matches!(
+            error,
+            Error::Timeout {
+                may_have_arrived: true,
+                ..
+            }
+        )
+    };
     type Is<'a> = &'a dyn Fn(&Error) -> bool;
     let cases: [(&str, Does, Is<'_>); 10] = [
         ("closes at once", Does::Writes(""), &broken),
         ("resets", Does::Resets, &broken),
-        ("garbage", Does::Writes("\u{1}\u{2}\u{3} hello\r\n\r\n"), &broken),
-        ("cut off in the head", Does::Writes("HTTP/1.1 200 OK\r\ncontent-le"), &broken),
-        ("cut off in the body", Does::Writes("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"a\":"), &broken),
+        (
+            "garbage",
+            Does::Writes("\u{1}\u{2}\u{3} hello\r\n\r\n"),
+            &broken,
+        ),
+        (
+            "cut off in the head",
+            Does::Writes("HTTP/1.1 200 OK\r\ncontent-le"),
+            &broken,
+        ),
+        (
+            "cut off in the body",
+            Does::Writes("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"a\":"),
+            &broken,
+        ),
         ("says nothing", Does::ThenHangs(""), &late),
-        ("hangs in the body", Does::ThenHangs("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"a\":"), &late),
-        ("endless body", Does::WithoutEnd("HTTP/1.1 200 OK\r\n\r\n", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), &too_long),
-        ("endless head", Does::WithoutEnd(OK, "x-a: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"), &broken),
-        ("endless line", Does::WithoutEnd(OK, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), &broken),
+        (
+            "hangs in the body",
+            Does::ThenHangs("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"a\":"),
+            &late,
+        ),
+        (
+            "endless body",
+            Does::WithoutEnd(
+                "HTTP/1.1 200 OK\r\n\r\n",
+                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            ),
+            &too_long,
+        ),
+        (
+            "endless head",
+            Does::WithoutEnd(OK, "x-a: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"),
+            &broken,
+        ),
+        (
+            "endless line",
+            Does::WithoutEnd(OK, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+            &broken,
+        ),
     ];
     for (what, does, is) in cases {
         let begun = Instant::now();
         let error = call(&server(does).await, 1_000).await.unwrap_err();
         assert!(is(&error), "{what}: {error:?}");
-        assert!(error.may_have_arrived() && !error.is_lasting(), "{what}: {error:?}");
+        assert!(
+            error.may_have_arrived() && !error.is_lasting(),
+            "{what}: {error:?}"
+        );
         assert!(begun.elapsed() < Duration::from_secs(3), "{what}");
         assert!(!error.to_string().contains("query"), "{what}: {error}");
     }
@@ -111,10 +189,17 @@ async fn who_is_not_there_has_received_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = call(&format!("http://{address}/path?query"), 1_000).await.unwrap_err();
-    assert!(matches!(error, Error::Unreachable(_)) && !error.may_have_arrived(), "{error:?}");
+    let error = call(&format!("http://{address}/path?query"), 1_000)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Unreachable(_)) && !error.may_have_arrived(),
+        "{error:?}"
+    );
     // A server that speaks no TLS.
     let plain = server(Does::Writes("HTTP/1.1 400 Bad Request\r\n\r\n")).await;
-    let error = call(&plain.replace("http://", "https://"), 1_000).await.unwrap_err();
+    let error = call(&plain.replace("http://", "https://"), 1_000)
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Unreachable(_)), "{error:?}");
 }

@@ -9,7 +9,9 @@ use crate::subject::Service;
 use crate::timestamp::Timestamp;
 
 /// Why something is dead; the last token of its subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadReason {
     /// The message is malformed or cannot be used.
@@ -26,8 +28,13 @@ pub enum DeadReason {
 
 impl DeadReason {
     /// All reasons.
-    pub const ALL: [Self; 5] =
-        [Self::Invalid, Self::Unauthorized, Self::Capacity, Self::Exhausted, Self::Undeliverable];
+    pub const ALL: [Self; 5] = [
+        Self::Invalid,
+        Self::Unauthorized,
+        Self::Capacity,
+        Self::Exhausted,
+        Self::Undeliverable,
+    ];
 
     /// The reason as a subject token.
     pub fn as_str(self) -> &'static str {

@@ -29,7 +29,20 @@ pub use answer::{Answering, read_answer};
 pub use carried::ROOM;
 
 /// How an agent writes its messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// The canonical envelope.
@@ -49,8 +62,14 @@ pub enum Dialect {
 
 impl Dialect {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Concord, Self::Panel, Self::Collaboration, Self::Analyst, Self::Session, Self::Exchange];
+    pub const ALL: [Self; 6] = [
+        Self::Concord,
+        Self::Panel,
+        Self::Collaboration,
+        Self::Analyst,
+        Self::Session,
+        Self::Exchange,
+    ];
 
     /// The dialect as it is written in a card and in the `Concord-Dialect` header.
     pub fn as_str(self) -> &'static str {
@@ -75,14 +94,19 @@ impl Dialect {
                     crate::header::DIALECT,
                     crate::payload::beginning(name)
                 ),
-                format!("Name one of {}, or leave the header out.", Self::ALL.map(Self::as_str).join(", ")),
+                format!(
+                    "Name one of {}, or leave the header out.",
+                    Self::ALL.map(Self::as_str).join(", ")
+                ),
             )
         })
     }
 
     /// The dialect of that name.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|dialect| dialect.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|dialect| dialect.as_str() == text)
     }
 }
 
@@ -91,7 +115,11 @@ impl Dialect {
 /// What the dialect leaves out follows from the subject; an id, where there is none, from subject and bytes, so that the
 /// same message has the same id whenever and by whomever it is read. A time that was not said is the epoch. Pointers of
 /// faults point into the message as it was written.
-pub fn read(bytes: &[u8], declared: Option<Dialect>, subject: &Subject) -> Result<(Envelope, Dialect), Fault> {
+pub fn read(
+    bytes: &[u8],
+    declared: Option<Dialect>,
+    subject: &Subject,
+) -> Result<(Envelope, Dialect), Fault> {
     check_size(bytes)?;
     let dialect = match declared {
         Some(dialect) => dialect,
@@ -120,7 +148,9 @@ pub fn read(bytes: &[u8], declared: Option<Dialect>, subject: &Subject) -> Resul
 /// Writes a message in a dialect. What the dialect cannot say is a fault with a pointer into the canonical envelope.
 pub fn write(envelope: &Envelope, dialect: Dialect) -> Result<Vec<u8>, Fault> {
     let fields = match dialect {
-        Dialect::Concord => return serde_json::to_vec(envelope).map_err(|error| fields::unwritable("", &error)),
+        Dialect::Concord => {
+            return serde_json::to_vec(envelope).map_err(|error| fields::unwritable("", &error));
+        }
         Dialect::Panel => panel::write(envelope),
         Dialect::Collaboration => collaboration::write(envelope),
         Dialect::Analyst => analyst::write(envelope),
@@ -134,7 +164,11 @@ pub fn write(envelope: &Envelope, dialect: Dialect) -> Result<Vec<u8>, Fault> {
 
 /// The dialect that the shape of a message is of, whether or not it can be read; the canonical one when none is.
 pub fn of_shape(bytes: &[u8], subject: &Subject) -> Dialect {
-    if bytes.len() > ENVELOPE_BYTES_MAX { Dialect::Concord } else { guess::dialect(bytes, subject) }
+    if bytes.len() > ENVELOPE_BYTES_MAX {
+        Dialect::Concord
+    } else {
+        guess::dialect(bytes, subject)
+    }
 }
 
 /// The id that a message gives itself, in whatever dialect and however wrong the rest of it is.

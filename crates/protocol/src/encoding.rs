@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A way to write the body of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
     /// As it is.
@@ -30,6 +32,8 @@ impl Encoding {
 
     /// The encoding of that name, in whatever case.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|encoding| encoding.as_str().eq_ignore_ascii_case(name))
+        Self::ALL
+            .into_iter()
+            .find(|encoding| encoding.as_str().eq_ignore_ascii_case(name))
     }
 }

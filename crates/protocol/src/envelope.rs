@@ -142,8 +142,10 @@ impl MessageType {
     /// Whether it ends what it replies to: of all of these there is one to a message, and others may be said beside it.
     pub fn is_answer(&self) -> bool {
         use MessageType as T;
-        matches!(self, T::Finding | T::FindingWithPrecedent | T::Agreement | T::Disagreement | T::Revision)
-            || matches!(self, T::Response | T::Error | T::TaskResult)
+        matches!(
+            self,
+            T::Finding | T::FindingWithPrecedent | T::Agreement | T::Disagreement | T::Revision
+        ) || matches!(self, T::Response | T::Error | T::TaskResult)
     }
 }
 
@@ -175,7 +177,20 @@ impl JsonSchema for MessageType {
 }
 
 /// How urgent a message is. From `critical` on it travels on the urgent lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
     /// Can wait.
@@ -194,7 +209,11 @@ pub enum Priority {
 impl Priority {
     /// The lane that this priority travels on.
     pub fn lane(self) -> Lane {
-        if self >= Self::Critical { Lane::Urgent } else { Lane::Normal }
+        if self >= Self::Critical {
+            Lane::Urgent
+        } else {
+            Lane::Normal
+        }
     }
 }
 
@@ -218,7 +237,11 @@ pub struct Metadata {
     pub extensions: Extensions,
 }
 
-keeps_unknown!(Metadata { confidence: default, processing_time_ms: default, version: default });
+keeps_unknown!(Metadata {
+    confidence: default,
+    processing_time_ms: default,
+    version: default
+});
 
 /// The envelope. Unknown fields are ignored and kept.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -298,8 +321,19 @@ impl Envelope {
     }
 
     fn check_against(&self, subject: &Subject) -> Result<(), Fault> {
-        let Subject::Message { case, from, to, kind, .. } = subject else {
-            return Err(Fault::invalid("", "The subject is not that of a message.", "Publish on the msg subjects."));
+        let Subject::Message {
+            case,
+            from,
+            to,
+            kind,
+            ..
+        } = subject
+        else {
+            return Err(Fault::invalid(
+                "",
+                "The subject is not that of a message.",
+                "Publish on the msg subjects.",
+            ));
         };
         let differs = |pointer: &str, body: &str, token: &str| Err(differs(pointer, body, token));
         if self.from_agent != *from {
@@ -312,7 +346,9 @@ impl Envelope {
             return differs("/message_type", self.message_type.as_str(), kind.as_str());
         }
         match (&self.case_id, case) {
-            (Some(body), Some(token)) if body != token => differs("/case_id", body.as_str(), token.as_str()),
+            (Some(body), Some(token)) if body != token => {
+                differs("/case_id", body.as_str(), token.as_str())
+            }
             (Some(body), None) => differs("/case_id", body.as_str(), "_"),
             _ => Ok(()),
         }
@@ -325,9 +361,16 @@ impl Envelope {
         if let Some(confidence) = self.metadata.confidence {
             check_confidence("/metadata/confidence", confidence)?;
         }
-        for (pointer, named) in [("/correlation_id", &self.correlation_id), ("/reply_to", &self.reply_to)] {
+        for (pointer, named) in [
+            ("/correlation_id", &self.correlation_id),
+            ("/reply_to", &self.reply_to),
+        ] {
             // Services remember threads by them.
-            if let Some(bytes) = named.as_ref().map(String::len).filter(|bytes| *bytes > REFERENCE_BYTES_MAX) {
+            if let Some(bytes) = named
+                .as_ref()
+                .map(String::len)
+                .filter(|bytes| *bytes > REFERENCE_BYTES_MAX)
+            {
                 return Err(Fault::invalid(
                     pointer,
                     format!("It has {bytes} bytes, more than {REFERENCE_BYTES_MAX}."),
@@ -336,7 +379,10 @@ impl Envelope {
             }
         }
         let version = self.metadata.version.as_deref().unwrap_or("1.0");
-        let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());
+        let major = version
+            .split('.')
+            .next()
+            .and_then(|major| major.parse::<u64>().ok());
         if major != Some(VERSION_MAJOR) {
             return Err(Fault::invalid(
                 "/metadata/version",
@@ -353,7 +399,11 @@ impl Envelope {
     pub fn completed(self, sequence: u64, stored_at: Timestamp) -> Self {
         let unsaid = self.timestamp == Timestamp::default();
         let timestamp = if unsaid { stored_at } else { self.timestamp };
-        Self { message_id: self.message_id.at_place(sequence), timestamp, ..self }
+        Self {
+            message_id: self.message_id.at_place(sequence),
+            timestamp,
+            ..self
+        }
     }
 
     /// Reads the payload as `T`; the fault's pointer begins with `/payload`.
@@ -365,12 +415,23 @@ impl Envelope {
     ///
     /// Its id follows from this message and `by`, so that an answer given twice is one message; what may come beside an answer
     /// has its type in it.
-    pub fn reply(&self, by: &AgentId, at: Timestamp, message_type: MessageType, payload: Box<RawValue>) -> Self {
-        let (id, to) =
-            (MessageId::of_reply(&self.message_id, by, &message_type), Recipient::Agent(self.from_agent.clone()));
+    pub fn reply(
+        &self,
+        by: &AgentId,
+        at: Timestamp,
+        message_type: MessageType,
+        payload: Box<RawValue>,
+    ) -> Self {
+        let (id, to) = (
+            MessageId::of_reply(&self.message_id, by, &message_type),
+            Recipient::Agent(self.from_agent.clone()),
+        );
         Self {
             case_id: self.case_id.clone(),
-            correlation_id: self.correlation_id.clone().or_else(|| Some(self.message_id.to_string())),
+            correlation_id: self
+                .correlation_id
+                .clone()
+                .or_else(|| Some(self.message_id.to_string())),
             reply_to: Some(self.message_id.to_string()),
             round: self.round,
             ..Self::new(id, at, by.clone(), to, message_type, payload)
@@ -400,7 +461,10 @@ impl Envelope {
             requires_response: false,
             deadline: None,
             payload,
-            metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+            metadata: Metadata {
+                version: Some("1.0".into()),
+                ..Metadata::default()
+            },
             extensions: Extensions::default(),
         }
     }

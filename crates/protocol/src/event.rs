@@ -23,28 +23,32 @@ use serde_json::value::RawValue;
 
 pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange};
 pub use case::{
-    CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked, DebateSettled, Decided,
-    FindingRecorded, FindingsClosed, GatePassed, GateReviewed, ReceivedFinding, SetAsideFinding,
+    CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
+    DebateSettled, Decided, FindingRecorded, FindingsClosed, GatePassed, GateReviewed,
+    ReceivedFinding, SetAsideFinding,
 };
 pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
 pub use debate::{
-    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved, ReceivedAnswer, RoundClosed,
+    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved,
+    ReceivedAnswer, RoundClosed,
 };
 pub use detection::{Detected, DetectionEvent};
 pub use ladder::{
-    Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved, DebateAssigned,
-    DiscussionEnded, Escalated, EscalationReason, EvidenceGiven, FellBack, Heard, MediatorAsked, OpinionGiven,
-    QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
+    Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
+    DebateAssigned, DiscussionEnded, Escalated, EscalationReason, EvidenceGiven, FellBack, Heard,
+    MediatorAsked, OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned,
+    names,
 };
 pub use outcome::{OutcomeKnown, ProvedParty};
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{
-    Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason, Released,
+    Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned,
+    ReleaseReason, Released,
 };
 pub use record::{Observed, RecordEvent};
 pub use request::{
-    AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate, RequestEvent, RequestFailed,
-    RequestOpened,
+    AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
+    RequestEvent, RequestFailed, RequestOpened,
 };
 
 pub use wake::{LoopBroken, Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed};
@@ -59,7 +63,9 @@ use crate::timestamp::Timestamp;
 pub const EARLIER_MAX: usize = 256;
 
 /// A point in time that an aggregate waits for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Deadline {
     /// Its name inside the aggregate.
     pub name: Token,
@@ -172,7 +178,9 @@ pub trait Facts: Serialize + Sized + Clone + Send + Sync + 'static {
     fn fact(&self) -> &'static str;
     /// Whether the set of open deadlines may differ after it.
     fn moves_deadlines(&self) -> bool {
-        Self::FACTS.iter().any(|info| info.moves_deadlines && info.name == self.fact())
+        Self::FACTS
+            .iter()
+            .any(|info| info.moves_deadlines && info.name == self.fact())
     }
     /// Reads the contents of `fact`.
     fn decode(fact: &str, data: &RawValue) -> Result<Self, Error>;
@@ -236,8 +244,12 @@ pub(crate) use facts;
 impl<E: Facts> Record<E> {
     /// The bytes to store.
     pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let stored =
-            StoredRef { fact: self.event.fact(), aggregate: E::AGGREGATE, meta: &self.meta, data: &self.event };
+        let stored = StoredRef {
+            fact: self.event.fact(),
+            aggregate: E::AGGREGATE,
+            meta: &self.meta,
+            data: &self.event,
+        };
         let mut bytes = Vec::with_capacity(USUAL_BYTES);
         serde_json::to_writer(&mut bytes, &stored)?;
         Ok(bytes)
@@ -245,15 +257,42 @@ impl<E: Facts> Record<E> {
 
     /// Reads stored bytes; `sequence` is their position in the stream.
     pub fn decode(bytes: &[u8], sequence: u64) -> Result<Self, Error> {
-        let StoredFact { fact, event_id, id, at, cause, deadlines, opened, closed, earlier, data } =
-            serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, error))?;
-        let meta = RecordMeta { event_id, id, at, cause, deadlines, opened, closed, earlier };
-        Ok(Self { meta, sequence, event: E::decode(fact.as_str(), data)? })
+        let StoredFact {
+            fact,
+            event_id,
+            id,
+            at,
+            cause,
+            deadlines,
+            opened,
+            closed,
+            earlier,
+            data,
+        } = serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, error))?;
+        let meta = RecordMeta {
+            event_id,
+            id,
+            at,
+            cause,
+            deadlines,
+            opened,
+            closed,
+            earlier,
+        };
+        Ok(Self {
+            meta,
+            sequence,
+            event: E::decode(fact.as_str(), data)?,
+        })
     }
 
     /// The subject this fact is stored on.
     pub fn subject(&self) -> Subject {
-        Subject::Event { aggregate: E::AGGREGATE, id: self.meta.id.clone(), fact: Token::trusted(self.event.fact()) }
+        Subject::Event {
+            aggregate: E::AGGREGATE,
+            id: self.meta.id.clone(),
+            fact: Token::trusted(self.event.fact()),
+        }
     }
 }
 
@@ -266,7 +305,11 @@ impl RecordMeta {
 
 /// Why bytes could not be read as a fact. Only here is looked at what is no fact, so that facts are read as fast as ever.
 fn unreadable(bytes: &[u8], error: serde_json::Error) -> Error {
-    if is_acknowledgement(bytes) { Error::Foreign } else { Error::Json(error) }
+    if is_acknowledgement(bytes) {
+        Error::Foreign
+    } else {
+        Error::Json(error)
+    }
 }
 
 /// What kind of thing a cause is. Senders choose the ids of their messages, so a message must never be taken for a fact.
@@ -294,7 +337,11 @@ pub fn event_id(aggregate: Aggregate, id: &Token, origin: Origin, cause: &Messag
 
 /// Whether the open deadlines are the same after a fact as before it; not so of one that this build does not know.
 pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
-    let leaves = |facts: &[FactInfo]| facts.iter().any(|info| info.name == fact.as_str() && !info.moves_deadlines);
+    let leaves = |facts: &[FactInfo]| {
+        facts
+            .iter()
+            .any(|info| info.name == fact.as_str() && !info.moves_deadlines)
+    };
     match aggregate {
         Aggregate::Case => leaves(CaseEvent::FACTS),
         Aggregate::Detection => leaves(DetectionEvent::FACTS),
@@ -311,7 +358,10 @@ pub fn leaves_deadlines(aggregate: Aggregate, fact: &Token) -> bool {
 
 /// The names of the facts of one kind of aggregate that this build knows.
 pub fn fact_names(aggregate: Aggregate) -> impl Iterator<Item = &'static str> {
-    all_facts().into_iter().filter(move |(of, _)| *of == aggregate).map(|(_, info)| info.name)
+    all_facts()
+        .into_iter()
+        .filter(move |(of, _)| *of == aggregate)
+        .map(|(_, info)| info.name)
 }
 
 /// All facts of all aggregates, for definitions of consumers and the generated reference.

@@ -22,7 +22,11 @@ impl Extensions {
     }
 
     /// Keeps a field; what was there under this name, if anything.
-    pub fn insert(&mut self, name: impl Into<String>, value: Box<RawValue>) -> Option<Box<RawValue>> {
+    pub fn insert(
+        &mut self,
+        name: impl Into<String>,
+        value: Box<RawValue>,
+    ) -> Option<Box<RawValue>> {
         self.0.insert(name.into(), value)
     }
 

@@ -19,7 +19,11 @@ pub struct Fault {
 
 impl Fault {
     /// An [`ErrorCode::InvalidRequest`] at `pointer`.
-    pub fn invalid(pointer: impl Into<String>, message: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub fn invalid(
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
         Self::new(ErrorCode::InvalidRequest, pointer, message, advice)
     }
 
@@ -30,7 +34,12 @@ impl Fault {
         message: impl Into<String>,
         advice: impl Into<String>,
     ) -> Self {
-        Self { code, pointer: pointer.into(), message: message.into(), advice: advice.into() }
+        Self {
+            code,
+            pointer: pointer.into(),
+            message: message.into(),
+            advice: advice.into(),
+        }
     }
 }
 

@@ -62,7 +62,9 @@ pub fn is_acknowledgement(body: &[u8]) -> bool {
     if body.starts_with(FACT) {
         return false;
     }
-    let Ok(answer) = serde_json::from_slice::<Answer<'_>>(body) else { return false };
+    let Ok(answer) = serde_json::from_slice::<Answer<'_>>(body) else {
+        return false;
+    };
     let stored = answer.stream.is_some() && answer.seq.is_some();
     let refused = answer.error.is_some_and(|refusal| refusal.code >= 400);
     (stored || refused) && answer.fact.is_none() && answer.event_id.is_none()
@@ -83,8 +85,15 @@ mod tests {
     #[test]
     fn the_brokers_answers_are_foreign_and_nothing_else_is() {
         for body in ANSWERS {
-            assert_eq!(Foreign::of(false, body.as_bytes()), Some(Foreign::Acknowledgement), "{body}");
-            assert!(matches!(RecordMeta::decode(body.as_bytes()), Err(Error::Foreign)), "{body}");
+            assert_eq!(
+                Foreign::of(false, body.as_bytes()),
+                Some(Foreign::Acknowledgement),
+                "{body}"
+            );
+            assert!(
+                matches!(RecordMeta::decode(body.as_bytes()), Err(Error::Foreign)),
+                "{body}"
+            );
         }
         for body in [
             "",
@@ -97,8 +106,14 @@ mod tests {
             r#"{"stream":"M","seq":6,"fact":"opened","event_id":"e"}"#,
         ] {
             assert_eq!(Foreign::of(false, body.as_bytes()), None, "{body}");
-            assert!(matches!(RecordMeta::decode(body.as_bytes()), Err(Error::Json(_))), "{body}");
+            assert!(
+                matches!(RecordMeta::decode(body.as_bytes()), Err(Error::Json(_))),
+                "{body}"
+            );
         }
-        assert_eq!(Foreign::of(true, br#"{"fact":"opened"}"#), Some(Foreign::Copy));
+        assert_eq!(
+            Foreign::of(true, br#"{"fact":"opened"}"#),
+            Some(Foreign::Copy)
+        );
     }
 }

@@ -2,7 +2,13 @@
 
 /// Two lower-case digits a byte.
 pub fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(if nibble < 10 { b'0' + nibble } else { b'a' - 10 + nibble });
+    let digit = |nibble: u8| {
+        char::from(if nibble < 10 {
+            b'0' + nibble
+        } else {
+            b'a' - 10 + nibble
+        })
+    };
     // One allocation: a digest is made for every message.
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

@@ -49,11 +49,17 @@ fn check(text: &str, max: usize, allow_reserved: bool) -> Result<(), Error> {
     // Bytes, because all that is allowed is one byte each, and several identifiers are read from every message.
     let is_wrong = |byte: u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if let Some(at) = text.bytes().position(is_wrong) {
-        let character = text.get(at..).and_then(|rest| rest.chars().next()).unwrap_or(char::REPLACEMENT_CHARACTER);
+        let character = text
+            .get(at..)
+            .and_then(|rest| rest.chars().next())
+            .unwrap_or(char::REPLACEMENT_CHARACTER);
         return Err(Error::Character { character });
     }
     if text.len() > max {
-        return Err(Error::TooLong { length: text.len(), max });
+        return Err(Error::TooLong {
+            length: text.len(),
+            max,
+        });
     }
     if !allow_reserved && text.starts_with('_') {
         return Err(Error::Reserved);
@@ -165,7 +171,17 @@ impl Token {
     /// A name fixed in the program text. Anything that is not a token becomes one by replacing what is not allowed,
     /// so this cannot fail; tests hold that the names in use are unchanged by it.
     pub fn fixed(name: &'static str) -> Self {
-        Self(name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' }).collect())
+        Self(
+            name.chars()
+                .map(|c| {
+                    if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+                        c
+                    } else {
+                        '-'
+                    }
+                })
+                .collect(),
+        )
     }
 }
 
@@ -228,14 +244,21 @@ impl MessageId {
 
     fn readable(text: SmolStr) -> Self {
         // Two long ids do not fit side by side.
-        if text.len() <= MESSAGE_ID_BYTES_MAX { Self(text) } else { Self(Token::derived(&text).0) }
+        if text.len() <= MESSAGE_ID_BYTES_MAX {
+            Self(text)
+        } else {
+            Self(Token::derived(&text).0)
+        }
     }
 
     /// The id of a message that has none, from where it was published and what it says: the same for the same bytes. What is
     /// stored has the id of its place beside ([`Self::at_place`]), since the same may be said again.
     pub(crate) fn of_bytes(subject: &str, bytes: &[u8]) -> Self {
         let name = [subject.as_bytes(), b" ", bytes].concat();
-        Self(format_smolstr!("{UNNAMED}{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &name)))
+        Self(format_smolstr!(
+            "{UNNAMED}{}",
+            uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &name)
+        ))
     }
 
     /// The id of the message at `sequence` of its stream: its own, or, where it has none, what follows from its bytes with the
@@ -293,7 +316,9 @@ impl DebateId {
     /// The id of the debate about one conflict of a case: the same whoever computes it.
     pub fn of_conflict(case: &CaseId, kind: &str, subject: &str) -> Self {
         let name = format!("{case}/{kind}/{subject}");
-        let hex = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes()).simple().to_string();
+        let hex = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes())
+            .simple()
+            .to_string();
         Self(format_smolstr!("d-{}", hex.get(..24).unwrap_or(&hex)))
     }
 }
@@ -382,7 +407,13 @@ mod tests {
             ("é", Error::Character { character: 'é' }),
             ("ab日", Error::Character { character: '日' }),
             ("_all", Error::Reserved),
-            (&"x".repeat(65), Error::TooLong { length: 65, max: 64 }),
+            (
+                &"x".repeat(65),
+                Error::TooLong {
+                    length: 65,
+                    max: 64,
+                },
+            ),
         ] {
             assert_eq!(CaseId::new(text), Err(expected), "{text:?}");
         }

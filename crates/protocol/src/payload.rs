@@ -21,38 +21,44 @@ pub mod track_record;
 
 pub use action::{ACTIONS, BATCH, BATCH_MAX, Batch, ReviewCode, RunTests, UpdateDocumentation};
 pub use agent::{
-    AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport, UPDATE_AGENT,
+    AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
+    UPDATE_AGENT,
 };
 pub use calendar::{Calendar, OpeningHours, Weekday};
 pub use card::{
-    AGENT_CAPACITY_MAX, CARD_ACTIONS_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, CardAction, EXAMPLES_MAX,
-    HEARTBEAT_MS, SKILLS_MAX, Skill,
+    AGENT_CAPACITY_MAX, CARD_ACTIONS_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, CardAction,
+    EXAMPLES_MAX, HEARTBEAT_MS, SKILLS_MAX, Skill,
 };
 pub use case::{OpenCase, Task, TaskAssignment};
 pub use challenge::{
-    Acknowledgement, Challenge, ChallengeTerms, Clarification, ESCALATION_TIMER_MAX, Evidence, LADDER_ITEMS_MAX,
-    LADDER_TEXT_BYTES_MAX,
+    Acknowledgement, Challenge, ChallengeTerms, Clarification, ESCALATION_TIMER_MAX, Evidence,
+    LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX,
 };
 pub use conflict::{Conflict, ConflictType, Position};
 pub use debate::{Answer, ConflictView, DebateLimits, OpenDebate, Question};
 pub use decision::{
-    ClauseOutcome, ConflictOutcome, Decision, FindingReference, Outcome, Resolution, RoundRecord, SetAside,
-    SetAsideReason, Status, Tally, VoteOption, Voter,
+    ClauseOutcome, ConflictOutcome, Decision, FindingReference, Outcome, Resolution, RoundRecord,
+    SetAside, SetAsideReason, Status, Tally, VoteOption, Voter,
 };
-pub use exchange::{ErrorReport, Notification, NotificationSeverity, RATE_LIMIT, Request, Response, ResponseStatus};
+pub use exchange::{
+    ErrorReport, Notification, NotificationSeverity, RATE_LIMIT, Request, Response, ResponseStatus,
+};
 pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};
 pub(crate) use finding::check_name;
-pub use finding::{COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity};
+pub use finding::{
+    COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity,
+};
 pub use ladder::{
-    Brief, BriefedPosition, DebateTerms, Level, MediatedSide, Mediation, Provisional, Review, ReviewAction, RuledBy,
-    Ruling,
+    Brief, BriefedPosition, DebateTerms, Level, MediatedSide, Mediation, Provisional, Review,
+    ReviewAction, RuledBy, Ruling,
 };
 pub use log::LogEntry;
 pub use outcome::OutcomeReport;
 pub use precedent::{LEVELS, Precedent};
 pub use shape::Schema;
 pub use track_record::{
-    Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord, Version as CredibilityVersion,
+    Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord,
+    Version as CredibilityVersion,
 };
 
 /// Whether there is nothing to count; such a field is left out.

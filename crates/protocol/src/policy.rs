@@ -13,7 +13,20 @@ mod ladder;
 pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
 
 /// How votes are weighed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum VoteRule {
     /// By stated confidence: the specification's rule.
@@ -93,7 +106,9 @@ impl Policy {
             answer_timeout_ms: 10_000,
             answers_min: 2,
             vote_rule: VoteRule::Confidence,
-            caution_order: ["reject", "escalate", "negotiate", "sign"].map(Into::into).to_vec(),
+            caution_order: ["reject", "escalate", "negotiate", "sign"]
+                .map(Into::into)
+                .to_vec(),
             set_aside_max: 50,
             conflict_handling: ConflictHandling::Vote,
             ladder: LadderPolicy::default(),
@@ -107,9 +122,13 @@ impl Policy {
         let (preset, overrides) = match requested {
             Value::Null => (Self::PRESETS[0], None),
             Value::String(name) => (name.as_str(), None),
-            Value::Object(fields) => {
-                (fields.get("preset").and_then(Value::as_str).unwrap_or(Self::PRESETS[0]), Some(fields))
-            }
+            Value::Object(fields) => (
+                fields
+                    .get("preset")
+                    .and_then(Value::as_str)
+                    .unwrap_or(Self::PRESETS[0]),
+                Some(fields),
+            ),
             _ => {
                 return Err(Fault::invalid(
                     pointer,
@@ -139,26 +158,64 @@ impl Policy {
     fn check(&self, pointer: &str) -> Result<(), Fault> {
         const DAY_MS: u64 = 86_400_000;
         let whole = [
-            ("finding_timeout_ms", self.finding_timeout_ms, 1, 30 * DAY_MS),
-            ("case_timeout_ms", self.case_timeout_ms, self.finding_timeout_ms, 365 * DAY_MS),
+            (
+                "finding_timeout_ms",
+                self.finding_timeout_ms,
+                1,
+                30 * DAY_MS,
+            ),
+            (
+                "case_timeout_ms",
+                self.case_timeout_ms,
+                self.finding_timeout_ms,
+                365 * DAY_MS,
+            ),
             ("answer_timeout_ms", self.answer_timeout_ms, 1, 30 * DAY_MS),
-            ("finding_bytes_max", self.finding_bytes_max.into(), 1_024, 524_288),
+            (
+                "finding_bytes_max",
+                self.finding_bytes_max.into(),
+                1_024,
+                524_288,
+            ),
             ("conflicts_max", self.conflicts_max.into(), 0, 32),
             ("rounds_max", self.rounds_max.into(), 0, 10),
-            ("messages_per_round_max", self.messages_per_round_max.into(), 2, 1_000),
-            ("tokens_per_message_max", self.tokens_per_message_max.into(), 1, 25_000),
+            (
+                "messages_per_round_max",
+                self.messages_per_round_max.into(),
+                2,
+                1_000,
+            ),
+            (
+                "tokens_per_message_max",
+                self.tokens_per_message_max.into(),
+                1,
+                25_000,
+            ),
             ("answers_min", self.answers_min.into(), 2, 1_000),
             ("set_aside_max", self.set_aside_max.into(), 0, 200),
         ];
         for (field, value, low, high) in whole {
             if !(low..=high).contains(&value) {
-                return Err(out_of_range(pointer, field, &value.to_string(), &format!("{low} to {high}")));
+                return Err(out_of_range(
+                    pointer,
+                    field,
+                    &value.to_string(),
+                    &format!("{low} to {high}"),
+                ));
             }
         }
-        let real = [("risk_spread_max", self.risk_spread_max, 100.0), ("number_tolerance", self.number_tolerance, 1.0)];
+        let real = [
+            ("risk_spread_max", self.risk_spread_max, 100.0),
+            ("number_tolerance", self.number_tolerance, 1.0),
+        ];
         for (field, value, high) in real {
             if !(0.0..=high).contains(&value) {
-                return Err(out_of_range(pointer, field, &value.to_string(), &format!("0 to {high}")));
+                return Err(out_of_range(
+                    pointer,
+                    field,
+                    &value.to_string(),
+                    &format!("0 to {high}"),
+                ));
             }
         }
         self.check_caution_order(&format!("{pointer}/caution_order"))?;
@@ -170,7 +227,10 @@ impl Policy {
         if self.caution_order.len() > RECOMMENDATIONS_MAX {
             return Err(Fault::invalid(
                 pointer,
-                format!("caution_order has {} recommendations.", self.caution_order.len()),
+                format!(
+                    "caution_order has {} recommendations.",
+                    self.caution_order.len()
+                ),
                 format!("Name at most {RECOMMENDATIONS_MAX}; others count as least cautious."),
             ));
         }
@@ -188,7 +248,9 @@ impl Policy {
 
 /// Puts what differs in the place of what stands in the preset; of an object, field by field.
 fn merge(preset: &mut Value, overrides: &serde_json::Map<String, Value>) {
-    let Some(fields) = preset.as_object_mut() else { return };
+    let Some(fields) = preset.as_object_mut() else {
+        return;
+    };
     for (key, value) in overrides {
         match (fields.get_mut(key), value) {
             (Some(stands @ Value::Object(_)), Value::Object(inner)) => merge(stands, inner),
@@ -205,7 +267,11 @@ fn finding_bytes_usual() -> u32 {
 }
 
 fn out_of_range(pointer: &str, field: &str, value: &str, range: &str) -> Fault {
-    Fault::invalid(format!("{pointer}/{field}"), format!("{field} is {value}."), format!("Give a number from {range}."))
+    Fault::invalid(
+        format!("{pointer}/{field}"),
+        format!("{field} is {value}."),
+        format!("Give a number from {range}."),
+    )
 }
 
 #[cfg(test)]
@@ -253,11 +319,21 @@ mod tests {
             (json!({"risk_spread_max": 101}), "/p/risk_spread_max"),
             (json!({"vote_rule": "loudest"}), "/p/vote_rule"),
             (json!({"conflicts_max": 33}), "/p/conflicts_max"),
-            (json!({"finding_bytes_max": 524_289}), "/p/finding_bytes_max"),
+            (
+                json!({"finding_bytes_max": 524_289}),
+                "/p/finding_bytes_max",
+            ),
             (json!({"caution_order": vec!["x"; 33]}), "/p/caution_order"),
-            (json!({"caution_order": ["x", "y".repeat(257)]}), "/p/caution_order/1"),
+            (
+                json!({"caution_order": ["x", "y".repeat(257)]}),
+                "/p/caution_order/1",
+            ),
         ] {
-            assert_eq!(Policy::resolve(&request, "/p").unwrap_err().pointer, pointer, "{request}");
+            assert_eq!(
+                Policy::resolve(&request, "/p").unwrap_err().pointer,
+                pointer,
+                "{request}"
+            );
         }
         assert!(Policy::resolve(&json!({"round_max": 1}), "/p").is_err());
     }

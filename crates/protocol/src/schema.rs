@@ -37,10 +37,19 @@ pub(crate) fn make<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 /// Every JSON Schema document with its file name, ordered by what it is about: messages, parameters, facts, the dead.
 pub fn documents() -> Vec<(String, Value)> {
     let mut documents = message::documents();
-    documents.push(alone::<OpenCase>("open_case", "Parameters of a request to the coordinator to open a case."));
-    documents.push(alone::<OpenDebate>("open_debate", "Parameters of a request to the facilitator to open a debate."));
+    documents.push(alone::<OpenCase>(
+        "open_case",
+        "Parameters of a request to the coordinator to open a case.",
+    ));
+    documents.push(alone::<OpenDebate>(
+        "open_debate",
+        "Parameters of a request to the facilitator to open a debate.",
+    ));
     documents.extend(event::documents());
-    documents.push(alone::<DeadLetter>("dead-letter", "What could not be processed, as the command line lists it."));
+    documents.push(alone::<DeadLetter>(
+        "dead-letter",
+        "What could not be processed, as the command line lists it.",
+    ));
     documents
 }
 
@@ -64,7 +73,9 @@ fn document(name: &str, description: &str, mut schema: Schema) -> (String, Value
 }
 
 fn generator() -> SchemaGenerator {
-    SchemaSettings::draft2020_12().with_transform(RecursiveTransform(tidy)).into_generator()
+    SchemaSettings::draft2020_12()
+        .with_transform(RecursiveTransform(tidy))
+        .into_generator()
 }
 
 /// Says what the types say and the generator does not, and leaves out what says nothing.
@@ -77,7 +88,10 @@ fn tidy(schema: &mut Schema) {
     }
     if let Some(text) = schema.get("description").and_then(Value::as_str) {
         // The line ends of a comment mean nothing; those of a paragraph do.
-        let paragraphs: Vec<String> = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+        let paragraphs: Vec<String> = text
+            .split("\n\n")
+            .map(|paragraph| paragraph.replace('\n', " "))
+            .collect();
         schema.insert("description".into(), json!(paragraphs.join("\n\n")));
     }
     // A default of a field that must be given is only what the reader starts from.
@@ -93,19 +107,29 @@ fn tidy(schema: &mut Schema) {
 
 /// The texts of a JSON array.
 fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
-    value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    value
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
 }
 
 /// The properties of a schema, made if it has none.
 fn properties(schema: &mut Schema) -> Option<&mut Map<String, Value>> {
-    schema.ensure_object().entry("properties").or_insert_with(|| json!({})).as_object_mut()
+    schema
+        .ensure_object()
+        .entry("properties")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()
 }
 
 /// A policy as a case asks for it: a preset's name, or an object with `preset` and the fields that differ from it.
 /// See [`Policy::resolve`].
 pub(crate) fn requested_policy(generator: &mut SchemaGenerator) -> Schema {
     let mut fields = Policy::json_schema(generator);
-    let fields = properties(&mut fields).map(std::mem::take).unwrap_or_default();
+    let fields = properties(&mut fields)
+        .map(std::mem::take)
+        .unwrap_or_default();
     json_schema!({
         "type": ["string", "object", "null"],
         "pattern": format!("^({})$", Policy::PRESETS.join("|")),
@@ -117,7 +141,19 @@ pub(crate) fn requested_policy(generator: &mut SchemaGenerator) -> Schema {
 /// The names and descriptions of an enum without contents, as its documentation gives them.
 fn variants<T: JsonSchema>() -> Vec<(String, String)> {
     let schema = generator().into_root_schema_for::<T>().to_value();
-    let text = |variant: &Value, key: &str| variant.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let variants = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten();
-    variants.map(|variant| (text(variant, "const"), text(variant, "description"))).collect()
+    let text = |variant: &Value, key: &str| {
+        variant
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let variants = schema
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    variants
+        .map(|variant| (text(variant, "const"), text(variant, "description")))
+        .collect()
 }

@@ -7,7 +7,8 @@ use crate::subject::{Aggregate, DEFAULT_PREFIX, Lane, Service, SubjectSpace};
 mod consumer;
 
 pub use consumer::{
-    Channel, ConsumerDefinition, ConsumerKind, EXCHANGED, WAKING, completes, is_given_twice, may_wake, notifies, reads,
+    Channel, ConsumerDefinition, ConsumerKind, EXCHANGED, WAKING, completes, is_given_twice,
+    may_wake, notifies, reads,
 };
 
 /// Oldest broker that has what Concord needs: message schedules that survive and can be cancelled.
@@ -32,7 +33,14 @@ pub enum StreamKind {
 
 impl StreamKind {
     /// All streams.
-    pub const ALL: [Self; 6] = [Self::Messages, Self::Urgent, Self::Events, Self::Timers, Self::Memory, Self::Dead];
+    pub const ALL: [Self; 6] = [
+        Self::Messages,
+        Self::Urgent,
+        Self::Events,
+        Self::Timers,
+        Self::Memory,
+        Self::Dead,
+    ];
 
     /// The kind of subjects the stream holds.
     fn subject_kind(self) -> &'static str {
@@ -61,8 +69,12 @@ impl StreamKind {
     pub fn doc(self) -> &'static str {
         match self {
             Self::Messages => "What is said: transcript and audit log. Kept by age.",
-            Self::Urgent => "What is said at priority critical or system_critical, so that no backlog delays it.",
-            Self::Events => "Facts: the system of record. No age limit; messages cannot be deleted one by one.",
+            Self::Urgent => {
+                "What is said at priority critical or system_critical, so that no backlog delays it."
+            }
+            Self::Events => {
+                "Facts: the system of record. No age limit; messages cannot be deleted one by one."
+            }
             Self::Timers => "Deadlines held and delivered by the broker's scheduler.",
             Self::Memory => "Shared memory with the history of each topic.",
             Self::Dead => "What could not be processed, with the reason; see `concord dead`.",
@@ -98,7 +110,10 @@ pub struct StorageChoices {
 
 impl Default for StorageChoices {
     fn default() -> Self {
-        Self { replicas: 1, message_age: Duration::from_secs(90 * 86_400) }
+        Self {
+            replicas: 1,
+            message_age: Duration::from_secs(90 * 86_400),
+        }
     }
 }
 
@@ -136,7 +151,10 @@ pub struct Layout {
 
 impl Default for Layout {
     fn default() -> Self {
-        Self::new(&crate::Token::fixed(DEFAULT_PREFIX), StorageChoices::default())
+        Self::new(
+            &crate::Token::fixed(DEFAULT_PREFIX),
+            StorageChoices::default(),
+        )
     }
 }
 
@@ -144,7 +162,11 @@ impl Layout {
     /// The layout under `prefix`; stream names are its upper-case form.
     pub fn new(prefix: &crate::Token, choices: StorageChoices) -> Self {
         let stream_prefix = prefix.as_str().to_ascii_uppercase();
-        Self { subjects: SubjectSpace::new(prefix), stream_prefix, choices }
+        Self {
+            subjects: SubjectSpace::new(prefix),
+            stream_prefix,
+            choices,
+        }
     }
 
     /// A stream's name on the broker.
@@ -159,7 +181,10 @@ impl Layout {
 
     /// A stream's definition.
     pub fn stream(&self, kind: StreamKind) -> StreamDefinition {
-        let by_age = matches!(kind, StreamKind::Messages | StreamKind::Urgent | StreamKind::Dead);
+        let by_age = matches!(
+            kind,
+            StreamKind::Messages | StreamKind::Urgent | StreamKind::Dead
+        );
         StreamDefinition {
             kind,
             name: self.stream_name(kind),
@@ -189,7 +214,9 @@ pub fn owner(aggregate: Aggregate) -> Service {
     match aggregate {
         Aggregate::Case | Aggregate::Agent | Aggregate::Request => Service::Coordinator,
         Aggregate::Detection => Service::ConflictDetector,
-        Aggregate::Debate | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Service::DebateFacilitator,
+        Aggregate::Debate | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => {
+            Service::DebateFacilitator
+        }
         Aggregate::Deadline => Service::EscalationTimer,
         Aggregate::Wake => Service::AgentAdapter,
     }

@@ -22,15 +22,36 @@ const NO_CASE: &str = "_";
 
 /// Form and purpose of every subject, for the generated reference.
 pub const GRAMMAR: [(&str, &str); 9] = [
-    ("msg.<case>.<from>.<to>.<type>", "what agents, people and services say"),
-    ("urgent.<case>.<from>.<to>.<type>", "the same at priority critical or system_critical"),
-    ("event.<aggregate>.<id>.<fact>", "facts, appended by the owner of the aggregate under an optimistic lock"),
-    ("timer.armed.<aggregate>.<id>.<name>", "a deadline held by the broker's scheduler"),
-    ("timer.due.<aggregate>.<id>.<name>", "where the broker delivers it"),
+    (
+        "msg.<case>.<from>.<to>.<type>",
+        "what agents, people and services say",
+    ),
+    (
+        "urgent.<case>.<from>.<to>.<type>",
+        "the same at priority critical or system_critical",
+    ),
+    (
+        "event.<aggregate>.<id>.<fact>",
+        "facts, appended by the owner of the aggregate under an optimistic lock",
+    ),
+    (
+        "timer.armed.<aggregate>.<id>.<name>",
+        "a deadline held by the broker's scheduler",
+    ),
+    (
+        "timer.due.<aggregate>.<id>.<name>",
+        "where the broker delivers it",
+    ),
     ("memory.<agent>.<topic>", "shared memory, with history"),
-    ("dead.<service>.<reason>", "what could not be processed: the original, and why"),
+    (
+        "dead.<service>.<reason>",
+        "what could not be processed: the original, and why",
+    ),
     ("beat.<agent>", "heartbeats, not stored"),
-    ("api.<service>.<verb>", "queries and operator commands, request and reply (NATS micro services)"),
+    (
+        "api.<service>.<verb>",
+        "queries and operator commands, request and reply (NATS micro services)",
+    ),
 ];
 
 /// Why a string is not a subject of Concord.
@@ -245,7 +266,9 @@ pub struct SubjectSpace {
 
 impl Default for SubjectSpace {
     fn default() -> Self {
-        Self { root: format!("{DEFAULT_PREFIX}.{VERSION}.") }
+        Self {
+            root: format!("{DEFAULT_PREFIX}.{VERSION}."),
+        }
     }
 }
 
@@ -257,29 +280,67 @@ impl SubjectSpace {
 
     /// The subjects under `prefix`, one token such as `concord`.
     pub fn new(prefix: &Token) -> Self {
-        Self { root: format!("{prefix}.{VERSION}.") }
+        Self {
+            root: format!("{prefix}.{VERSION}."),
+        }
     }
 
     /// The subject as text.
     pub fn build(&self, subject: &Subject) -> String {
         match subject {
-            Subject::Message { lane, case, from, to, kind } => {
+            Subject::Message {
+                lane,
+                case,
+                from,
+                to,
+                kind,
+            } => {
                 let case = case.as_ref().map_or(NO_CASE, CaseId::as_str);
-                self.under_root(&[lane.as_str(), case, from.as_str(), to.as_str(), kind.as_str()])
+                self.under_root(&[
+                    lane.as_str(),
+                    case,
+                    from.as_str(),
+                    to.as_str(),
+                    kind.as_str(),
+                ])
             }
-            Subject::Event { aggregate, id, fact } => {
-                self.under_root(&["event", aggregate.as_str(), id.as_str(), fact.as_str()])
+            Subject::Event {
+                aggregate,
+                id,
+                fact,
+            } => self.under_root(&["event", aggregate.as_str(), id.as_str(), fact.as_str()]),
+            Subject::TimerArmed {
+                aggregate,
+                id,
+                name,
+            } => self.under_root(&[
+                "timer",
+                "armed",
+                aggregate.as_str(),
+                id.as_str(),
+                name.as_str(),
+            ]),
+            Subject::TimerDue {
+                aggregate,
+                id,
+                name,
+            } => self.under_root(&[
+                "timer",
+                "due",
+                aggregate.as_str(),
+                id.as_str(),
+                name.as_str(),
+            ]),
+            Subject::Memory { agent, topic } => {
+                self.under_root(&["memory", agent.as_str(), topic.as_str()])
             }
-            Subject::TimerArmed { aggregate, id, name } => {
-                self.under_root(&["timer", "armed", aggregate.as_str(), id.as_str(), name.as_str()])
+            Subject::Dead { service, reason } => {
+                self.under_root(&["dead", service.as_str(), reason.as_str()])
             }
-            Subject::TimerDue { aggregate, id, name } => {
-                self.under_root(&["timer", "due", aggregate.as_str(), id.as_str(), name.as_str()])
-            }
-            Subject::Memory { agent, topic } => self.under_root(&["memory", agent.as_str(), topic.as_str()]),
-            Subject::Dead { service, reason } => self.under_root(&["dead", service.as_str(), reason.as_str()]),
             Subject::Beat { agent } => self.under_root(&["beat", agent.as_str()]),
-            Subject::Api { service, verb } => self.under_root(&["api", service.as_str(), verb.as_str()]),
+            Subject::Api { service, verb } => {
+                self.under_root(&["api", service.as_str(), verb.as_str()])
+            }
         }
     }
 
@@ -299,7 +360,9 @@ impl SubjectSpace {
 
     /// The inverse of [`Self::build`].
     pub fn parse(&self, text: &str) -> Result<Subject, Error> {
-        let rest = text.strip_prefix(&self.root).ok_or_else(|| Error::Prefix { expected: self.root.clone() })?;
+        let rest = text.strip_prefix(&self.root).ok_or_else(|| Error::Prefix {
+            expected: self.root.clone(),
+        })?;
         let tokens: Vec<&str> = rest.split('.').collect();
         match tokens.as_slice() {
             ["msg", case, from, to, kind] => message(Lane::Normal, case, from, to, kind),
@@ -319,16 +382,21 @@ impl SubjectSpace {
                 id: token("id", id)?,
                 name: token("name", name)?,
             }),
-            ["memory", agent, topic] => {
-                Ok(Subject::Memory { agent: agent_id("agent", agent)?, topic: token("topic", topic)? })
-            }
-            ["dead", service, reason] => {
-                Ok(Subject::Dead { service: Service::parse(service)?, reason: token("reason", reason)? })
-            }
-            ["beat", agent] => Ok(Subject::Beat { agent: agent_id("agent", agent)? }),
-            ["api", service, verb] => {
-                Ok(Subject::Api { service: Service::parse(service)?, verb: token("verb", verb)? })
-            }
+            ["memory", agent, topic] => Ok(Subject::Memory {
+                agent: agent_id("agent", agent)?,
+                topic: token("topic", topic)?,
+            }),
+            ["dead", service, reason] => Ok(Subject::Dead {
+                service: Service::parse(service)?,
+                reason: token("reason", reason)?,
+            }),
+            ["beat", agent] => Ok(Subject::Beat {
+                agent: agent_id("agent", agent)?,
+            }),
+            ["api", service, verb] => Ok(Subject::Api {
+                service: Service::parse(service)?,
+                verb: token("verb", verb)?,
+            }),
             _ => Err(Error::Shape),
         }
     }
@@ -345,10 +413,19 @@ impl SubjectSpace {
 fn message(lane: Lane, case: &str, from: &str, to: &str, kind: &str) -> Result<Subject, Error> {
     let case = match case {
         NO_CASE => None,
-        other => Some(CaseId::new(other).map_err(|source| Error::Token { name: "case", source })?),
+        other => Some(CaseId::new(other).map_err(|source| Error::Token {
+            name: "case",
+            source,
+        })?),
     };
     let to = Recipient::new(to).map_err(|source| Error::Token { name: "to", source })?;
-    Ok(Subject::Message { lane, case, from: agent_id("from", from)?, to, kind: token("type", kind)? })
+    Ok(Subject::Message {
+        lane,
+        case,
+        from: agent_id("from", from)?,
+        to,
+        kind: token("type", kind)?,
+    })
 }
 
 fn token(name: &'static str, text: &str) -> Result<Token, Error> {

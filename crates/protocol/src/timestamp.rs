@@ -40,7 +40,9 @@ impl Timestamp {
     pub fn parse(text: &str) -> Result<Self, time::error::Parse> {
         let instant = OffsetDateTime::parse(text, &Rfc3339)?;
         let millis = instant.unix_timestamp_nanos().div_euclid(1_000_000);
-        Ok(Self::from_unix_millis(i64::try_from(millis).unwrap_or(i64::MAX)))
+        Ok(Self::from_unix_millis(
+            i64::try_from(millis).unwrap_or(i64::MAX),
+        ))
     }
 }
 
@@ -56,12 +58,29 @@ impl Text {
 impl From<Timestamp> for Text {
     /// Digit by digit: several are written for every fact, and `write!` takes ten times as long for one.
     fn from(Timestamp(millis): Timestamp) -> Self {
-        let at = OffsetDateTime::from_unix_timestamp(millis.div_euclid(1_000)).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let at = OffsetDateTime::from_unix_timestamp(millis.div_euclid(1_000))
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        let (year, millis) = (at.year().unsigned_abs(), u32::try_from(millis.rem_euclid(1_000)).unwrap_or(0));
-        let two = [u8::from(at.month()), at.day(), at.hour(), at.minute(), at.second()].map(u32::from);
-        let two_digits = [5, 8, 11, 14, 17].into_iter().zip(two).map(|(start, value)| (start, 2, value));
-        for (start, digits, mut value) in [(0, 4, year), (20, 3, millis)].into_iter().chain(two_digits) {
+        let (year, millis) = (
+            at.year().unsigned_abs(),
+            u32::try_from(millis.rem_euclid(1_000)).unwrap_or(0),
+        );
+        let two = [
+            u8::from(at.month()),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second(),
+        ]
+        .map(u32::from);
+        let two_digits = [5, 8, 11, 14, 17]
+            .into_iter()
+            .zip(two)
+            .map(|(start, value)| (start, 2, value));
+        for (start, digits, mut value) in [(0, 4, year), (20, 3, millis)]
+            .into_iter()
+            .chain(two_digits)
+        {
             for digit in text.iter_mut().skip(start).take(digits).rev() {
                 *digit = b'0' + u8::try_from(value % 10).unwrap_or(0);
                 value /= 10;
@@ -87,7 +106,9 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <Cow<'de, str>>::deserialize(deserializer)?;
         Self::parse(&text).map_err(|error| {
-            serde::de::Error::custom(format!("is not an RFC 3339 time such as 2026-11-21T20:15:00.000Z: {error}"))
+            serde::de::Error::custom(format!(
+                "is not an RFC 3339 time such as 2026-11-21T20:15:00.000Z: {error}"
+            ))
         })
     }
 }

@@ -23,7 +23,10 @@ mod tests {
     fn it_has_the_form_of_the_standard_and_differs_by_case() {
         let one = traceparent_of_case(&CaseId::new("c-1").unwrap());
         assert_eq!(one.len(), 55);
-        assert_eq!(one.split('-').map(str::len).collect::<Vec<_>>(), [2, 32, 16, 2]);
+        assert_eq!(
+            one.split('-').map(str::len).collect::<Vec<_>>(),
+            [2, 32, 16, 2]
+        );
         assert_ne!(one, traceparent_of_case(&CaseId::new("c-2").unwrap()));
     }
 }

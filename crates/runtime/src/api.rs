@@ -36,7 +36,10 @@ pub(crate) async fn register(shell: &Shell, http: Option<&str>) -> Result<Regist
         .service_builder()
         .description(format!("Concord's {}", shell.service))
         .metadata(metadata)
-        .start(format!("concord-{}", shell.service), env!("CARGO_PKG_VERSION"))
+        .start(
+            format!("concord-{}", shell.service),
+            env!("CARGO_PKG_VERSION"),
+        )
         .await?;
     let group = service.group(shell.broker.api_root(shell.service));
     let status = shell.clone();
@@ -65,7 +68,10 @@ pub(crate) async fn register(shell: &Shell, http: Option<&str>) -> Result<Regist
 async fn respond(handler: &Verb, request: service::Request) {
     let result = handler(request.message.payload.clone())
         .await
-        .map_err(|fault| service::error::Error { status: error_body(&fault), code: status_code(fault.code) });
+        .map_err(|fault| service::error::Error {
+            status: error_body(&fault),
+            code: status_code(fault.code),
+        });
     if let Err(error) = request.respond(result).await {
         tracing::warn!(%error, "An answer could not be sent.");
     }
@@ -74,7 +80,12 @@ async fn respond(handler: &Verb, request: service::Request) {
 /// An answer as JSON.
 pub fn answer(value: &impl serde::Serialize) -> Result<Bytes, Fault> {
     serde_json::to_vec(value).map(Bytes::from).map_err(|error| {
-        Fault::new(ErrorCode::InternalError, "", format!("The answer cannot be written: {error}."), "Report this.")
+        Fault::new(
+            ErrorCode::InternalError,
+            "",
+            format!("The answer cannot be written: {error}."),
+            "Report this.",
+        )
     })
 }
 

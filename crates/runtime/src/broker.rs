@@ -102,7 +102,10 @@ impl Broker {
             .split(',')
             .map(|address| address.trim().parse())
             .collect::<Result<_, _>>()
-            .map_err(|source| Error::Address { servers: servers.clone(), source })?;
+            .map_err(|source| Error::Address {
+                servers: servers.clone(),
+                source,
+            })?;
         let mut delay = Duration::from_millis(100);
         let client = loop {
             let options = options(name, broker)?;
@@ -117,12 +120,21 @@ impl Broker {
             }
         };
         check_version(&client.server_info().version)?;
-        let jetstream =
-            ContextBuilder::new().timeout(REQUEST_TIMEOUT).ack_timeout(REQUEST_TIMEOUT).build(client.clone());
+        let jetstream = ContextBuilder::new()
+            .timeout(REQUEST_TIMEOUT)
+            .ack_timeout(REQUEST_TIMEOUT)
+            .build(client.clone());
         let layout = std::sync::Arc::new(Layout::new(&storage.prefix, storage.choices()));
         let compress_over_bytes = broker.compress_over_bytes;
         let payloads = std::sync::Arc::new(Payloads::new(storage));
-        Ok(Self { client, jetstream, layout, speech: Default::default(), compress_over_bytes, payloads })
+        Ok(Self {
+            client,
+            jetstream,
+            layout,
+            speech: Default::default(),
+            compress_over_bytes,
+            payloads,
+        })
     }
 
     /// Whether there is a connection at this moment.
@@ -136,19 +148,34 @@ impl Broker {
     }
 
     /// Tells the broker what became of a delivery that is acknowledged on `subject`; not awaited until it has heard.
-    pub(crate) async fn acknowledge(&self, subject: Subject, kind: AckKind) -> Result<(), async_nats::PublishError> {
+    pub(crate) async fn acknowledge(
+        &self,
+        subject: Subject,
+        kind: AckKind,
+    ) -> Result<(), async_nats::PublishError> {
         self.client.publish(subject, kind.into()).await
     }
 
     /// A handle on a stream, without asking the broker for it.
-    pub async fn stream(&self, kind: StreamKind) -> Result<jetstream::stream::Stream<()>, LedgerError> {
+    pub async fn stream(
+        &self,
+        kind: StreamKind,
+    ) -> Result<jetstream::stream::Stream<()>, LedgerError> {
         let name = self.layout.stream_name(kind);
-        self.jetstream.get_stream_no_info(name).await.map_err(|source| unavailable("give a handle on a stream", source))
+        self.jetstream
+            .get_stream_no_info(name)
+            .await
+            .map_err(|source| unavailable("give a handle on a stream", source))
     }
 
     /// Stores one message under its `message_id`; done when it is stored.
-    pub async fn publish(&self, envelope: &Envelope, trace: Option<&Trace>) -> Result<(), LedgerError> {
-        self.publish_in(dialect::of_recipient(self, envelope), envelope, trace).await
+    pub async fn publish(
+        &self,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<(), LedgerError> {
+        self.publish_in(dialect::of_recipient(self, envelope), envelope, trace)
+            .await
     }
 
     /// The same in a dialect, which the header says.
@@ -178,8 +205,11 @@ impl Broker {
 
     /// Whether a body of so many bytes goes compressed: only to an agent that has said that it reads that.
     pub(crate) fn compresses(&self, to: &Recipient, bytes: usize) -> bool {
-        let Recipient::Agent(agent) = to else { return false };
-        bytes > self.compress_over_bytes && self.speech.by_card(agent).is_some_and(|spoken| spoken.gzip)
+        let Recipient::Agent(agent) = to else {
+            return false;
+        };
+        bytes > self.compress_over_bytes
+            && self.speech.by_card(agent).is_some_and(|spoken| spoken.gzip)
     }
 
     /// From now on, and in every copy of this connection, agents are written to as `spoken_by` says: for a directory of the
@@ -190,7 +220,11 @@ impl Broker {
 
     /// Stores one message under its `message_id`, unless its sender has said something to the same recipient under that id
     /// already: then that stands, and this is false. For answers that would not be the same a second time.
-    pub async fn publish_first(&self, envelope: &Envelope, trace: Option<&Trace>) -> Result<bool, LedgerError> {
+    pub async fn publish_first(
+        &self,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<bool, LedgerError> {
         crate::nats_ledger::NatsLedger::publish_first(self, envelope, trace).await
     }
 
@@ -200,8 +234,11 @@ impl Broker {
         &self,
         filter: String,
     ) -> Result<impl Stream<Item = (String, Bytes)> + Send + Unpin + use<>, LedgerError> {
-        let heard =
-            self.client.subscribe(filter).await.map_err(|source| unavailable("let messages be heard", source))?;
+        let heard = self
+            .client
+            .subscribe(filter)
+            .await
+            .map_err(|source| unavailable("let messages be heard", source))?;
         Ok(heard.map(|message| (message.subject.to_string(), message.payload)))
     }
 
@@ -217,12 +254,21 @@ impl Broker {
         };
         let heard = subscribed.map_err(|source| unavailable("let messages be heard", source))?;
         Ok(heard.map(|message| {
-            let declared = message.headers.as_ref().and_then(|headers| headers.get(header::DIALECT));
+            let declared = message
+                .headers
+                .as_ref()
+                .and_then(|headers| headers.get(header::DIALECT));
             let dialect = declared.map(|value| value.as_str().to_owned());
             // What cannot be expanded cannot be read as it is either, so it may as well stay so.
-            let plain = dialect::plain(&message.payload, message.headers.as_ref()).ok().map(|body| body.into_owned());
+            let plain = dialect::plain(&message.payload, message.headers.as_ref())
+                .ok()
+                .map(|body| body.into_owned());
             let payload = plain.map_or(message.payload, Bytes::from);
-            Heard { subject: message.subject.to_string(), dialect, payload }
+            Heard {
+                subject: message.subject.to_string(),
+                dialect,
+                payload,
+            }
         }))
     }
 
@@ -254,11 +300,16 @@ fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error>
             }
         });
     if let Some(path) = &broker.credentials {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| Error::Credentials { path: path.display().to_string(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Credentials {
+            path: path.display().to_string(),
+            source,
+        })?;
         options = options
             .credentials(&text)
-            .map_err(|source| Error::Credentials { path: path.display().to_string(), source })?;
+            .map_err(|source| Error::Credentials {
+                path: path.display().to_string(),
+                source,
+            })?;
     }
     if let (Some(user), Some(password)) = (&broker.user, &broker.password) {
         options = options.user_and_password(user.clone(), password.reveal().to_owned());
@@ -273,10 +324,14 @@ fn options(name: &str, broker: &BrokerSettings) -> Result<ConnectOptions, Error>
 }
 
 fn check_version(version: &str) -> Result<(), Error> {
-    let mut numbers = version.split(['.', '-']).map(|part| part.parse::<u64>().unwrap_or(0));
+    let mut numbers = version
+        .split(['.', '-'])
+        .map(|part| part.parse::<u64>().unwrap_or(0));
     let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if found < BROKER_VERSION_MIN {
-        return Err(Error::TooOld { found: version.to_owned() });
+        return Err(Error::TooOld {
+            found: version.to_owned(),
+        });
     }
     Ok(())
 }
@@ -286,7 +341,10 @@ pub(crate) fn unavailable(
     what: &'static str,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> LedgerError {
-    LedgerError::Unavailable { what, source: source.into() }
+    LedgerError::Unavailable {
+        what,
+        source: source.into(),
+    }
 }
 
 /// Headers with a message's id and trace context.
@@ -312,7 +370,12 @@ pub(crate) fn trace_headers(trace: Option<&Trace>) -> HeaderMap {
 pub fn trace_of(headers: Option<&HeaderMap>) -> Option<Trace> {
     let headers = headers?;
     let parent = headers.get(header::TRACEPARENT)?.as_str().to_owned();
-    Some(Trace { parent, state: headers.get(header::TRACESTATE).map(|state| state.as_str().to_owned()) })
+    Some(Trace {
+        parent,
+        state: headers
+            .get(header::TRACESTATE)
+            .map(|state| state.as_str().to_owned()),
+    })
 }
 
 /// A broker's time stamp in ours.
@@ -336,6 +399,11 @@ mod tests {
         ] {
             assert_eq!(check_version(version).is_ok(), good, "{version}");
         }
-        assert!(check_version("2.9.10").unwrap_err().to_string().contains("2.9.10 is too old"));
+        assert!(
+            check_version("2.9.10")
+                .unwrap_err()
+                .to_string()
+                .contains("2.9.10 is too old")
+        );
     }
 }

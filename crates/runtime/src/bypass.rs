@@ -81,7 +81,9 @@ impl Bypass {
     /// The sender of the message that came last floods.
     pub(crate) fn flooded(&self) {
         self.let_by.fetch_add(1, Ordering::Relaxed);
-        if self.waiting.load(Ordering::Relaxed) >= WAITING_MIN && !self.is_needed.swap(true, Ordering::Relaxed) {
+        if self.waiting.load(Ordering::Relaxed) >= WAITING_MIN
+            && !self.is_needed.swap(true, Ordering::Relaxed)
+        {
             self.needed.notify_one();
         }
     }
@@ -89,8 +91,11 @@ impl Bypass {
     /// Lets no more than so many messages a second of senders that flood come by, as long as the others are read past them:
     /// nobody waits for these then, and whatever the flood is given is taken from the others.
     pub(crate) async fn hold_back(&self, rate: u32) {
-        let ticks = u32::try_from(Duration::from_secs(1).as_millis() / TICK.as_millis()).unwrap_or(u32::MAX);
-        if self.is_needed.load(Ordering::Relaxed) && self.let_by.load(Ordering::Relaxed) >= (rate / ticks).max(1) {
+        let ticks = u32::try_from(Duration::from_secs(1).as_millis() / TICK.as_millis())
+            .unwrap_or(u32::MAX);
+        if self.is_needed.load(Ordering::Relaxed)
+            && self.let_by.load(Ordering::Relaxed) >= (rate / ticks).max(1)
+        {
             tokio::time::sleep(TICK).await;
             self.let_by.store(0, Ordering::Relaxed);
         }
@@ -127,7 +132,10 @@ impl Bypass {
 
 /// What reads past a flood in a consumer. Its filter is that of all senders.
 pub(crate) fn consumer(through: &PullConsumer) -> PullConsumer {
-    PullConsumer { name: stream::bypass(&through.name), ..through.clone() }
+    PullConsumer {
+        name: stream::bypass(&through.name),
+        ..through.clone()
+    }
 }
 
 /// Reads past floods by `consumer` until `stop`.
@@ -137,7 +145,13 @@ pub(crate) async fn run<H: Handler>(
     consumer: PullConsumer,
     stop: CancellationToken,
 ) {
-    let past = Past { shell: past.shell().clone(), pulling: past, bypass, limit, consumer };
+    let past = Past {
+        shell: past.shell().clone(),
+        pulling: past,
+        bypass,
+        limit,
+        consumer,
+    };
     while !stop.is_cancelled() {
         tokio::select! {
             () = past.bypass.needed.notified() => {}
@@ -146,7 +160,12 @@ pub(crate) async fn run<H: Handler>(
         let name = &past.consumer.name;
         tracing::warn!(consumer = %name, "A flood: what others send is read past it.");
         let flooded = past.pulling.consumer().to_owned();
-        past.shell.note(&flooded, Some(format!("a flood waits in {flooded}; what others send is read past it")));
+        past.shell.note(
+            &flooded,
+            Some(format!(
+                "a flood waits in {flooded}; what others send is read past it"
+            )),
+        );
         while !past.bypass.is_over() && !stop.is_cancelled() {
             if let Err(error) = past.read(&stop).await {
                 tracing::warn!(consumer = %name, error = %Chain(&*error), "Reading past a flood failed; trying again.");
@@ -181,12 +200,20 @@ struct Bound {
 impl<H: Handler> Past<H> {
     /// What one sender sends of what is read past the flood.
     fn only_from(&self, sender: &AgentId) -> String {
-        self.shell.broker.subjects().only_from(&self.consumer.filter, sender)
+        self.shell
+            .broker
+            .subjects()
+            .only_from(&self.consumer.filter, sender)
     }
 
     /// Reads what others than the flooding senders sent until the flood is over.
     async fn read(&self, stop: &CancellationToken) -> Result<(), AnyError> {
-        let stream = self.shell.broker.jetstream.get_stream_no_info(&self.consumer.stream).await?;
+        let stream = self
+            .shell
+            .broker
+            .jetstream
+            .get_stream_no_info(&self.consumer.stream)
+            .await?;
         let strangers = Strangers::default();
         tokio::select! {
             read = self.read_beside(&stream, &strangers, stop) => read?,
@@ -205,7 +232,10 @@ impl<H: Handler> Past<H> {
         strangers: &Strangers,
         stop: &CancellationToken,
     ) -> Result<(), AnyError> {
-        let mut read = self.bind(stream, &BTreeSet::new(), strangers).await?.senders;
+        let mut read = self
+            .bind(stream, &BTreeSet::new(), strangers)
+            .await?
+            .senders;
         let mut messages = Pull::start(&self.shell.broker, &self.consumer).await?;
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         loop {
@@ -239,10 +269,16 @@ impl<H: Handler> Past<H> {
         let past = &self.consumer;
         let filter = |sender: &AgentId| self.only_from(sender);
         let known = self.shell.limits.known(self.limit);
-        let mut wanted: BTreeSet<String> = Service::ALL.iter().map(|service| filter(&service.agent_id())).collect();
+        let mut wanted: BTreeSet<String> = Service::ALL
+            .iter()
+            .map(|service| filter(&service.agent_id()))
+            .collect();
         let registered = self.shell.registered();
         let strangers = strangers.found();
-        let others = registered.iter().chain(&strangers).filter(|agent| !known.flooding.contains(agent));
+        let others = registered
+            .iter()
+            .chain(&strangers)
+            .filter(|agent| !known.flooding.contains(agent));
         for sender in known.quiet.iter().chain(others) {
             if wanted.len() >= SENDERS_MAX {
                 break;
@@ -250,11 +286,22 @@ impl<H: Handler> Past<H> {
             wanted.insert(filter(sender));
         }
         if wanted == *read {
-            return Ok(Bound { senders: wanted, anew: false });
+            return Ok(Bound {
+                senders: wanted,
+                anew: false,
+            });
         }
         // Another replica may have made it, and may know others.
-        let found = stream.consumer_info(&past.name).await.ok().map(|info| info.config);
-        let is_new = |sender: &String| found.as_ref().is_some_and(|found| !found.filter_subjects.contains(sender));
+        let found = stream
+            .consumer_info(&past.name)
+            .await
+            .ok()
+            .map(|info| info.config);
+        let is_new = |sender: &String| {
+            found
+                .as_ref()
+                .is_some_and(|found| !found.filter_subjects.contains(sender))
+        };
         let anew = wanted.iter().any(is_new);
         let since = match found.as_ref().map(|config| config.deliver_policy) {
             Some(DeliverPolicy::ByStartSequence { start_sequence }) if !anew => start_sequence,
@@ -267,7 +314,9 @@ impl<H: Handler> Past<H> {
         filters.extend(others.take(SENDERS_MAX.saturating_sub(wanted.len())));
         let config = pull::Config {
             durable_name: Some(past.name.clone()),
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: since },
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: since,
+            },
             ack_policy: AckPolicy::Explicit,
             ack_wait: past.ack_wait,
             max_deliver: -1,
@@ -281,7 +330,10 @@ impl<H: Handler> Past<H> {
             stream.delete_consumer(&past.name).await?;
         }
         stream.create_consumer(config).await?;
-        Ok(Bound { senders: wanted, anew })
+        Ok(Bound {
+            senders: wanted,
+            anew,
+        })
     }
 }
 
@@ -294,12 +346,22 @@ mod tests {
         let bypass = Bypass::default();
         bypass.came_to(1, WAITING_MIN - 1);
         bypass.flooded();
-        assert!(!bypass.is_needed.load(Ordering::Relaxed), "what waits is read in a moment");
+        assert!(
+            !bypass.is_needed.load(Ordering::Relaxed),
+            "what waits is read in a moment"
+        );
         bypass.came_to(2, WAITING_MIN);
-        assert!(!bypass.is_needed.load(Ordering::Relaxed), "many senders are no flood");
+        assert!(
+            !bypass.is_needed.load(Ordering::Relaxed),
+            "many senders are no flood"
+        );
         bypass.flooded();
         assert!(bypass.is_needed.load(Ordering::Relaxed));
-        for (waiting, over) in [(WAITING_MIN - 1, false), (WAITING_MIN / 2, false), (WAITING_MIN / 2 - 1, true)] {
+        for (waiting, over) in [
+            (WAITING_MIN - 1, false),
+            (WAITING_MIN / 2, false),
+            (WAITING_MIN / 2 - 1, true),
+        ] {
             bypass.came_to(3, waiting);
             assert_eq!(bypass.is_over(), over, "{waiting}");
         }
@@ -322,7 +384,10 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::ZERO, "nothing is read past it");
         let_by(4_000).await;
         let took = began.elapsed();
-        assert!((Duration::from_millis(1_980)..=Duration::from_millis(2_020)).contains(&took), "{took:?}");
+        assert!(
+            (Duration::from_millis(1_980)..=Duration::from_millis(2_020)).contains(&took),
+            "{took:?}"
+        );
         // Others are not counted.
         for _ in 0..4_000 {
             bypass.hold_back(2_000).await;

@@ -50,7 +50,11 @@ impl Collector {
         // The operator wrote it, and a collector is often on the same machine.
         let allowed = Allowed::new(vec![origin], true, ("telemetry.otlp_endpoint", "nothing"));
         let caller = Arc::new(Caller::new(allowed, authorities)?);
-        Ok(Self { caller, runtime: tokio::runtime::Handle::current(), fails: AtomicBool::new(false) })
+        Ok(Self {
+            caller,
+            runtime: tokio::runtime::Handle::current(),
+            fails: AtomicBool::new(false),
+        })
     }
 
     /// Says when the collector begins to fail and when it is back, and not for every attempt between.
@@ -74,16 +78,28 @@ impl Collector {
 
 async fn send(caller: Arc<Caller>, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
     let (head, body) = request.into_parts();
-    let limits = Limits { timeout: ATTEMPT_MAX, body_bytes_max: Some(ANSWER_BYTES_MAX) };
+    let limits = Limits {
+        timeout: ATTEMPT_MAX,
+        body_bytes_max: Some(ANSWER_BYTES_MAX),
+    };
     let (method, url, headers) = (head.method, head.uri.to_string(), head.headers);
-    let answered = caller.call(concord_outbound::Request { method, url, headers, body, limits }).await?;
+    let answered = caller
+        .call(concord_outbound::Request {
+            method,
+            url,
+            headers,
+            body,
+            limits,
+        })
+        .await?;
     let mut response = Response::new(answered.body);
     *response.status_mut() = answered.status;
     *response.headers_mut() = answered.headers;
     Ok(response)
 }
 
-type Sent<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+type Sent<'a> =
+    std::pin::Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
 
 impl HttpClient for Collector {
     // The trait is written with `async_trait`; this is what that stands for.
@@ -108,15 +124,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_collector_is_an_address_that_can_be_called() {
-        for good in ["http://127.0.0.1:4318", "https://collector.example.org", "https://[::1]:4318/otlp"] {
+        for good in [
+            "http://127.0.0.1:4318",
+            "https://collector.example.org",
+            "https://[::1]:4318/otlp",
+        ] {
             assert!(Collector::new(good, None).is_ok(), "{good}");
         }
-        for bad in ["", "collector:4318", "ftp://collector", "https://me:secret@collector"] {
+        for bad in [
+            "",
+            "collector:4318",
+            "ftp://collector",
+            "https://me:secret@collector",
+        ] {
             let error = Collector::new(bad, None).unwrap_err();
             assert!(matches!(error, Error::Address), "{bad}: {error}");
             assert!(!error.to_string().contains("secret"));
         }
-        let error = Collector::new("https://collector", Some(Path::new("/nowhere.pem"))).unwrap_err();
+        let error =
+            Collector::new("https://collector", Some(Path::new("/nowhere.pem"))).unwrap_err();
         assert!(matches!(error, Error::Tls(_)), "{error}");
     }
 }

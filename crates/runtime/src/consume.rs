@@ -99,9 +99,15 @@ pub struct Patience {
 impl Patience {
     /// Tries with growing waits between them, and as much time as these waits take together.
     pub fn spread(tries_max: u64, wait_first: Duration, wait_max: Duration) -> Self {
-        let mut patience = Self { tries_max, age_min: Duration::ZERO, wait_first, wait_max };
-        patience.age_min =
-            (1..tries_max).map(|tried| patience.wait(tried)).fold(Duration::ZERO, Duration::saturating_add);
+        let mut patience = Self {
+            tries_max,
+            age_min: Duration::ZERO,
+            wait_first,
+            wait_max,
+        };
+        patience.age_min = (1..tries_max)
+            .map(|tried| patience.wait(tried))
+            .fold(Duration::ZERO, Duration::saturating_add);
         patience
     }
 
@@ -113,7 +119,9 @@ impl Patience {
     /// The wait after so many tries.
     pub fn wait(&self, tried: u64) -> Duration {
         let doublings = u32::try_from(tried.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.wait_first.saturating_mul(2_u32.saturating_pow(doublings)).min(self.wait_max)
+        self.wait_first
+            .saturating_mul(2_u32.saturating_pow(doublings))
+            .min(self.wait_max)
     }
 }
 
@@ -147,10 +155,22 @@ mod tests {
     fn waits_grow_and_are_bounded_and_both_tries_and_age_must_be_over() {
         let seconds = Duration::from_secs;
         let patience = Patience::spread(5, seconds(5), seconds(20));
-        assert_eq!([1, 2, 3, 4, 100].map(|tried| patience.wait(tried).as_secs()), [5, 10, 20, 20, 20]);
+        assert_eq!(
+            [1, 2, 3, 4, 100].map(|tried| patience.wait(tried).as_secs()),
+            [5, 10, 20, 20, 20]
+        );
         assert_eq!(patience.age_min, seconds(55));
-        for (tried, age, over) in [(4, 3_600, false), (5, 54, false), (5, 55, true), (90, 54, false)] {
-            assert_eq!(patience.is_over(tried, seconds(age)), over, "{tried} tries, {age} s");
+        for (tried, age, over) in [
+            (4, 3_600, false),
+            (5, 54, false),
+            (5, 55, true),
+            (90, 54, false),
+        ] {
+            assert_eq!(
+                patience.is_over(tried, seconds(age)),
+                over,
+                "{tried} tries, {age} s"
+            );
         }
     }
 }

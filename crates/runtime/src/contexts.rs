@@ -25,14 +25,19 @@ impl From<Option<Trace>> for Contexts {
 impl Contexts {
     /// Those of what was said in a case, or in none, and brought a context, or none.
     pub fn of(shell: &Shell, brought: Option<Trace>, case: Option<&CaseId>) -> Self {
-        let Some(case) = case else { return brought.into() };
+        let Some(case) = case else {
+            return brought.into();
+        };
         // Nobody records, here or so far: the context follows from the case id for whoever does. To write it for every
         // message is work for the broker too, which looks at what such headers say.
         if !shell.records_spans && brought.is_none() {
             return None.into();
         }
         let (trace, link) = Trace::within_case(brought, case);
-        Self { trace: Some(trace), link }
+        Self {
+            trace: Some(trace),
+            link,
+        }
     }
 
     /// Makes `span` go on with them; the context to pass on from it.

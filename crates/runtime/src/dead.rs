@@ -17,25 +17,49 @@ use crate::refuse;
 use crate::service::Shell;
 
 /// Keeps a refused delivery.
-pub async fn keep(shell: &Shell, delivery: &Delivery, fault: &Fault, reason: DeadReason) -> Result<(), Error> {
-    let subject = shell.broker.subjects().build(&Subject::Dead { service: shell.service, reason: reason.token() });
+pub async fn keep(
+    shell: &Shell,
+    delivery: &Delivery,
+    fault: &Fault,
+    reason: DeadReason,
+) -> Result<(), Error> {
+    let subject = shell.broker.subjects().build(&Subject::Dead {
+        service: shell.service,
+        reason: reason.token(),
+    });
     // Keeping it again, after a crash before the acknowledgement, changes nothing.
-    let id = format!("dead-{}-{}-{}", delivery.consumer, delivery.stream, delivery.sequence);
+    let id = format!(
+        "dead-{}-{}-{}",
+        delivery.consumer, delivery.stream, delivery.sequence
+    );
     let fits = crate::nats_ledger::check_size(&shell.broker, delivery.payload.len()).is_ok();
-    let body = if fits { delivery.payload.clone() } else { Bytes::new() };
+    let body = if fits {
+        delivery.payload.clone()
+    } else {
+        Bytes::new()
+    };
     let mut headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault);
     if !fits {
         let (stream, sequence) = (&delivery.stream, delivery.sequence);
-        let message =
-            format!("{} The original is too large for a letter; it is in {stream} at {sequence}.", fault.message);
+        let message = format!(
+            "{} The original is too large for a letter; it is in {stream} at {sequence}.",
+            fault.message
+        );
         headers.insert(header::ERROR, one_line(&message));
     }
     let stored = shell.broker.store(subject, headers, body).await;
-    stored.map(|_| ()).map_err(|error| unavailable("store a dead letter", error))
+    stored
+        .map(|_| ())
+        .map_err(|error| unavailable("store a dead letter", error))
 }
 
 /// Keeps a delivery that failed again and again or for good, and tells its sender.
-pub async fn keep_failed(shell: &Shell, delivery: &Delivery, why: &str, reason: DeadReason) -> Result<(), Error> {
+pub async fn keep_failed(
+    shell: &Shell,
+    delivery: &Delivery,
+    why: &str,
+    reason: DeadReason,
+) -> Result<(), Error> {
     let fault = Fault::new(
         ErrorCode::InternalError,
         "",
@@ -50,7 +74,11 @@ fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> Heade
     headers.insert(header::SUBJECT, delivery.subject.as_str());
     // Whoever sends it again sends it in the same form.
     for name in [wire::DIALECT, wire::CONTENT_ENCODING] {
-        if let Some(value) = delivery.headers.as_ref().and_then(|headers| headers.get(name)) {
+        if let Some(value) = delivery
+            .headers
+            .as_ref()
+            .and_then(|headers| headers.get(name))
+        {
             headers.insert(name, one_line(value.as_str()));
         }
     }
@@ -68,5 +96,8 @@ fn describe(mut headers: HeaderMap, delivery: &Delivery, fault: &Fault) -> Heade
 /// Header values are one line of moderate length; a sender's text may be neither.
 fn one_line(text: &str) -> String {
     const LENGTH_MAX: usize = 500;
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LENGTH_MAX).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(LENGTH_MAX)
+        .collect()
 }

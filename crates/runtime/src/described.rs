@@ -43,20 +43,37 @@ pub(crate) async fn next(
     filter: &str,
     sequence: u64,
 ) -> Result<Option<Described>, RequestError> {
-    ask(broker, stream, &json!({ "seq": sequence, "next_by_subj": filter })).await
+    ask(
+        broker,
+        stream,
+        &json!({ "seq": sequence, "next_by_subj": filter }),
+    )
+    .await
 }
 
 /// The message at `sequence`.
-pub(crate) async fn at(broker: &Broker, stream: &str, sequence: u64) -> Result<Option<Described>, RequestError> {
+pub(crate) async fn at(
+    broker: &Broker,
+    stream: &str,
+    sequence: u64,
+) -> Result<Option<Described>, RequestError> {
     ask(broker, stream, &json!({ "seq": sequence })).await
 }
 
-async fn ask(broker: &Broker, stream: &str, request: &Value) -> Result<Option<Described>, RequestError> {
+async fn ask(
+    broker: &Broker,
+    stream: &str,
+    request: &Value,
+) -> Result<Option<Described>, RequestError> {
     #[derive(Deserialize)]
     struct Found {
         message: Described,
     }
-    match broker.jetstream.request(format!("STREAM.MSG.GET.{stream}"), request).await? {
+    match broker
+        .jetstream
+        .request(format!("STREAM.MSG.GET.{stream}"), request)
+        .await?
+    {
         Response::Ok(Found { message }) => Ok(Some(message)),
         // There is none, or it is gone by now.
         Response::Err { .. } => Ok(None),

@@ -18,7 +18,11 @@ use crate::service::Shell;
 
 /// The dialect that the headers of a message declare.
 fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
-    Dialect::declared(headers.and_then(|headers| headers.get(header::DIALECT)).map(|value| value.as_str()))
+    Dialect::declared(
+        headers
+            .and_then(|headers| headers.get(header::DIALECT))
+            .map(|value| value.as_str()),
+    )
 }
 
 /// The body of a message as it was written before it was compressed, if it was. Everything that reads messages reads them
@@ -32,7 +36,13 @@ pub fn plain<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Result<Cow<'a, 
 pub async fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
     let subject = subject_of(shell, delivery)?;
     let headers = delivery.headers.as_ref();
-    let (envelope, spoken) = read(&delivery.payload, headers, &subject, delivery.sequence, delivery.stored_at)?;
+    let (envelope, spoken) = read(
+        &delivery.payload,
+        headers,
+        &subject,
+        delivery.sequence,
+        delivery.stored_at,
+    )?;
     // What a service says is in the dialect of whom it is for, and none of its own.
     if Service::parse(envelope.from_agent.as_str()).is_err() {
         shell.broker.heard_in(&envelope.from_agent, spoken);
@@ -57,7 +67,9 @@ pub(crate) fn headers_of(block: &[u8]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     let lines = std::str::from_utf8(block).ok()?.lines();
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        if [header::DIALECT, header::CONTENT_ENCODING].contains(&name) && headers.get(name).is_none() {
+        if [header::DIALECT, header::CONTENT_ENCODING].contains(&name)
+            && headers.get(name).is_none()
+        {
             headers.insert(name, value.trim());
         }
     }
@@ -82,7 +94,10 @@ pub(crate) fn answered_in(
     sender: &AgentId,
     subject: Option<&Subject>,
 ) -> Dialect {
-    let declared = declared(delivery.headers.as_ref()).ok().flatten().or_else(|| broker.dialect_by_card(sender));
+    let declared = declared(delivery.headers.as_ref())
+        .ok()
+        .flatten()
+        .or_else(|| broker.dialect_by_card(sender));
     let seen = || {
         let body = plain(&delivery.payload, delivery.headers.as_ref()).ok()?;
         subject.map(|subject| dialect::of_shape(&body, subject))
@@ -114,19 +129,33 @@ pub(crate) fn write(envelope: &Envelope, spoken: Dialect) -> Result<(Subject, Ve
 }
 
 /// The error in place of a message that cannot be said in the dialect of its recipient.
-fn unsaid(envelope: &Envelope, spoken: Dialect, fault: &Fault) -> Result<Envelope, serde_json::Error> {
+fn unsaid(
+    envelope: &Envelope,
+    spoken: Dialect,
+    fault: &Fault,
+) -> Result<Envelope, serde_json::Error> {
     let mut report = ErrorReport::from(fault);
     let kind = &envelope.message_type;
-    report.error_message = format!("A {kind} for you cannot be said in the dialect {spoken}: {}", fault.message);
-    report.details.insert("message_id".into(), envelope.message_id.as_str().into());
-    report.details.insert("message_type".into(), kind.as_str().into());
+    report.error_message = format!(
+        "A {kind} for you cannot be said in the dialect {spoken}: {}",
+        fault.message
+    );
+    report
+        .details
+        .insert("message_id".into(), envelope.message_id.as_str().into());
+    report
+        .details
+        .insert("message_type".into(), kind.as_str().into());
     Ok(Envelope {
         message_type: MessageType::Error,
         priority: Priority::Normal,
         requires_response: false,
         deadline: None,
         payload: serde_json::value::to_raw_value(&report)?,
-        metadata: concord_protocol::Metadata { version: Some("1.0".into()), ..Default::default() },
+        metadata: concord_protocol::Metadata {
+            version: Some("1.0".into()),
+            ..Default::default()
+        },
         extensions: concord_protocol::Extensions::default(),
         ..envelope.clone()
     })
@@ -152,8 +181,17 @@ mod tests {
         );
         let (error, _) = dialect::read(&bytes, Some(Dialect::Panel), &subject).unwrap();
         let report: Value = error.payload().unwrap();
-        assert_eq!((error.message_id.as_str(), &report["details"]["pointer"]), ("m-1", &json!("/payload/riskScore")));
-        assert!(report["error_message"].as_str().unwrap().contains("cannot be said in the dialect panel"), "{report}");
+        assert_eq!(
+            (error.message_id.as_str(), &report["details"]["pointer"]),
+            ("m-1", &json!("/payload/riskScore"))
+        );
+        assert!(
+            report["error_message"]
+                .as_str()
+                .unwrap()
+                .contains("cannot be said in the dialect panel"),
+            "{report}"
+        );
     }
 
     #[test]
@@ -166,10 +204,20 @@ mod tests {
             serde_json::to_vec(&error).unwrap()
         };
         let subjects = concord_protocol::subject::SubjectSpace::default();
-        let subject = subjects.parse("concord.v1.msg._.coordinator.ann.error").unwrap();
+        let subject = subjects
+            .parse("concord.v1.msg._.coordinator.ann.error")
+            .unwrap();
         let said = error("2026-01-01T00:00:00Z", "No.");
-        assert!(is_same(&said, &error("2026-01-01T00:01:00Z", "No."), &subject));
-        assert!(!is_same(&said, &error("2026-01-01T00:00:00Z", "Yes."), &subject));
+        assert!(is_same(
+            &said,
+            &error("2026-01-01T00:01:00Z", "No."),
+            &subject
+        ));
+        assert!(!is_same(
+            &said,
+            &error("2026-01-01T00:00:00Z", "Yes."),
+            &subject
+        ));
         assert!(!is_same(&said, b"not JSON", &subject));
     }
 }

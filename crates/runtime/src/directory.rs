@@ -39,11 +39,22 @@ impl Directory {
     /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
     pub fn follow(shell: &Shell) -> Arc<Self> {
         let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
-        let directory = Arc::new(Self { agents: RwLock::default(), spoken: RwLock::default(), changed, loaded });
+        let directory = Arc::new(Self {
+            agents: RwLock::default(),
+            spoken: RwLock::default(),
+            changed,
+            loaded,
+        });
         let known = Arc::clone(&directory);
-        shell.broker.speak(Box::new(move |agent| known.spoken_by(agent)));
+        shell
+            .broker
+            .speak(Box::new(move |agent| known.spoken_by(agent)));
         shell.knows(Arc::clone(&directory));
-        let (followed, broker, stop) = (Arc::clone(&directory), shell.broker.clone(), shell.stop.clone());
+        let (followed, broker, stop) = (
+            Arc::clone(&directory),
+            shell.broker.clone(),
+            shell.stop.clone(),
+        );
         shell.spawn(async move {
             loop {
                 let failed = tokio::select! {
@@ -74,11 +85,14 @@ impl Directory {
         };
         let stream = broker.stream(StreamKind::Events).await?;
         let consumer = stream.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| unavailable("follow the facts of agents", error))?;
+        let consumer =
+            consumer.map_err(|error| unavailable("follow the facts of agents", error))?;
         let mut left = consumer.cached_info().num_pending;
-        self.loaded.send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
+        self.loaded
+            .send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
         let messages = consumer.messages().await;
-        let mut messages = messages.map_err(|error| unavailable("follow the facts of agents", error))?;
+        let mut messages =
+            messages.map_err(|error| unavailable("follow the facts of agents", error))?;
         while let Some(message) = messages.next().await {
             let message = message.map_err(|error| unavailable("give a fact of an agent", error))?;
             let Ok(info) = message.info() else { continue };
@@ -91,14 +105,21 @@ impl Directory {
                 }
             }
             left = left.saturating_sub(1);
-            self.loaded.send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
+            self.loaded
+                .send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
         }
         Ok(())
     }
 
     /// Takes the last fact on a subject into account on which something else stands last.
     async fn recover(&self, broker: &Broker, subject: &str) -> Result<(), Error> {
-        let Some(last) = NatsLedger::new(broker.clone()).await?.last_on(subject).await? else { return Ok(()) };
+        let Some(last) = NatsLedger::new(broker.clone())
+            .await?
+            .last_on(subject)
+            .await?
+        else {
+            return Ok(());
+        };
         let (record, sequence) = (Record::decode(&last.payload, last.sequence), last.sequence);
         self.apply(record.map_err(|source| Error::Unreadable { sequence, source })?);
         Ok(())
@@ -106,14 +127,22 @@ impl Directory {
 
     /// Waits until what was stored when it began to follow is known, or the service stops.
     pub async fn loaded(&self) {
-        if self.loaded.subscribe().wait_for(|loaded| *loaded).await.is_err() {
+        if self
+            .loaded
+            .subscribe()
+            .wait_for(|loaded| *loaded)
+            .await
+            .is_err()
+        {
             tracing::debug!("Nobody follows the facts of agents any more.");
         }
     }
 
     /// Takes a stored fact into account before it comes by itself, or again.
     pub fn apply(&self, record: Record<AgentEvent>) {
-        let Ok(agent) = AgentId::new(record.meta.id.as_str()) else { return };
+        let Ok(agent) = AgentId::new(record.meta.id.as_str()) else {
+            return;
+        };
         let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
         let known = agents.entry(agent.clone()).or_default();
         // What comes again, and late, is no news.
@@ -131,12 +160,17 @@ impl Directory {
     /// Shows every registered agent, without copying any.
     pub fn each(&self, mut look: impl FnMut(&AgentId, &AgentState)) {
         self.read_agents(|agents| {
-            let registered = agents.iter().filter(|(_, known)| known.state.card.is_some());
+            let registered = agents
+                .iter()
+                .filter(|(_, known)| known.state.card.is_some());
             registered.for_each(|(agent, known)| look(agent, &known.state));
         });
     }
 
-    fn read_agents<T>(&self, read: impl FnOnce(&BTreeMap<AgentId, Versioned<AgentMachine>>) -> T) -> T {
+    fn read_agents<T>(
+        &self,
+        read: impl FnOnce(&BTreeMap<AgentId, Versioned<AgentMachine>>) -> T,
+    ) -> T {
         read(&self.agents.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -149,14 +183,22 @@ impl Directory {
     /// All that are registered, by id.
     pub fn agents(&self) -> Vec<(AgentId, AgentState)> {
         self.read_agents(|agents| {
-            let registered = agents.iter().filter(|(_, known)| known.state.card.is_some());
-            registered.map(|(agent, known)| (agent.clone(), known.state.clone())).collect()
+            let registered = agents
+                .iter()
+                .filter(|(_, known)| known.state.card.is_some());
+            registered
+                .map(|(agent, known)| (agent.clone(), known.state.clone()))
+                .collect()
         })
     }
 
     /// How an agent wants to be written to; none when it was never registered.
     pub(crate) fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
-        self.spoken.read().unwrap_or_else(PoisonError::into_inner).get(agent).copied()
+        self.spoken
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(agent)
+            .copied()
     }
 
     /// Changes with every fact that is heard.

@@ -42,19 +42,34 @@ pub struct MessageFeed<M: Machine, L, P = ()> {
 
 impl<M: Machine, L: Ledger> MessageFeed<M, L> {
     /// Steps on `aggregates` for what `route` makes an input of.
-    pub fn new(shell: &Shell, aggregates: &Arc<Aggregates<M, L>>, route: MessageRoute<M::Input>) -> Self {
-        Self { shell: shell.clone(), aggregates: Arc::clone(aggregates), route, prepare: () }
+    pub fn new(
+        shell: &Shell,
+        aggregates: &Arc<Aggregates<M, L>>,
+        route: MessageRoute<M::Input>,
+    ) -> Self {
+        Self {
+            shell: shell.clone(),
+            aggregates: Arc::clone(aggregates),
+            route,
+            prepare: (),
+        }
     }
 
     /// The same, with inputs to which `prepare` has added something.
     pub fn prepared_by<P: Prepare<M::Input>>(self, prepare: P) -> MessageFeed<M, L, P> {
-        MessageFeed { shell: self.shell, aggregates: self.aggregates, route: self.route, prepare }
+        MessageFeed {
+            shell: self.shell,
+            aggregates: self.aggregates,
+            route: self.route,
+            prepare,
+        }
     }
 }
 
 impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        self.take(dialect::envelope(&self.shell, delivery).await?, delivery).await
+        self.take(dialect::envelope(&self.shell, delivery).await?, delivery)
+            .await
     }
 }
 
@@ -68,24 +83,38 @@ impl<M: Machine, L: Ledger, P: Prepare<M::Input>> MessageFeed<M, L, P> {
             }
             Routed::Step { id, input } => {
                 let input = self.prepare.prepare(input).await?;
-                step_of_message(&self.shell, &self.aggregates, id, envelope, &input, delivery).await
+                step_of_message(
+                    &self.shell,
+                    &self.aggregates,
+                    id,
+                    envelope,
+                    &input,
+                    delivery,
+                )
+                .await
             }
         }
     }
 }
 
 pub(crate) fn subject_of(shell: &Shell, delivery: &Delivery) -> Result<Subject, Problem> {
-    shell.broker.subjects().parse(&delivery.subject).map_err(|error| {
-        Problem::Refused(Fault::invalid(
-            "",
-            format!("The subject {error}{}.", source_text(&error)),
-            "Publish on <prefix>.v1.msg.<case>.<from>.<to>.<type>; see docs/subjects.md.",
-        ))
-    })
+    shell
+        .broker
+        .subjects()
+        .parse(&delivery.subject)
+        .map_err(|error| {
+            Problem::Refused(Fault::invalid(
+                "",
+                format!("The subject {error}{}.", source_text(&error)),
+                "Publish on <prefix>.v1.msg.<case>.<from>.<to>.<type>; see docs/subjects.md.",
+            ))
+        })
 }
 
 fn source_text(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(String::new, |source| format!(" {source}"))
+    error
+        .source()
+        .map_or_else(String::new, |source| format!(" {source}"))
 }
 
 /// The case that an aggregate is: the request to open it belongs to no case yet.
@@ -118,8 +147,16 @@ pub struct FactFeed<M: Machine, L> {
 
 impl<M: Machine, L: Ledger> FactFeed<M, L> {
     /// Steps on `aggregates` for what `route` makes an input of.
-    pub fn new(shell: &Shell, aggregates: &Arc<Aggregates<M, L>>, route: FactRoute<M::Input>) -> Self {
-        Self { shell: shell.clone(), aggregates: Arc::clone(aggregates), route }
+    pub fn new(
+        shell: &Shell,
+        aggregates: &Arc<Aggregates<M, L>>,
+        route: FactRoute<M::Input>,
+    ) -> Self {
+        Self {
+            shell: shell.clone(),
+            aggregates: Arc::clone(aggregates),
+            route,
+        }
     }
 }
 
@@ -127,7 +164,11 @@ impl<M: Machine, L: Ledger> FactFeed<M, L> {
 pub fn aggregate_of(shell: &Shell, delivery: &Delivery) -> Result<(Aggregate, Token), Problem> {
     match subject_of(shell, delivery)? {
         Subject::Event { aggregate, id, .. } => Ok((aggregate, id)),
-        _ => Err(Problem::Refused(Fault::invalid("", "The subject is not that of a fact.", "See docs/subjects.md."))),
+        _ => Err(Problem::Refused(Fault::invalid(
+            "",
+            "The subject is not that of a fact.",
+            "See docs/subjects.md.",
+        ))),
     }
 }
 
@@ -142,7 +183,15 @@ impl<M: Machine, L: Ledger> Handler for FactFeed<M, L> {
             Routed::Step { id, input } => {
                 let meta = RecordMeta::decode(&delivery.payload)?;
                 let context = Shell::fact_context(meta.event_id);
-                step(&self.shell, &self.aggregates, id, context, &input, delivery.trace.clone()).await
+                step(
+                    &self.shell,
+                    &self.aggregates,
+                    id,
+                    context,
+                    &input,
+                    delivery.trace.clone(),
+                )
+                .await
             }
         }
     }
@@ -163,7 +212,10 @@ pub async fn step<M: Machine, L: Ledger>(
         deliberation.id = %id, deliberation.outcome = tracing::field::Empty
     );
     let onward = contexts.into().begin(&span);
-    let outcome = aggregates.step(&id, &context, input, onward.as_ref()).instrument(span.clone()).await?;
+    let outcome = aggregates
+        .step(&id, &context, input, onward.as_ref())
+        .instrument(span.clone())
+        .await?;
     shell.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(Problem::Refused(fault)),
@@ -188,7 +240,11 @@ pub struct EffectFeed<M> {
 impl<M: Machine> EffectFeed<M> {
     /// Publishes what follows from the facts of `M`.
     pub fn new(shell: &Shell, outbox: NatsLedger) -> Self {
-        Self { shell: shell.clone(), outbox, machine: std::marker::PhantomData }
+        Self {
+            shell: shell.clone(),
+            outbox,
+            machine: std::marker::PhantomData,
+        }
     }
 }
 
@@ -196,7 +252,10 @@ impl<M: Machine> Handler for EffectFeed<M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let record = Record::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
         let count = effects::deliver::<M>(&self.outbox, &record, delivery.trace.as_ref()).await?;
-        self.shell.metrics.effects.inc_by(u64::try_from(count).unwrap_or(0));
+        self.shell
+            .metrics
+            .effects
+            .inc_by(u64::try_from(count).unwrap_or(0));
         if record.meta.earlier.is_empty()
             && let Some(case) = case_named::<M>(&record.meta.id)
         {

@@ -61,19 +61,35 @@ impl Notes {
 }
 
 /// Serves until `stop`.
-pub async fn serve(shell: Shell, listener: TcpListener, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(
+    shell: Shell,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
     let router = Router::new()
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(readyz))
-        .route("/metrics", get(|State(shell): State<Shell>| async move { shell.metrics.text() }))
+        .route(
+            "/metrics",
+            get(|State(shell): State<Shell>| async move { shell.metrics.text() }),
+        )
         .with_state(shell);
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+    axum::serve(listener, router)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await
 }
 
 async fn readyz(State(shell): State<Shell>) -> (StatusCode, String) {
     let readiness = shell.readiness();
-    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, serde_json::to_string(&readiness).unwrap_or_default() + "\n")
+    let status = if readiness.ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (
+        status,
+        serde_json::to_string(&readiness).unwrap_or_default() + "\n",
+    )
 }
 
 /// Watches the broker and the lag of the service's consumers until `stop`.
@@ -93,11 +109,19 @@ pub async fn watch(shell: Shell, consumers: Arc<Vec<ConsumerDefinition>>, stop: 
 }
 
 async fn poll(shell: &Shell, definition: &ConsumerDefinition) -> bool {
-    let Ok(stream) = shell.broker.stream(definition.stream_kind).await else { return false };
+    let Ok(stream) = shell.broker.stream(definition.stream_kind).await else {
+        return false;
+    };
     match stream.consumer_info(&definition.name).await {
         Ok(info) => {
             let waiting = i64::try_from(info.num_pending).unwrap_or(i64::MAX);
-            shell.metrics.lag.get_or_create(&Consumer { consumer: definition.name.clone() }).set(waiting);
+            shell
+                .metrics
+                .lag
+                .get_or_create(&Consumer {
+                    consumer: definition.name.clone(),
+                })
+                .set(waiting);
             true
         }
         Err(error) => {

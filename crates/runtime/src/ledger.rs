@@ -67,7 +67,10 @@ pub struct Loaded<E> {
 impl<E> Loaded<E> {
     /// No facts, up to a message.
     pub fn nothing(head: u64) -> Self {
-        Self { records: Vec::new(), head }
+        Self {
+            records: Vec::new(),
+            head,
+        }
     }
 }
 
@@ -93,7 +96,11 @@ pub trait Ledger: Send + Sync + 'static {
 /// Where messages are published.
 pub trait Outbox: Send + Sync + 'static {
     /// Stores all of them, each under its `message_id`; done when all are stored.
-    fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> impl Future<Output = Result<(), Error>> + Send;
+    fn publish(
+        &self,
+        messages: &[Envelope],
+        trace: Option<&Trace>,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 impl<T: Ledger> Ledger for std::sync::Arc<T> {
@@ -101,7 +108,12 @@ impl<T: Ledger> Ledger for std::sync::Arc<T> {
         (**self).load(id, after, read).await
     }
 
-    async fn append<E: Facts>(&self, record: &Record<E>, head: u64, trace: Option<&Trace>) -> Result<Appended, Error> {
+    async fn append<E: Facts>(
+        &self,
+        record: &Record<E>,
+        head: u64,
+        trace: Option<&Trace>,
+    ) -> Result<Appended, Error> {
         (**self).append(record, head, trace).await
     }
 }

@@ -98,7 +98,10 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    const QUIET: Self = Self { over: None, floods: false };
+    const QUIET: Self = Self {
+        over: None,
+        floods: false,
+    };
 }
 
 /// A delivery that is not to be handled.
@@ -115,8 +118,14 @@ pub(crate) enum Over {
 impl Limit {
     /// Of the consumer with this name; none where what it delivers is not said by agents, or waits in a bounded queue.
     pub(crate) fn of(layout: &Layout, consumer: &str) -> Option<Self> {
-        let all = layout.consumers().into_iter().chain(layout.adapter_consumers());
-        let kind = all.into_iter().find(|definition| definition.name == consumer)?.kind;
+        let all = layout
+            .consumers()
+            .into_iter()
+            .chain(layout.adapter_consumers());
+        let kind = all
+            .into_iter()
+            .find(|definition| definition.name == consumer)?
+            .kind;
         let measure = match kind {
             ConsumerKind::Inbox(_) | ConsumerKind::UrgentInbox(_) => Measure::Refuse,
             ConsumerKind::Exchange => Measure::Tell,
@@ -133,24 +142,43 @@ impl Limit {
             return Look::QUIET;
         }
         let subjects = shell.broker.subjects();
-        let sender = subjects.sender_of(&delivery.subject).filter(|name| Service::parse(name.as_str()).is_err());
-        let Some(sender) = sender else { return Look::QUIET };
+        let sender = subjects
+            .sender_of(&delivery.subject)
+            .filter(|name| Service::parse(name.as_str()).is_err());
+        let Some(sender) = sender else {
+            return Look::QUIET;
+        };
         // The last token of a message's subject is its type. All of it is read only where the limit is passed: every
         // message comes by here.
         let kind = delivery.subject.rsplit('.').next();
         if !self.counts(kind, &delivery.consumer) {
             return Look::QUIET;
         }
-        let Admission { admitted, floods } = shell.limits.admits(self.kind, &sender, delivery.stored_at);
-        let over = if admitted { None } else { self.over(shell, delivery, &sender) };
+        let Admission { admitted, floods } =
+            shell.limits.admits(self.kind, &sender, delivery.stored_at);
+        let over = if admitted {
+            None
+        } else {
+            self.over(shell, delivery, &sender)
+        };
         Look { over, floods }
     }
 
     fn over(self, shell: &Shell, delivery: &mut Delivery, sender: &AgentId) -> Option<Over> {
-        shell.metrics.rate_limited.get_or_create(&Consumer { consumer: delivery.consumer.to_string() }).inc();
+        shell
+            .metrics
+            .rate_limited
+            .get_or_create(&Consumer {
+                consumer: delivery.consumer.to_string(),
+            })
+            .inc();
         let subjects = shell.broker.subjects();
         let kind = delivery.subject.rsplit('.').next();
-        let between_agents = || subjects.parse(&delivery.subject).is_ok_and(|said| is_between_agents(&said));
+        let between_agents = || {
+            subjects
+                .parse(&delivery.subject)
+                .is_ok_and(|said| is_between_agents(&said))
+        };
         match self.measure {
             // The recipient's own consumer sees to what is said to a service.
             Measure::Tell if !between_agents() => Some(Over::Passed),
@@ -162,11 +190,14 @@ impl Limit {
             // An error is not answered by an error.
             Measure::Refuse if kind == Some(MessageType::Error.as_str()) => Some(Over::Passed),
             Measure::Refuse
-                if kind.is_none_or(is_answered) && shell.limits.answers(self.kind, sender, clock::now()) =>
+                if kind.is_none_or(is_answered)
+                    && shell.limits.answers(self.kind, sender, clock::now()) =>
             {
                 Some(Over::Answered)
             }
-            Measure::Refuse if shell.limits.gather(self.kind, sender, delivery.sequence) => Some(Over::First),
+            Measure::Refuse if shell.limits.gather(self.kind, sender, delivery.sequence) => {
+                Some(Over::First)
+            }
             Measure::Refuse => Some(Over::Passed),
         }
     }
@@ -208,21 +239,29 @@ impl Limit {
     }
 
     async fn answer(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
-        let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else { return Ok(()) };
+        let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else {
+            return Ok(());
+        };
         refuse::tell(shell, delivery, shell.limits.report(&sender)).await
     }
 
     /// Waits while refusals are gathered, and tells of all of them. They are acknowledged already, but for the first, so what
     /// cannot be said is said later, with what has come meanwhile.
     async fn tell_together(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
-        let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else { return Ok(()) };
+        let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else {
+            return Ok(());
+        };
         let mut tries = 0;
         loop {
-            let stops = tokio::time::timeout(GATHERED, shell.stop.cancelled()).await.is_ok();
+            let stops = tokio::time::timeout(GATHERED, shell.stop.cancelled())
+                .await
+                .is_ok();
             let gathered = shell.limits.gathered(self.kind, &sender, delivery.sequence);
             tries += 1;
             match self.notify(shell, delivery, &sender, gathered).await {
-                Err(_) if tries < TRIES_MAX && !stops => shell.limits.gather_again(self.kind, &sender, gathered),
+                Err(_) if tries < TRIES_MAX && !stops => {
+                    shell.limits.gather_again(self.kind, &sender, gathered)
+                }
                 told => return told,
             }
         }
@@ -240,7 +279,8 @@ impl Limit {
         tracing::warn!(agent = %sender, consumer = %delivery.consumer, count, "An agent sends more than it may.");
         let mut report = shell.limits.report(sender);
         let what = &report.error_message;
-        report.error_message = format!("{what} {count} of your messages were refused together, this one first.");
+        report.error_message =
+            format!("{what} {count} of your messages were refused together, this one first.");
         report.details.insert("refused".into(), json!(count));
         report.details.insert("last_sequence".into(), json!(last));
         refuse::tell(shell, delivery, report).await
@@ -315,7 +355,11 @@ struct Gathered {
 impl Limits {
     pub(crate) fn new(work: &WorkSettings) -> Self {
         let (rate, burst) = (work.agent_rate_max, work.agent_burst_max.max(1));
-        Self { rate, burst, accounts: Mutex::new(LruCache::new(ACCOUNTS_MAX)) }
+        Self {
+            rate,
+            burst,
+            accounts: Mutex::new(LruCache::new(ACCOUNTS_MAX)),
+        }
     }
 
     /// How many messages a second of those who flood are read, while the others are read past them.
@@ -327,11 +371,24 @@ impl Limits {
         self.rate == 0
     }
 
-    fn account<T>(&self, kind: ConsumerKind, agent: &AgentId, change: impl FnOnce(&mut Account) -> T) -> T {
+    fn account<T>(
+        &self,
+        kind: ConsumerKind,
+        agent: &AgentId,
+        change: impl FnOnce(&mut Account) -> T,
+    ) -> T {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || {
-            let full = |tokens: u32| Bucket { tokens: f64::from(tokens), filled: None };
-            Account { messages: full(self.burst), answers: full(self.rate), gathered: None, flooded: None }
+            let full = |tokens: u32| Bucket {
+                tokens: f64::from(tokens),
+                filled: None,
+            };
+            Account {
+                messages: full(self.burst),
+                answers: full(self.rate),
+                gathered: None,
+                flooded: None,
+            }
         };
         change(accounts.get_or_insert_mut((kind, agent.clone()), fresh))
     }
@@ -341,8 +398,9 @@ impl Limits {
         self.account(kind, agent, |account| {
             let admitted = account.messages.take(self.rate, self.burst, stored_at);
             // What may be sent at once may still take long to work on.
-            let floods =
-                !admitted || account.messages.tokens < f64::from(self.burst) - f64::from(self.rate) * FLOOD_SECONDS;
+            let floods = !admitted
+                || account.messages.tokens
+                    < f64::from(self.burst) - f64::from(self.rate) * FLOOD_SECONDS;
             if floods {
                 account.flooded = Some(Instant::now());
             }
@@ -353,9 +411,18 @@ impl Limits {
     /// Who was heard where a limit is looked at, and who of them floods.
     pub(crate) fn known(&self, limit: Limit) -> Known {
         let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (now, mut known) = (Instant::now(), Known { quiet: Vec::new(), flooding: BTreeSet::new() });
+        let (now, mut known) = (
+            Instant::now(),
+            Known {
+                quiet: Vec::new(),
+                flooding: BTreeSet::new(),
+            },
+        );
         for ((_, agent), account) in accounts.iter().filter(|((kind, _), _)| *kind == limit.kind) {
-            if account.flooded.is_some_and(|at| now.saturating_duration_since(at) < FLOODS) {
+            if account
+                .flooded
+                .is_some_and(|at| now.saturating_duration_since(at) < FLOODS)
+            {
                 known.flooding.insert(agent.clone());
             } else {
                 known.quiet.push(agent.clone());
@@ -367,7 +434,9 @@ impl Limits {
     /// Whether one that is not has an answer of its own. So many a second have as are worked on: beyond that an answer to
     /// each would cost the others as much as the flood itself.
     fn answers(&self, kind: ConsumerKind, agent: &AgentId, now: Timestamp) -> bool {
-        self.account(kind, agent, |account| account.answers.take(self.rate, self.rate, now))
+        self.account(kind, agent, |account| {
+            account.answers.take(self.rate, self.rate, now)
+        })
     }
 
     /// Counts a refusal; true when it is the first of those that will be told together.
@@ -379,7 +448,10 @@ impl Limits {
                 false
             }
             none => {
-                *none = Some(Gathered { count: 1, last: sequence });
+                *none = Some(Gathered {
+                    count: 1,
+                    last: sequence,
+                });
                 true
             }
         })
@@ -389,7 +461,10 @@ impl Limits {
     fn gathered(&self, kind: ConsumerKind, agent: &AgentId, sequence: u64) -> Gathered {
         let gathered = self.account(kind, agent, |account| account.gathered.take());
         // An agent's account may have had to make room for others' meanwhile.
-        gathered.unwrap_or(Gathered { count: 1, last: sequence })
+        gathered.unwrap_or(Gathered {
+            count: 1,
+            last: sequence,
+        })
     }
 
     /// Refusals that nobody was told of: those that come now are told with them.
@@ -397,7 +472,10 @@ impl Limits {
         self.account(kind, agent, |account| {
             let since = account.gathered.take();
             let (count, last) = since.map_or((0, 0), |since| (since.count, since.last));
-            account.gathered = Some(Gathered { count: untold.count + count, last: untold.last.max(last) });
+            account.gathered = Some(Gathered {
+                count: untold.count + count,
+                last: untold.last.max(last),
+            });
         });
     }
 
@@ -419,7 +497,9 @@ impl Limits {
         let mut report = ErrorReport::from(&self.fault(agent));
         report.details.insert("limit".into(), json!(RATE_LIMIT));
         report.details.insert("rate_max".into(), json!(self.rate));
-        report.details.insert("retry_after_ms".into(), json!(GATHERED.as_millis()));
+        report
+            .details
+            .insert("retry_after_ms".into(), json!(GATHERED.as_millis()));
         report
     }
 }

@@ -17,7 +17,11 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn new(permits: Arc<Semaphore>, turn: Turn) -> Self {
-        Self { permits, turn, first: Mutex::new(0) }
+        Self {
+            permits,
+            turn,
+            first: Mutex::new(0),
+        }
     }
 
     /// Waits for the turn of a delivery, which lasts as long as the permit. Of each consumer one delivery waits for a permit,
@@ -26,7 +30,9 @@ impl Line {
         let mut left = self.first.lock().await;
         match self.turn {
             Turn::First | Turn::Apart => {}
-            Turn::GivesWay if *left == 0 => *left = if rush.give_way().await { TURN - 1 } else { 0 },
+            Turn::GivesWay if *left == 0 => {
+                *left = if rush.give_way().await { TURN - 1 } else { 0 }
+            }
             Turn::GivesWay => *left -= 1,
         }
         Arc::clone(&self.permits).acquire_owned().await

@@ -174,7 +174,10 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let seconds = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+        let seconds = [
+            0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+            30.0,
+        ];
         let metrics = Self {
             registry: std::sync::Arc::default(),
             deliveries: Family::default(),
@@ -198,7 +201,9 @@ impl Default for Metrics {
             wakes: Family::default(),
             wake_matching: Family::default(),
             agent_messages: Family::default(),
-            peer_help_seconds: Histogram::new([0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0]),
+            peer_help_seconds: Histogram::new([
+                0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+            ]),
             peer_help: Family::default(),
             wake_feedback: Family::default(),
             collaboration_events: Counter::default(),
@@ -211,63 +216,153 @@ impl Default for Metrics {
 
 impl Metrics {
     fn register(&self) {
-        let mut guard = self.registry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut guard = self
+            .registry
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let registry = guard.sub_registry_with_prefix("concord");
-        registry.register("deliveries", "Deliveries by consumer and verdict.", self.deliveries.clone());
-        registry.register("steps", "Steps by aggregate and outcome.", self.steps.clone());
-        registry.register("handling_seconds", "How long one delivery took.", self.handling_seconds.clone());
-        registry.register("effects", "Messages published because of facts.", self.effects.clone());
-        registry.register("dead", "Messages and facts given up, by reason.", self.dead.clone());
-        registry.register("ignored", "Messages that were no input, by reason.", self.ignored.clone());
-        registry.register("foreign", "What stood among facts and was none, passed over.", self.foreign.clone());
-        registry.register("rate_limited", "Messages over their senders' limit.", self.rate_limited.clone());
-        registry.register("consumer_lag", "Messages waiting in each consumer.", self.lag.clone());
-        registry.register("broker_up", "Whether the broker answers.", self.broker_up.clone());
+        registry.register(
+            "deliveries",
+            "Deliveries by consumer and verdict.",
+            self.deliveries.clone(),
+        );
+        registry.register(
+            "steps",
+            "Steps by aggregate and outcome.",
+            self.steps.clone(),
+        );
+        registry.register(
+            "handling_seconds",
+            "How long one delivery took.",
+            self.handling_seconds.clone(),
+        );
+        registry.register(
+            "effects",
+            "Messages published because of facts.",
+            self.effects.clone(),
+        );
+        registry.register(
+            "dead",
+            "Messages and facts given up, by reason.",
+            self.dead.clone(),
+        );
+        registry.register(
+            "ignored",
+            "Messages that were no input, by reason.",
+            self.ignored.clone(),
+        );
+        registry.register(
+            "foreign",
+            "What stood among facts and was none, passed over.",
+            self.foreign.clone(),
+        );
+        registry.register(
+            "rate_limited",
+            "Messages over their senders' limit.",
+            self.rate_limited.clone(),
+        );
+        registry.register(
+            "consumer_lag",
+            "Messages waiting in each consumer.",
+            self.lag.clone(),
+        );
+        registry.register(
+            "broker_up",
+            "Whether the broker answers.",
+            self.broker_up.clone(),
+        );
         registry.register(
             "deadline_lateness_seconds",
             "How late deadlines were noticed.",
             self.lateness_seconds.clone(),
         );
-        registry.register("watchdog_fired", "Deadlines that the watchdog had to fire.", self.watchdog_fired.clone());
-        registry.register("deadlines_open", "Deadlines known to be open.", self.deadlines_open.clone());
-        registry.register("program_starts", "Starts of hosted programs, by agent.", self.program_starts.clone());
-        registry.register("hosted_calls", "Tries of hosted agents, by agent and result.", self.hosted_calls.clone());
+        registry.register(
+            "watchdog_fired",
+            "Deadlines that the watchdog had to fire.",
+            self.watchdog_fired.clone(),
+        );
+        registry.register(
+            "deadlines_open",
+            "Deadlines known to be open.",
+            self.deadlines_open.clone(),
+        );
+        registry.register(
+            "program_starts",
+            "Starts of hosted programs, by agent.",
+            self.program_starts.clone(),
+        );
+        registry.register(
+            "hosted_calls",
+            "Tries of hosted agents, by agent and result.",
+            self.hosted_calls.clone(),
+        );
         registry.register(
             "breaker_standing",
             "Circuit breakers of hosted agents: 0 closed, 1 half-open, 2 open.",
             self.breaker_standing.clone(),
         );
-        registry.register("budgets", "What was asked of providers' budgets, by result.", self.budgets.clone());
-        registry.register("wakes", "Decisions whom messages wake, by outcome and reason.", self.wakes.clone());
+        registry.register(
+            "budgets",
+            "What was asked of providers' budgets, by result.",
+            self.budgets.clone(),
+        );
+        registry.register(
+            "wakes",
+            "Decisions whom messages wake, by outcome and reason.",
+            self.wakes.clone(),
+        );
         registry.register(
             "wake_matching",
             "What messages are matched with skills by: 1 for that, 0 for what it could be.",
             self.wake_matching.clone(),
         );
-        registry.register("notifications", "Notifications of people, by result.", self.notifications.clone());
+        registry.register(
+            "notifications",
+            "Notifications of people, by result.",
+            self.notifications.clone(),
+        );
         self.register_coordination(registry);
     }
 
     fn register_coordination(&self, registry: &mut Registry) {
-        registry.register("agent_messages", "Messages between agents, by route.", self.agent_messages.clone());
+        registry.register(
+            "agent_messages",
+            "Messages between agents, by route.",
+            self.agent_messages.clone(),
+        );
         registry.register(
             "peer_help_seconds",
             "How long peers waited for the first answer when they asked for help.",
             self.peer_help_seconds.clone(),
         );
-        registry.register("peer_help", "Requests of peers for help, by what came of them.", self.peer_help.clone());
-        registry.register("wake_feedback", "What agents made of being woken.", self.wake_feedback.clone());
+        registry.register(
+            "peer_help",
+            "Requests of peers for help, by what came of them.",
+            self.peer_help.clone(),
+        );
+        registry.register(
+            "wake_feedback",
+            "What agents made of being woken.",
+            self.wake_feedback.clone(),
+        );
         registry.register(
             "collaboration_events",
             "What peers did with or for each other.",
             self.collaboration_events.clone(),
         );
-        registry.register("sessions", "Sessions in which agents said anything.", self.sessions.clone());
+        registry.register(
+            "sessions",
+            "Sessions in which agents said anything.",
+            self.sessions.clone(),
+        );
     }
 
     /// Everything in the text format.
     pub fn text(&self) -> String {
-        let registry = self.registry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let registry = self
+            .registry
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut text = String::new();
         match prometheus_client::encoding::text::encode(&mut text, &registry) {
             Ok(()) => text,

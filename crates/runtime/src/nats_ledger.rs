@@ -47,27 +47,58 @@ impl NatsLedger {
     }
 
     /// The last fact of an aggregate, as stored.
-    pub async fn last(&self, aggregate: Aggregate, id: &Token, read: Read) -> Result<Option<StreamMessage>, Error> {
-        self.last_after(aggregate, id, 0, read).await.map(|last| last.fact)
+    pub async fn last(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        read: Read,
+    ) -> Result<Option<StreamMessage>, Error> {
+        self.last_after(aggregate, id, 0, read)
+            .await
+            .map(|last| last.fact)
     }
 
-    async fn last_after(&self, aggregate: Aggregate, id: &Token, after: u64, read: Read) -> Result<Last, Error> {
+    async fn last_after(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        after: u64,
+        read: Read,
+    ) -> Result<Last, Error> {
         let subjects = self.broker.subjects();
         let filter = subjects.aggregate(aggregate, id);
         let stands = match read {
-            Read::Any => found(self.events.direct_get_last_for_subject(filter.as_str()).await)?,
+            Read::Any => found(
+                self.events
+                    .direct_get_last_for_subject(filter.as_str())
+                    .await,
+            )?,
             Read::Leader => match self.events.get_last_raw_message_by_subject(&filter).await {
                 Ok(message) => Some(message),
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
                 Err(error) => return Err(unavailable("give the last fact", error)),
             },
         };
-        let Some(stands) = stands else { return Ok(Last { fact: None, head: 0 }) };
+        let Some(stands) = stands else {
+            return Ok(Last {
+                fact: None,
+                head: 0,
+            });
+        };
         let head = stands.sequence;
         if head <= after || foreign::of_read(&stands, read).is_none() {
-            return Ok(Last { fact: Some(stands), head });
+            return Ok(Last {
+                fact: Some(stands),
+                head,
+            });
         }
-        let build = |name| subjects.build(&Subject::Event { aggregate, id: id.clone(), fact: Token::fixed(name) });
+        let build = |name| {
+            subjects.build(&Subject::Event {
+                aggregate,
+                id: id.clone(),
+                fact: Token::fixed(name),
+            })
+        };
         let named: Vec<String> = event::fact_names(aggregate).map(build).collect();
         let fact = Box::pin(self.last_before(&filter, &named, (after, head))).await?;
         Ok(Last { fact, head })
@@ -75,7 +106,9 @@ impl NatsLedger {
 
     /// The last fact on one subject, as stored.
     pub async fn last_on(&self, subject: &str) -> Result<Option<StreamMessage>, Error> {
-        let Some(stands) = found(self.events.direct_get_last_for_subject(subject).await)? else { return Ok(None) };
+        let Some(stands) = found(self.events.direct_get_last_for_subject(subject).await)? else {
+            return Ok(None);
+        };
         match foreign::of_read(&stands, Read::Any) {
             None => Ok(Some(stands)),
             Some(_) => Box::pin(self.last_before(subject, &[], (0, stands.sequence))).await,
@@ -93,10 +126,15 @@ impl NatsLedger {
         (after, head): (u64, u64),
     ) -> Result<Option<StreamMessage>, Error> {
         // Any copy may answer: what it does not have yet is found below.
-        let on_each = named.iter().map(async |subject| found(self.events.direct_get_last_for_subject(subject).await));
+        let on_each = named
+            .iter()
+            .map(async |subject| found(self.events.direct_get_last_for_subject(subject).await));
         let on_each = try_join_all(on_each).await?.into_iter().flatten();
         let facts = on_each.filter(|message| foreign::of_read(message, Read::Any).is_none());
-        let mut last = facts.map(|message| message.sequence).filter(|found| (after..head).contains(found)).max();
+        let mut last = facts
+            .map(|message| message.sequence)
+            .filter(|found| (after..head).contains(found))
+            .max();
         let mut next = last.unwrap_or(0).max(after) + 1;
         let mut passed_over = 0;
         let stream = self.broker.layout.stream_name(StreamKind::Events);
@@ -104,7 +142,8 @@ impl NatsLedger {
             let found = described::next(&self.broker, &stream, filter, next).await;
             let found = found.map_err(|error| unavailable("give a message among facts", error))?;
             // The last one is there, so that there is no other before it must not be believed of what was not answered.
-            let found = found.ok_or_else(|| unavailable("give a message among facts", NOT_FOUND))?;
+            let found =
+                found.ok_or_else(|| unavailable("give a message among facts", NOT_FOUND))?;
             next = found.sequence + 1;
             if found.sequence <= head && foreign::of_described(&found).is_none() {
                 last = Some(found.sequence);
@@ -112,12 +151,19 @@ impl NatsLedger {
                 passed_over += 1;
             }
         }
-        tracing::warn!(subject = filter, head, passed_over, "What stands here is no fact; it is passed over.");
+        tracing::warn!(
+            subject = filter,
+            head,
+            passed_over,
+            "What stands here is no fact; it is passed over."
+        );
         match last.filter(|last| *last > after) {
             None => Ok(None),
             Some(last) => {
                 let asked = self.events.get_raw_message(last).await;
-                asked.map(Some).map_err(|error: RawMessageError| unavailable("give a fact", error))
+                asked
+                    .map(Some)
+                    .map_err(|error: RawMessageError| unavailable("give a fact", error))
             }
         }
     }
@@ -126,9 +172,17 @@ impl NatsLedger {
     /// a fact, as many at once as one fact names.
     ///
     /// A fact never changes, so a copy of the stream that has it will do, whoever said that it exists.
-    pub async fn history<E: Facts>(&self, last: &[u8], sequence: u64, after: u64) -> Result<Vec<Record<E>>, Error> {
+    pub async fn history<E: Facts>(
+        &self,
+        last: &[u8],
+        sequence: u64,
+        after: u64,
+    ) -> Result<Vec<Record<E>>, Error> {
         let unreadable = |source| Error::Unreadable { sequence, source };
-        let mut chain = Chain::new(Record::<E>::decode(last, sequence).map_err(unreadable)?, after);
+        let mut chain = Chain::new(
+            Record::<E>::decode(last, sequence).map_err(unreadable)?,
+            after,
+        );
         loop {
             let missing = chain.missing();
             if missing.is_empty() {
@@ -147,7 +201,8 @@ impl NatsLedger {
                 asked.map_err(|error: RawMessageError| unavailable("give a fact", error))?
             }
         };
-        Record::decode(&message.payload, sequence).map_err(|source| Error::Unreadable { sequence, source })
+        Record::decode(&message.payload, sequence)
+            .map_err(|source| Error::Unreadable { sequence, source })
     }
 
     /// Stores messages, each under its `message_id`; all are sent before the first answer is awaited.
@@ -156,7 +211,9 @@ impl NatsLedger {
         messages: &[(Dialect, &Envelope)],
         trace: Option<&Trace>,
     ) -> Result<(), Error> {
-        let written = messages.iter().map(|&(spoken, envelope)| Written::new(broker, spoken, envelope, trace));
+        let written = messages
+            .iter()
+            .map(|&(spoken, envelope)| Written::new(broker, spoken, envelope, trace));
         let written = written.collect::<Result<Vec<_>, Error>>()?;
         let stored = written.into_iter().map(async |written| {
             let stored = written.store(broker).await?;
@@ -207,13 +264,21 @@ struct Written {
 }
 
 impl Written {
-    fn new(broker: &Broker, spoken: Dialect, envelope: &Envelope, trace: Option<&Trace>) -> Result<Self, Error> {
+    fn new(
+        broker: &Broker,
+        spoken: Dialect,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<Self, Error> {
         let (subject, payload) = dialect::write(envelope, spoken)?;
         let (subject, payload) = (broker.subjects().build(&subject), Bytes::from(payload));
         let mut headers = headers(envelope.message_id.as_str(), trace);
         let payload = if broker.compresses(&envelope.to_agent, payload.len()) {
             headers.insert(header::CONTENT_ENCODING, Encoding::Gzip.as_str());
-            Bytes::from(concord_encoding::gzip(&payload).map_err(|error| unavailable("be written to", error))?)
+            Bytes::from(
+                concord_encoding::gzip(&payload)
+                    .map_err(|error| unavailable("be written to", error))?,
+            )
         } else {
             payload
         };
@@ -221,11 +286,21 @@ impl Written {
         if spoken != Dialect::Concord {
             headers.insert(header::DIALECT, spoken.as_str());
         }
-        Ok(Self { subject, headers, payload })
+        Ok(Self {
+            subject,
+            headers,
+            payload,
+        })
     }
 
     async fn store(&self, broker: &Broker) -> Result<Stored, Error> {
-        let stored = broker.store(self.subject.clone(), self.headers.clone(), self.payload.clone()).await;
+        let stored = broker
+            .store(
+                self.subject.clone(),
+                self.headers.clone(),
+                self.payload.clone(),
+            )
+            .await;
         stored.map_err(|error| unavailable("store a message", error))
     }
 }
@@ -238,14 +313,21 @@ impl Written {
 async fn displace(
     broker: &Broker,
     acknowledged: &Stored,
-    Written { subject, headers, payload }: Written,
+    Written {
+        subject,
+        headers,
+        payload,
+    }: Written,
 ) -> Result<(), Error> {
     let stored = described::at(broker, &acknowledged.stream, acknowledged.sequence).await;
     let stored = stored.map_err(|error| unavailable("give a message", error))?;
     // The same in another dialect is the same: what an agent's card says may have been learnt in between.
     let parsed = broker.subjects().parse(&subject);
     let is_same = |stored: Described| {
-        let (body, described) = (stored.body().ok()?, dialect::headers_of(&stored.headers().ok()?));
+        let (body, described) = (
+            stored.body().ok()?,
+            dialect::headers_of(&stored.headers().ok()?),
+        );
         let found = dialect::plain(&body, described.as_ref()).ok()?;
         let written = dialect::plain(&payload, Some(&headers)).ok()?;
         Some(stored.subject == subject && dialect::is_same(&found, &written, parsed.as_ref().ok()?))
@@ -255,13 +337,20 @@ async fn displace(
     }
     tracing::warn!(%subject, sequence = acknowledged.sequence, "Another message had taken this message's id.");
     let mut without_id = HeaderMap::new();
-    for name in [header::DIALECT, header::CONTENT_ENCODING, header::TRACEPARENT, header::TRACESTATE] {
+    for name in [
+        header::DIALECT,
+        header::CONTENT_ENCODING,
+        header::TRACEPARENT,
+        header::TRACESTATE,
+    ] {
         if let Some(value) = headers.get(name) {
             without_id.insert(name, value.clone());
         }
     }
     let stored = broker.store(subject, without_id, payload).await;
-    stored.map(|_| ()).map_err(|error| unavailable("store a message", error))
+    stored
+        .map(|_| ())
+        .map_err(|error| unavailable("store a message", error))
 }
 
 fn found(result: Result<StreamMessage, DirectGetError>) -> Result<Option<StreamMessage>, Error> {
@@ -286,19 +375,29 @@ pub(crate) fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
 impl Ledger for NatsLedger {
     async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Loaded<E>, Error> {
         let Last { fact, head } = self.last_after(E::AGGREGATE, id, after, read).await?;
-        let Some(last) = fact.filter(|last| last.sequence > after) else { return Ok(Loaded::nothing(head)) };
+        let Some(last) = fact.filter(|last| last.sequence > after) else {
+            return Ok(Loaded::nothing(head));
+        };
         // The last fact names those before it, so they are fetched by sequence instead of by a search.
         let records = self.history(&last.payload, last.sequence, after).await?;
         Ok(Loaded { records, head })
     }
 
-    async fn append<E: Facts>(&self, record: &Record<E>, head: u64, trace: Option<&Trace>) -> Result<Appended, Error> {
+    async fn append<E: Facts>(
+        &self,
+        record: &Record<E>,
+        head: u64,
+        trace: Option<&Trace>,
+    ) -> Result<Appended, Error> {
         let subjects = self.broker.subjects();
         let payload = record.encode()?;
         check_size(&self.broker, payload.len())?;
         let mut headers = headers(record.meta.event_id.as_str(), trace);
         headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, head.to_string());
-        headers.insert(header::EXPECTED_LAST_SUBJECT, subjects.aggregate(E::AGGREGATE, &record.meta.id));
+        headers.insert(
+            header::EXPECTED_LAST_SUBJECT,
+            subjects.aggregate(E::AGGREGATE, &record.meta.id),
+        );
         let subject = subjects.build(&record.subject());
         match self.broker.store(subject, headers, payload.into()).await {
             Ok(stored) if stored.duplicate => Ok(Appended::Lost),
@@ -312,7 +411,10 @@ impl Ledger for NatsLedger {
 impl Outbox for NatsLedger {
     async fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> Result<(), Error> {
         let spoken = |envelope| dialect::of_recipient(&self.broker, envelope);
-        let messages: Vec<_> = messages.iter().map(|envelope| (spoken(envelope), envelope)).collect();
+        let messages: Vec<_> = messages
+            .iter()
+            .map(|envelope| (spoken(envelope), envelope))
+            .collect();
         Self::publish_all(&self.broker, &messages, trace).await
     }
 }

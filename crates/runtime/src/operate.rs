@@ -18,7 +18,11 @@ pub type Read<I> = fn(&[u8]) -> Result<(Token, I), Fault>;
 
 /// A verb whose requests are steps. The answer is `{"fact": <name>, "sequence": <where>}`; where nothing had to be done
 /// `fact` is null. What is refused is answered with the fault.
-pub fn verb<M: Machine>(shell: &Shell, aggregates: &Arc<Aggregates<M, NatsLedger>>, read: Read<M::Input>) -> Verb {
+pub fn verb<M: Machine>(
+    shell: &Shell,
+    aggregates: &Arc<Aggregates<M, NatsLedger>>,
+    read: Read<M::Input>,
+) -> Verb {
     let (shell, aggregates) = (shell.clone(), Arc::clone(aggregates));
     Arc::new(move |request: Bytes| {
         let (shell, aggregates) = (shell.clone(), Arc::clone(&aggregates));
@@ -38,18 +42,23 @@ async fn step<M: Machine>(
     input: &M::Input,
 ) -> Result<Bytes, Fault> {
     let cause = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
-    let outcome = aggregates.step(id, &Shell::message_context(cause), input, None).await.map_err(|error| {
-        Fault::new(
-            ErrorCode::InternalError,
-            "",
-            format!("It could not be done: {}.", Chain(&error)),
-            "Look whether it was done, and ask again if not.",
-        )
-    })?;
+    let outcome = aggregates
+        .step(id, &Shell::message_context(cause), input, None)
+        .await
+        .map_err(|error| {
+            Fault::new(
+                ErrorCode::InternalError,
+                "",
+                format!("It could not be done: {}.", Chain(&error)),
+                "Look whether it was done, and ask again if not.",
+            )
+        })?;
     shell.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(fault),
-        Outcome::Appended { fact, sequence } => answer(&json!({ "fact": fact, "sequence": sequence })),
+        Outcome::Appended { fact, sequence } => {
+            answer(&json!({ "fact": fact, "sequence": sequence }))
+        }
         Outcome::Ignored(_) => answer(&json!({ "fact": null })),
     }
 }

@@ -29,7 +29,11 @@ pub(crate) struct Payloads {
 impl Payloads {
     pub(crate) fn new(storage: &StorageSettings) -> Self {
         let (store_bytes, bytes_max) = (storage.payload_store_bytes, storage.payload_bytes_max);
-        Self { store_bytes, bytes_max, turns: Semaphore::new(AT_ONCE) }
+        Self {
+            store_bytes,
+            bytes_max,
+            turns: Semaphore::new(AT_ONCE),
+        }
     }
 }
 
@@ -43,38 +47,54 @@ pub(crate) async fn whole(broker: &Broker, envelope: Envelope) -> Result<Envelop
     }
 }
 
-async fn fetched(broker: &Broker, envelope: Envelope, reference: PayloadReference) -> Result<Envelope, Problem> {
+async fn fetched(
+    broker: &Broker,
+    envelope: Envelope,
+    reference: PayloadReference,
+) -> Result<Envelope, Problem> {
     reference.check(&broker.layout.payload_bucket(), broker.payloads.bytes_max)?;
     let _turn = broker.payloads.turns.acquire().await?;
     let fetched = timeout(PATIENCE, fetch(broker, &reference)).await;
     let bytes = fetched.map_err(|_| reference.missing())??;
-    Ok(Envelope { payload: reference.verified(bytes)?, ..envelope })
+    Ok(Envelope {
+        payload: reference.verified(bytes)?,
+        ..envelope
+    })
 }
 
 async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>, Problem> {
-    let failed = |error: Box<dyn std::error::Error + Send + Sync>| unavailable("give a payload", error);
+    let failed =
+        |error: Box<dyn std::error::Error + Send + Sync>| unavailable("give a payload", error);
     let store = broker.jetstream.get_object_store(&reference.bucket).await;
     let store = store.map_err(|error| match error.kind() {
         ObjectStoreErrorKind::InvalidBucketName => Problem::Refused(reference.missing()),
         _ => failed(error.into()).into(),
     })?;
-    let object = store.get(&reference.object).await.map_err(|error| match error.kind() {
-        GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => {
-            Problem::Refused(reference.missing())
-        }
-        _ => failed(error.into()).into(),
-    })?;
+    let object = store
+        .get(&reference.object)
+        .await
+        .map_err(|error| match error.kind() {
+            GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => {
+                Problem::Refused(reference.missing())
+            }
+            _ => failed(error.into()).into(),
+        })?;
     read(object, reference).await
 }
 
 /// At most as many bytes as the reference says, whatever the object says of itself.
 async fn read(object: Object, reference: &PayloadReference) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
-    let read = object.take(reference.size.saturating_add(1)).read_to_end(&mut bytes).await;
+    let read = object
+        .take(reference.size.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .await;
     match read {
         Ok(_) if bytes.len() as u64 > reference.size => Err(reference.larger().into()),
         // What the store has itself found to be wrong.
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(reference.missing().into()),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(reference.missing().into())
+        }
         Err(error) => Err(unavailable("give a payload", error).into()),
         Ok(_) => Ok(bytes),
     }

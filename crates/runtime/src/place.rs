@@ -35,7 +35,13 @@ impl<'a> Place<'a> {
         let mut number = || tokens.next()?.parse::<u64>().ok();
         let (deliveries, sequence, _in_consumer, stored, waiting) =
             (number()?, number()?, number()?, number()?, number()?);
-        Some(Self { stream, deliveries, sequence, stored_nanos: stored.into(), waiting })
+        Some(Self {
+            stream,
+            deliveries,
+            sequence,
+            stored_nanos: stored.into(),
+            waiting,
+        })
     }
 }
 
@@ -54,8 +60,14 @@ mod tests {
         });
         for (subject, expected) in [
             ("$JS.ACK.S.inbox.2.40.3.1700000000123456789.7", place),
-            ("$JS.ACK._.AbCdEf.S.inbox.2.40.3.1700000000123456789.7", place),
-            ("$JS.ACK.hub.AbCdEf.S.inbox.2.40.3.1700000000123456789.7.random", place),
+            (
+                "$JS.ACK._.AbCdEf.S.inbox.2.40.3.1700000000123456789.7",
+                place,
+            ),
+            (
+                "$JS.ACK.hub.AbCdEf.S.inbox.2.40.3.1700000000123456789.7.random",
+                place,
+            ),
             ("$JS.ACK.S.inbox.2.40.3.1700000000123456789", None),
             ("$JS.ACK.S.inbox.2.40.3.1700000000123456789.-7", None),
             ("$JS.ACK.S.inbox.two.40.3.1700000000123456789.7", None),

@@ -41,7 +41,13 @@ pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Error> {
         }
     }
     payload_bucket(broker).await?;
-    for Deviation { stream, property, found, expected } in &deviations {
+    for Deviation {
+        stream,
+        property,
+        found,
+        expected,
+    } in &deviations
+    {
         tracing::warn!(%stream, property, %found, %expected, "A stream differs from its definition.");
     }
     Ok(deviations)
@@ -56,7 +62,11 @@ async fn payload_bucket(broker: &Broker) -> Result<(), Error> {
         Err(error) if is_missing(&error) => {}
         Err(error) => return Err(unavailable("describe the object store of payloads", error)),
     }
-    match broker.jetstream.create_object_store(payload_config(broker)).await {
+    match broker
+        .jetstream
+        .create_object_store(payload_config(broker))
+        .await
+    {
         Ok(_) => tracing::info!(%bucket, "Created an object store."),
         Err(error) => {
             let error = crate::consume::Chain(&error);
@@ -70,7 +80,9 @@ fn payload_config(broker: &Broker) -> jetstream::object_store::Config {
     let messages = broker.layout.stream(StreamKind::Messages);
     jetstream::object_store::Config {
         bucket: broker.layout.payload_bucket(),
-        description: Some("Payloads over 1 MB, to which messages refer. Kept as long as messages.".to_owned()),
+        description: Some(
+            "Payloads over 1 MB, to which messages refer. Kept as long as messages.".to_owned(),
+        ),
         max_age: messages.max_age.unwrap_or_default(),
         max_bytes: i64::try_from(broker.payloads.store_bytes).unwrap_or(i64::MAX),
         storage: StorageType::File,
@@ -116,18 +128,51 @@ pub async fn inspect_payloads(broker: &Broker) -> Result<Option<(Vec<Deviation>,
         Err(error) => return Err(unavailable("describe the object store of payloads", error)),
     };
     let expected = payload_config(broker);
-    let limit = |bytes: i64| if bytes > 0 { bytes.to_string() } else { "unlimited".to_owned() };
+    let limit = |bytes: i64| {
+        if bytes > 0 {
+            bytes.to_string()
+        } else {
+            "unlimited".to_owned()
+        }
+    };
     let rows = [
-        ("max_bytes", limit(info.config.max_bytes), limit(expected.max_bytes)),
-        ("max_age", format!("{:?}", info.config.max_age), format!("{:?}", expected.max_age)),
-        ("replicas", info.config.num_replicas.to_string(), expected.num_replicas.to_string()),
+        (
+            "max_bytes",
+            limit(info.config.max_bytes),
+            limit(expected.max_bytes),
+        ),
+        (
+            "max_age",
+            format!("{:?}", info.config.max_age),
+            format!("{:?}", expected.max_age),
+        ),
+        (
+            "replicas",
+            info.config.num_replicas.to_string(),
+            expected.num_replicas.to_string(),
+        ),
     ];
-    let differing = rows.into_iter().filter(|(_, found, expected)| found != expected);
+    let differing = rows
+        .into_iter()
+        .filter(|(_, found, expected)| found != expected);
     let deviations = differing
-        .map(|(property, found, expected)| Deviation { stream: format!("OBJ_{bucket}"), property, found, expected })
+        .map(|(property, found, expected)| Deviation {
+            stream: format!("OBJ_{bucket}"),
+            property,
+            found,
+            expected,
+        })
         .collect();
-    let bytes_max = u64::try_from(info.config.max_bytes).ok().filter(|bytes| *bytes > 0);
-    Ok(Some((deviations, Fill { bytes: info.state.bytes, bytes_max })))
+    let bytes_max = u64::try_from(info.config.max_bytes)
+        .ok()
+        .filter(|bytes| *bytes > 0);
+    Ok(Some((
+        deviations,
+        Fill {
+            bytes: info.state.bytes,
+            bytes_max,
+        },
+    )))
 }
 
 fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
@@ -158,27 +203,62 @@ fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Deviation> {
     let expected = config(definition);
     let unlimited = |n: i64| if n <= 0 { -1 } else { n };
     let rows: [(&'static str, String, String); 9] = [
-        ("subjects", format!("{:?}", found.subjects), format!("{:?}", expected.subjects)),
-        ("retention", format!("{:?}", found.retention), format!("{:?}", expected.retention)),
-        ("replicas", found.num_replicas.to_string(), expected.num_replicas.to_string()),
-        ("max_age", format!("{:?}", found.max_age), format!("{:?}", expected.max_age)),
+        (
+            "subjects",
+            format!("{:?}", found.subjects),
+            format!("{:?}", expected.subjects),
+        ),
+        (
+            "retention",
+            format!("{:?}", found.retention),
+            format!("{:?}", expected.retention),
+        ),
+        (
+            "replicas",
+            found.num_replicas.to_string(),
+            expected.num_replicas.to_string(),
+        ),
+        (
+            "max_age",
+            format!("{:?}", found.max_age),
+            format!("{:?}", expected.max_age),
+        ),
         (
             "max_messages_per_subject",
             unlimited(found.max_messages_per_subject).to_string(),
             unlimited(expected.max_messages_per_subject).to_string(),
         ),
-        ("duplicate_window", format!("{:?}", found.duplicate_window), format!("{:?}", expected.duplicate_window)),
-        ("deny_delete", found.deny_delete.to_string(), expected.deny_delete.to_string()),
-        ("allow_direct", found.allow_direct.to_string(), expected.allow_direct.to_string()),
+        (
+            "duplicate_window",
+            format!("{:?}", found.duplicate_window),
+            format!("{:?}", expected.duplicate_window),
+        ),
+        (
+            "deny_delete",
+            found.deny_delete.to_string(),
+            expected.deny_delete.to_string(),
+        ),
+        (
+            "allow_direct",
+            found.allow_direct.to_string(),
+            expected.allow_direct.to_string(),
+        ),
         (
             "allow_msg_schedules",
             found.allow_message_schedules.to_string(),
             expected.allow_message_schedules.to_string(),
         ),
     ];
-    let differing = rows.into_iter().filter(|(_, found, expected)| found != expected);
+    let differing = rows
+        .into_iter()
+        .filter(|(_, found, expected)| found != expected);
     differing
-        .map(|(property, found, expected)| Deviation { stream: definition.name.clone(), property, found, expected })
+        .map(|(property, found, expected)| Deviation {
+            stream: definition.name.clone(),
+            property,
+            found,
+            expected,
+        })
         .collect()
 }
 
@@ -208,7 +288,10 @@ impl PullConsumer {
     }
 
     /// Creates the consumer, or brings an existing one of this name to this definition.
-    pub async fn bind(&self, broker: &Broker) -> Result<jetstream::consumer::Consumer<pull::Config>, Error> {
+    pub async fn bind(
+        &self,
+        broker: &Broker,
+    ) -> Result<jetstream::consumer::Consumer<pull::Config>, Error> {
         let config = pull::Config {
             durable_name: Some(self.name.clone()),
             deliver_policy: DeliverPolicy::All,
@@ -220,7 +303,10 @@ impl PullConsumer {
             filter_subject: self.filter.clone(),
             ..pull::Config::default()
         };
-        let created = broker.jetstream.create_consumer_on_stream(config, self.stream.as_str()).await;
+        let created = broker
+            .jetstream
+            .create_consumer_on_stream(config, self.stream.as_str())
+            .await;
         created.map_err(|error| unavailable("create a consumer", error))
     }
 }

@@ -62,17 +62,36 @@ impl Pull {
     pub(crate) async fn start(broker: &Broker, consumer: &PullConsumer) -> Result<Self, AnyError> {
         let inbox = broker.client.new_inbox();
         let answers = broker.client.subscribe(inbox.clone()).await?;
-        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", consumer.stream, consumer.name);
+        let subject = format!(
+            "$JS.API.CONSUMER.MSG.NEXT.{}.{}",
+            consumer.stream, consumer.name
+        );
         let batch = consumer.batch();
-        let places = consumer.in_flight_max.saturating_add(batch).min(Semaphore::MAX_PERMITS);
+        let places = consumer
+            .in_flight_max
+            .saturating_add(batch)
+            .min(Semaphore::MAX_PERMITS);
         let (share, places) = ((batch / 2).max(1), Arc::new(Semaphore::new(places)));
-        Ok(Self { broker: broker.clone(), subject, inbox, answers, batch, share, places, asked: 0 })
+        Ok(Self {
+            broker: broker.clone(),
+            subject,
+            inbox,
+            answers,
+            batch,
+            share,
+            places,
+            asked: 0,
+        })
     }
 
     /// The next message; nothing is lost when this is not waited for.
     pub(crate) async fn next(&mut self) -> Result<Taken, AnyError> {
         loop {
-            let more = self.places.available_permits().min(self.batch).saturating_sub(self.asked);
+            let more = self
+                .places
+                .available_permits()
+                .min(self.batch)
+                .saturating_sub(self.asked);
             if more >= self.share {
                 self.ask(more).await?;
             } else if self.asked == 0 {
@@ -95,34 +114,55 @@ impl Pull {
     async fn ask(&mut self, more: usize) -> Result<(), AnyError> {
         let request = json!({ "batch": more, "expires": u64::try_from(EXPIRES.as_nanos())? });
         let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
-        self.broker.client.publish_with_reply(subject, inbox, request.to_string().into()).await?;
+        self.broker
+            .client
+            .publish_with_reply(subject, inbox, request.to_string().into())
+            .await?;
         self.asked += more;
         Ok(())
     }
 
     /// A message, or none where the broker speaks of a request.
     fn take(&mut self, answer: Message) -> Result<Option<Message>, AnyError> {
-        if answer.reply.as_ref().is_some_and(|reply| reply.starts_with(ACKNOWLEDGEMENTS)) {
+        if answer
+            .reply
+            .as_ref()
+            .is_some_and(|reply| reply.starts_with(ACKNOWLEDGEMENTS))
+        {
             self.asked = self.asked.saturating_sub(1);
             return Ok(Some(answer));
         }
         match answer.status.map(u16::from) {
             Some(EXPIRED) => {
-                let unsent = answer.headers.as_ref().and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
+                let unsent = answer
+                    .headers
+                    .as_ref()
+                    .and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
                 self.asked = self.asked.saturating_sub(unsent.unwrap_or(self.asked));
                 Ok(None)
             }
-            status => Err(format!("the broker gives no messages: {status:?} {:?}", answer.description).into()),
+            status => Err(format!(
+                "the broker gives no messages: {status:?} {:?}",
+                answer.description
+            )
+            .into()),
         }
     }
 
     /// Asks for no more, and has what is still sent delivered to another process.
     pub(crate) async fn stop(mut self) -> Result<(), AnyError> {
         while self.asked > 0 {
-            let Ok(answer) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else { break };
-            if let Some(reply) = self.take(answer.ok_or("the subscription ended")?)?.and_then(|message| message.reply) {
+            let Ok(answer) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else {
+                break;
+            };
+            if let Some(reply) = self
+                .take(answer.ok_or("the subscription ended")?)?
+                .and_then(|message| message.reply)
+            {
                 // Given back at once it could come here again, as long as anything is asked for.
-                self.broker.acknowledge(reply, AckKind::Nak(Some(EXPIRES))).await?;
+                self.broker
+                    .acknowledge(reply, AckKind::Nak(Some(EXPIRES)))
+                    .await?;
             }
         }
         Ok(())

@@ -55,24 +55,42 @@ pub(crate) async fn watch(shell: Shell, consumer: PullConsumer) {
 /// Whether agents write to the stream of this consumer; only they would write what cannot be parsed.
 pub(crate) fn concerns(shell: &Shell, consumer: &PullConsumer) -> bool {
     let lanes = [StreamKind::Messages, StreamKind::Urgent];
-    lanes.into_iter().any(|lane| shell.broker.layout.stream_name(lane) == consumer.stream)
+    lanes
+        .into_iter()
+        .any(|lane| shell.broker.layout.stream_name(lane) == consumer.stream)
 }
 
 fn connections(shell: &Shell) -> u64 {
-    shell.broker.client.statistics().connects.load(Ordering::Relaxed)
+    shell
+        .broker
+        .client
+        .statistics()
+        .connects
+        .load(Ordering::Relaxed)
 }
 
 async fn look(shell: &Shell, consumer: &PullConsumer) -> Result<(), AnyError> {
-    let stream = shell.broker.jetstream.get_stream_no_info(&consumer.stream).await?;
+    let stream = shell
+        .broker
+        .jetstream
+        .get_stream_no_info(&consumer.stream)
+        .await?;
     let info = match stream.consumer_info(&consumer.name).await {
         Ok(info) => info,
         // One that reads past a flood is there only while there is one.
         Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let (first, last) = (info.ack_floor.stream_sequence + 1, info.delivered.stream_sequence);
+    let (first, last) = (
+        info.ack_floor.stream_sequence + 1,
+        info.delivered.stream_sequence,
+    );
     let several = info.config.filter_subjects;
-    let filters = if several.is_empty() { vec![consumer.filter.clone()] } else { several };
+    let filters = if several.is_empty() {
+        vec![consumer.filter.clone()]
+    } else {
+        several
+    };
     for filter in filters {
         look_between(shell, consumer, &stream, &filter, (first, last)).await?;
     }
@@ -92,14 +110,17 @@ async fn look_between(
         if next > last {
             break;
         }
-        let Some(found) = described::next(&shell.broker, &consumer.stream, filter, next).await? else {
+        let Some(found) = described::next(&shell.broker, &consumer.stream, filter, next).await?
+        else {
             break;
         };
         next = found.sequence + 1;
         if found.sequence > last {
             break;
         }
-        let Some(what) = unparsable(&found.subject, &found.headers()?) else { continue };
+        let Some(what) = unparsable(&found.subject, &found.headers()?) else {
+            continue;
+        };
         let sequence = found.sequence;
         tracing::error!(stream = %consumer.stream, sequence, what, "A message that no client can parse is taken out.");
         refuse::refuse(shell, &delivery(consumer, found)?, &fault(what)).await?;
@@ -112,7 +133,17 @@ fn delivery(consumer: &PullConsumer, found: Described) -> Result<Delivery, AnyEr
     Ok(Delivery {
         payload: Bytes::from(found.body()?),
         // One word, whatever it was: it becomes part of a header.
-        subject: found.subject.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect(),
+        subject: found
+            .subject
+            .chars()
+            .map(|c| {
+                if c.is_whitespace() || c.is_control() {
+                    '_'
+                } else {
+                    c
+                }
+            })
+            .collect(),
         headers: None,
         trace: None,
         stream: consumer.stream.clone(),
@@ -134,25 +165,39 @@ fn fault(what: &str) -> Fault {
 
 /// What the client library cannot parse of a message, if anything. In JSON, what was no UTF-8 has become U+FFFD.
 fn unparsable(subject: &str, headers: &[u8]) -> Option<&'static str> {
-    if subject.chars().any(|c| c == char::REPLACEMENT_CHARACTER || c.is_whitespace()) {
+    if subject
+        .chars()
+        .any(|c| c == char::REPLACEMENT_CHARACTER || c.is_whitespace())
+    {
         return Some("its subject is not UTF-8, or has spaces");
     }
     if headers.is_empty() {
         return None;
     }
-    let Ok(text) = std::str::from_utf8(headers) else { return Some("its headers are not UTF-8") };
+    let Ok(text) = std::str::from_utf8(headers) else {
+        return Some("its headers are not UTF-8");
+    };
     let mut lines = text.lines();
-    let Some(status) = lines.next().and_then(|line| line.strip_prefix(HEADERS_VERSION)) else {
+    let Some(status) = lines
+        .next()
+        .and_then(|line| line.strip_prefix(HEADERS_VERSION))
+    else {
         return Some("its headers do not begin with NATS/1.0");
     };
-    if status.split_whitespace().next().is_some_and(|code| code.parse::<StatusCode>().is_err()) {
+    if status
+        .split_whitespace()
+        .next()
+        .is_some_and(|code| code.parse::<StatusCode>().is_err())
+    {
         return Some("its headers begin with a status that is none");
     }
     let mut is_first = true;
     for line in lines.filter(|line| !line.is_empty()) {
         // A line that begins with a space goes on with the value before it.
         let continues = !is_first && line.starts_with(char::is_whitespace);
-        let named = line.split_once(':').is_some_and(|(name, _)| name.parse::<HeaderName>().is_ok());
+        let named = line
+            .split_once(':')
+            .is_some_and(|(name, _)| name.parse::<HeaderName>().is_ok());
         if !continues && !named {
             return Some("a header has no name");
         }
@@ -171,7 +216,11 @@ mod tests {
         for (subject, headers, good) in [
             (SUBJECT, "", true),
             (SUBJECT, "NATS/1.0\r\n\r\n", true),
-            (SUBJECT, "NATS/1.0\r\nNats-Msg-Id: 1\r\ntraceparent: 00-1-2-01\r\n\r\n", true),
+            (
+                SUBJECT,
+                "NATS/1.0\r\nNats-Msg-Id: 1\r\ntraceparent: 00-1-2-01\r\n\r\n",
+                true,
+            ),
             (SUBJECT, "NATS/1.0\r\nA: b\r\n c\r\n\r\n", true),
             (SUBJECT, "NATS/1.0 503 No Responders\r\n\r\n", true),
             (SUBJECT, "NATS/1.0 99999\r\n\r\n", false),
@@ -180,9 +229,17 @@ mod tests {
             (SUBJECT, "NATS/1.0\r\nno colon\r\n\r\n", false),
             (SUBJECT, "NATS/1.0\r\n A: b\r\n\r\n", false),
             ("concord.v1.msg.c.alice.coordinator.\u{fffd}", "", false),
-            ("concord.v1.msg.c.alice.coordinator.a\u{2003}b", "NATS/1.0\r\n\r\n", false),
+            (
+                "concord.v1.msg.c.alice.coordinator.a\u{2003}b",
+                "NATS/1.0\r\n\r\n",
+                false,
+            ),
         ] {
-            assert_eq!(unparsable(subject, headers.as_bytes()).is_none(), good, "{subject:?} {headers:?}");
+            assert_eq!(
+                unparsable(subject, headers.as_bytes()).is_none(),
+                good,
+                "{subject:?} {headers:?}"
+            );
         }
         assert!(unparsable(SUBJECT, b"NATS/1.0\r\nA: \xff\r\n\r\n").is_some());
     }

@@ -5,7 +5,9 @@ use concord_protocol::envelope::Metadata;
 use concord_protocol::payload::ErrorReport;
 use concord_protocol::stream::StreamKind;
 use concord_protocol::subject::{Lane, Service, Subject};
-use concord_protocol::{CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, dialect};
+use concord_protocol::{
+    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, dialect,
+};
 use serde_json::{Value, json};
 
 use crate::clock;
@@ -33,11 +35,18 @@ pub async fn tell_sender(shell: &Shell, delivery: &Delivery, fault: &Fault) -> R
 }
 
 /// The same with a report that says more than a fault.
-pub(crate) async fn tell(shell: &Shell, delivery: &Delivery, report: ErrorReport) -> Result<(), Error> {
+pub(crate) async fn tell(
+    shell: &Shell,
+    delivery: &Delivery,
+    report: ErrorReport,
+) -> Result<(), Error> {
     let subjects = shell.broker.subjects();
-    let Some(sender) = subjects.sender_of(&delivery.subject) else { return Ok(()) };
+    let Some(sender) = subjects.sender_of(&delivery.subject) else {
+        return Ok(());
+    };
     let parsed = subjects.parse(&delivery.subject).ok();
-    let is_error = matches!(&parsed, Some(Subject::Message { kind, .. }) if kind.as_str() == "error");
+    let is_error =
+        matches!(&parsed, Some(Subject::Message { kind, .. }) if kind.as_str() == "error");
     // A service is not told, and an error is not answered by an error: neither could lead to anything but a loop.
     if is_error || Service::parse(sender.as_str()).is_ok() {
         return Ok(());
@@ -53,9 +62,22 @@ pub(crate) async fn tell(shell: &Shell, delivery: &Delivery, report: ErrorReport
     let lane = if urgent { Lane::Urgent } else { Lane::Normal };
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
     let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
-    let refused_id = body.and_then(|body| dialect::id_of(&body)).map(|id| id.to_string());
-    let envelope = error_message(shell.service, sender.into(), case, message_id, refused_id, report, delivery)?;
-    shell.broker.publish_in(answered_in, &envelope, delivery.trace.as_ref()).await
+    let refused_id = body
+        .and_then(|body| dialect::id_of(&body))
+        .map(|id| id.to_string());
+    let envelope = error_message(
+        shell.service,
+        sender.into(),
+        case,
+        message_id,
+        refused_id,
+        report,
+        delivery,
+    )?;
+    shell
+        .broker
+        .publish_in(answered_in, &envelope, delivery.trace.as_ref())
+        .await
 }
 
 fn error_message(
@@ -67,10 +89,16 @@ fn error_message(
     mut report: ErrorReport,
     delivery: &Delivery,
 ) -> Result<Envelope, Error> {
-    report.details.insert("subject".into(), Value::String(delivery.subject.clone()));
-    report.details.insert("sequence".into(), json!(delivery.sequence));
+    report
+        .details
+        .insert("subject".into(), Value::String(delivery.subject.clone()));
+    report
+        .details
+        .insert("sequence".into(), json!(delivery.sequence));
     if let Some(id) = &refused_id {
-        report.details.insert("message_id".into(), Value::String(id.clone()));
+        report
+            .details
+            .insert("message_id".into(), Value::String(id.clone()));
     }
     Ok(Envelope {
         message_id,
@@ -86,7 +114,10 @@ fn error_message(
         requires_response: false,
         deadline: None,
         payload: serde_json::value::to_raw_value(&report)?,
-        metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        metadata: Metadata {
+            version: Some("1.0".into()),
+            ..Metadata::default()
+        },
         extensions: Extensions::default(),
     })
 }

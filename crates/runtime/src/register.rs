@@ -30,15 +30,24 @@ pub struct Held {
 impl Register {
     /// The value that `owner` keeps under `topic`.
     pub fn new(broker: &Broker, owner: AgentId, topic: Token) -> Self {
-        let subject = broker.subjects().build(&Subject::Memory { agent: owner, topic });
-        Self { broker: broker.clone(), subject }
+        let subject = broker.subjects().build(&Subject::Memory {
+            agent: owner,
+            topic,
+        });
+        Self {
+            broker: broker.clone(),
+            subject,
+        }
     }
 
     /// The value, from the stream's leader; none when there never was one.
     pub async fn read(&self) -> Result<Option<Held>, Error> {
         let stream = self.broker.stream(StreamKind::Memory).await?;
         match stream.get_last_raw_message_by_subject(&self.subject).await {
-            Ok(message) => Ok(Some(Held { sequence: message.sequence, value: message.payload })),
+            Ok(message) => Ok(Some(Held {
+                sequence: message.sequence,
+                value: message.payload,
+            })),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(unavailable("give a shared value", error)),
         }
@@ -51,7 +60,11 @@ impl Register {
         let mut headers = async_nats::HeaderMap::new();
         let expected = read.map_or(0, |held| held.sequence);
         headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
-        match self.broker.store(self.subject.clone(), headers, value).await {
+        match self
+            .broker
+            .store(self.subject.clone(), headers, value)
+            .await
+        {
             Ok(_) => Ok(true),
             Err(store::Error::Moved) => Ok(false),
             Err(error) => Err(unavailable("store a shared value", error)),

@@ -29,13 +29,21 @@ pub fn unknown_type(name: &Token) -> Fault {
 
 /// Digest of who says what, to tell a repetition from another message under the same id.
 pub fn digest_of(envelope: &Envelope) -> String {
-    let said = [envelope.from_agent.as_str(), " ", envelope.message_type.as_str(), " ", envelope.payload.get()];
+    let said = [
+        envelope.from_agent.as_str(),
+        " ",
+        envelope.message_type.as_str(),
+        " ",
+        envelope.payload.get(),
+    ];
     digest_of_all(said.map(str::as_bytes))
 }
 
 /// Whether a message is one that an agent says to an agent, or to whoever can help.
 pub fn is_between_agents(subject: &Subject) -> bool {
-    let Subject::Message { from, to, .. } = subject else { return false };
+    let Subject::Message { from, to, .. } = subject else {
+        return false;
+    };
     let is_agent = |name: &str| Service::parse(name).is_err();
     is_agent(from.as_str())
         && match to {

@@ -41,11 +41,16 @@ pub(crate) enum Turn {
 impl Turn {
     /// Of a service's own consumer.
     pub(crate) fn of(definition: &ConsumerDefinition) -> Self {
-        let of_deadlines = definition.fact.as_ref().is_some_and(|(aggregate, _)| *aggregate == Aggregate::Deadline);
+        let of_deadlines = definition
+            .fact
+            .as_ref()
+            .is_some_and(|(aggregate, _)| *aggregate == Aggregate::Deadline);
         match definition.kind {
             ConsumerKind::Due => Self::First,
             ConsumerKind::Facts(_) if of_deadlines => Self::First,
-            ConsumerKind::Facts(_) | ConsumerKind::Effects(_) | ConsumerKind::Deadlines => Self::GivesWay,
+            ConsumerKind::Facts(_) | ConsumerKind::Effects(_) | ConsumerKind::Deadlines => {
+                Self::GivesWay
+            }
             _ => Self::Apart,
         }
     }
@@ -69,7 +74,10 @@ struct Seen {
 impl Seen {
     /// One more deadline.
     fn count(&mut self, now: Instant) {
-        if self.window.is_none_or(|began| now.duration_since(began) > WINDOW) {
+        if self
+            .window
+            .is_none_or(|began| now.duration_since(began) > WINDOW)
+        {
             (self.window, self.count) = (Some(now), 0);
         }
         self.count += 1;
@@ -91,7 +99,10 @@ impl Seen {
 impl Rush {
     /// A deadline was delivered.
     pub(crate) fn deadline(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .count(Instant::now());
     }
 
     /// Waits while there is a rush, but not for ever; true when there was one to the last.
@@ -101,7 +112,9 @@ impl Rush {
             let until = self.0.lock().unwrap_or_else(PoisonError::into_inner).until;
             let now = Instant::now();
             match until {
-                Some(until) if until > now && now < patience => tokio::time::sleep_until(until.min(patience)).await,
+                Some(until) if until > now && now < patience => {
+                    tokio::time::sleep_until(until.min(patience)).await
+                }
                 other => return other.is_some_and(|until| until > now),
             }
         }
@@ -154,7 +167,13 @@ mod tests {
         let every = WINDOW / RUSH_MIN / 2;
         let mut pauses = Vec::new();
         let began = Instant::now();
-        let is_on = || rush.0.lock().unwrap().until.is_some_and(|until| until > Instant::now());
+        let is_on = || {
+            rush.0
+                .lock()
+                .unwrap()
+                .until
+                .is_some_and(|until| until > Instant::now())
+        };
         let mut was_on = false;
         while began.elapsed() < RUSH_MAX * 4 {
             deadlines(&rush, 1, every).await;
@@ -180,7 +199,10 @@ mod tests {
         let began = Instant::now();
         assert!(rush.give_way().await);
         let waited = began.elapsed();
-        assert!(waited >= WAIT_MAX && waited < WAIT_MAX + WINDOW, "{waited:?}");
+        assert!(
+            waited >= WAIT_MAX && waited < WAIT_MAX + WINDOW,
+            "{waited:?}"
+        );
         task.abort();
     }
 
@@ -197,14 +219,23 @@ mod tests {
     fn what_is_due_goes_before_what_follows_and_messages_wait_for_neither() {
         let layout = concord_protocol::stream::Layout::default();
         let turn = |name: &str| {
-            let found = layout.consumers().into_iter().find(|consumer| consumer.name == name);
+            let found = layout
+                .consumers()
+                .into_iter()
+                .find(|consumer| consumer.name == name);
             Turn::of(&found.unwrap_or_else(|| panic!("there is no consumer {name}")))
         };
         for (name, expected) in [
             ("escalation-timer-due", Turn::First),
-            ("debate-facilitator-facts-deadline-debate_elapsed", Turn::First),
+            (
+                "debate-facilitator-facts-deadline-debate_elapsed",
+                Turn::First,
+            ),
             ("debate-facilitator-facts-debate-escalated", Turn::GivesWay),
-            ("debate-facilitator-effects-debate-escalated", Turn::GivesWay),
+            (
+                "debate-facilitator-effects-debate-escalated",
+                Turn::GivesWay,
+            ),
             ("escalation-timer-deadlines-debate-opened", Turn::GivesWay),
             ("coordinator-inbox", Turn::Apart),
         ] {

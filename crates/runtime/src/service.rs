@@ -73,7 +73,12 @@ impl Shell {
         let definitions = self.broker.layout.consumers_of(kind).into_iter();
         let consumers = definitions.map(|definition| {
             let turn = Turn::of(&definition);
-            let ConsumerDefinition { stream, name, filter, .. } = definition;
+            let ConsumerDefinition {
+                stream,
+                name,
+                filter,
+                ..
+            } = definition;
             ((stream, name, filter), turn)
         });
         self.run_consumers(consumers, in_flight_max, handler);
@@ -82,16 +87,34 @@ impl Shell {
     /// Answers the messages to a service that acts on none.
     pub fn consume_no_messages(&self) {
         self.consume(ConsumerKind::Inbox(self.service), Bystander(self.clone()));
-        self.consume(ConsumerKind::UrgentInbox(self.service), Bystander(self.clone()));
+        self.consume(
+            ConsumerKind::UrgentInbox(self.service),
+            Bystander(self.clone()),
+        );
     }
 
     /// Runs `handler` on any consumer until the service stops.
-    pub fn consume_from<H: Handler>(&self, stream: String, name: String, filter: String, handler: H) {
-        self.run_consumers([((stream, name, filter), Turn::Apart)], self.work.in_flight_max, handler);
+    pub fn consume_from<H: Handler>(
+        &self,
+        stream: String,
+        name: String,
+        filter: String,
+        handler: H,
+    ) {
+        self.run_consumers(
+            [((stream, name, filter), Turn::Apart)],
+            self.work.in_flight_max,
+            handler,
+        );
     }
 
     /// The same with another number of deliveries under way at once, for handlers that mostly wait.
-    pub fn consume_many_from<H: Handler>(&self, consumer: (String, String, String), in_flight_max: usize, handler: H) {
+    pub fn consume_many_from<H: Handler>(
+        &self,
+        consumer: (String, String, String),
+        in_flight_max: usize,
+        handler: H,
+    ) {
         self.run_consumers([(consumer, Turn::Apart)], in_flight_max, handler);
     }
 
@@ -106,13 +129,27 @@ impl Shell {
         let ack_wait = Duration::from_millis(self.work.ack_wait_ms);
         for ((stream, name, filter), turn) in consumers {
             self.bindings(|bindings| bindings.expected.insert(name.clone()));
-            let consumer =
-                PullConsumer { stream, name, filter, ack_wait, ack_pending_max: 20_000, in_flight_max, turn };
+            let consumer = PullConsumer {
+                stream,
+                name,
+                filter,
+                ack_wait,
+                ack_pending_max: 20_000,
+                in_flight_max,
+                turn,
+            };
             if quarantine::concerns(self, &consumer) {
-                self.tasks.spawn(quarantine::watch(self.clone(), consumer.clone()));
+                self.tasks
+                    .spawn(quarantine::watch(self.clone(), consumer.clone()));
             }
             let (handler, permits) = (Arc::clone(&handler), Arc::clone(&permits));
-            self.tasks.spawn(worker::run(self.clone(), consumer, handler, permits, self.stop.clone()));
+            self.tasks.spawn(worker::run(
+                self.clone(),
+                consumer,
+                handler,
+                permits,
+                self.stop.clone(),
+            ));
         }
     }
 
@@ -144,7 +181,10 @@ impl Shell {
 
     /// Answers a verb of the service's API. To be called before the service has started.
     pub fn answer(&self, verb: &'static str, handler: api::Verb) {
-        self.verbs.lock().unwrap_or_else(PoisonError::into_inner).push((verb, handler));
+        self.verbs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((verb, handler));
     }
 
     pub(crate) fn take_verbs(&self) -> Vec<(&'static str, api::Verb)> {
@@ -156,7 +196,12 @@ impl Shell {
     }
 
     fn bindings<T>(&self, change: impl FnOnce(&mut Bindings) -> T) -> T {
-        change(&mut self.consumers.lock().unwrap_or_else(PoisonError::into_inner))
+        change(
+            &mut self
+                .consumers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 
     /// Whether the service can do its work.
@@ -166,18 +211,38 @@ impl Shell {
             reasons.push("the broker does not answer".to_owned());
         }
         let (unbound, expected) = self.bindings(|bindings| {
-            let unbound: Vec<String> = bindings.expected.difference(&bindings.bound).cloned().collect();
+            let unbound: Vec<String> = bindings
+                .expected
+                .difference(&bindings.bound)
+                .cloned()
+                .collect();
             (unbound, bindings.expected.clone())
         });
-        reasons.extend(unbound.into_iter().map(|name| format!("the consumer {name} is not bound yet")));
+        reasons.extend(
+            unbound
+                .into_iter()
+                .map(|name| format!("the consumer {name} is not bound yet")),
+        );
         for consumer in expected {
-            let lag = self.metrics.lag.get_or_create(&Consumer { consumer: consumer.clone() }).get();
+            let lag = self
+                .metrics
+                .lag
+                .get_or_create(&Consumer {
+                    consumer: consumer.clone(),
+                })
+                .get();
             // Of a flood that is read past nobody waits for the end.
-            if u64::try_from(lag).unwrap_or(0) > self.ready_lag_max && !self.notes.is_about(&consumer) {
+            if u64::try_from(lag).unwrap_or(0) > self.ready_lag_max
+                && !self.notes.is_about(&consumer)
+            {
                 reasons.push(format!("{lag} messages wait in the consumer {consumer}"));
             }
         }
-        Readiness { ready: reasons.is_empty(), reasons, notes: self.notes.texts() }
+        Readiness {
+            ready: reasons.is_empty(),
+            reasons,
+            notes: self.notes.texts(),
+        }
     }
 
     /// Says in the readiness what is restricted of the service, or that nothing is any more; `about` is a consumer of it or
@@ -194,16 +259,29 @@ impl Shell {
             Outcome::Rejected(_) => "rejected".into(),
         };
         let aggregate = <M::Event as Facts>::AGGREGATE.as_str();
-        self.metrics.steps.get_or_create(&StepLabels { aggregate, outcome }).inc();
+        self.metrics
+            .steps
+            .get_or_create(&StepLabels { aggregate, outcome })
+            .inc();
     }
 
     pub(crate) fn count_dead(&self, reason: DeadReason) {
-        self.metrics.dead.get_or_create(&Reason { reason: reason.as_str().to_owned() }).inc();
+        self.metrics
+            .dead
+            .get_or_create(&Reason {
+                reason: reason.as_str().to_owned(),
+            })
+            .inc();
     }
 
     /// Counts what was no input.
     pub fn count_ignored(&self, reason: &str) {
-        self.metrics.ignored.get_or_create(&Reason { reason: reason.to_owned() }).inc();
+        self.metrics
+            .ignored
+            .get_or_create(&Reason {
+                reason: reason.to_owned(),
+            })
+            .inc();
     }
 
     /// The context of a decision made now because of a message.

@@ -47,7 +47,11 @@ pub enum Error {
 
 /// Settings of a service; `S` are those of this service alone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, bound(deserialize = "S: Default + serde::de::DeserializeOwned"))]
+#[serde(
+    default,
+    deny_unknown_fields,
+    bound(deserialize = "S: Default + serde::de::DeserializeOwned")
+)]
 #[schemars(bound = "S: JsonSchema + Default + Serialize")]
 pub struct Settings<S> {
     /// The broker.
@@ -135,7 +139,10 @@ impl Default for StorageSettings {
 impl StorageSettings {
     /// What the layout needs.
     pub fn choices(&self) -> StorageChoices {
-        StorageChoices { replicas: self.replicas, message_age: Duration::from_secs(self.message_days * 86_400) }
+        StorageChoices {
+            replicas: self.replicas,
+            message_age: Duration::from_secs(self.message_days * 86_400),
+        }
     }
 }
 
@@ -154,7 +161,11 @@ pub struct HttpSettings {
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { enabled: true, address: "127.0.0.1:0".into(), ready_lag_max: 100_000 }
+        Self {
+            enabled: true,
+            address: "127.0.0.1:0".into(),
+            ready_lag_max: 100_000,
+        }
     }
 }
 
@@ -174,7 +185,12 @@ pub struct TelemetrySettings {
 
 impl Default for TelemetrySettings {
     fn default() -> Self {
-        Self { log: "info".into(), log_format: LogFormat::Text, otlp_endpoint: String::new(), otlp_ca: None }
+        Self {
+            log: "info".into(),
+            log_format: LogFormat::Text,
+            otlp_endpoint: String::new(),
+            otlp_ca: None,
+        }
     }
 }
 
@@ -240,12 +256,18 @@ pub struct Sources {
 impl Sources {
     /// Sources of a process: its environment, and the given file and flags.
     pub fn of_process(file: Option<PathBuf>, flags: Vec<String>) -> Self {
-        Self { file, flags, environment: std::env::vars().collect() }
+        Self {
+            file,
+            flags,
+            environment: std::env::vars().collect(),
+        }
     }
 }
 
 /// Reads settings of type `T`.
-pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(sources: &Sources) -> Result<T, Error> {
+pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(
+    sources: &Sources,
+) -> Result<T, Error> {
     let merged = merge(sources)?;
     let schema = schema::<T>();
     if let Some(error) = unknown_key(&merged, schema.as_value(), "") {
@@ -259,26 +281,36 @@ pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(sources: &So
 }
 
 fn schema<T: JsonSchema>() -> schemars::Schema {
-    let settings =
-        schemars::generate::SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let settings = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true);
     settings.into_generator().into_root_schema_for::<T>()
 }
 
 fn merge(sources: &Sources) -> Result<Value, Error> {
     let mut builder = config::Config::builder();
     if let Some(file) = &sources.file {
-        builder = builder.add_source(config::File::from(file.as_path()).format(config::FileFormat::Toml));
+        builder =
+            builder.add_source(config::File::from(file.as_path()).format(config::FileFormat::Toml));
     }
     // Only names with `__` are settings: `CONCORD_NATS_SERVER` and the like belong to scripts.
-    let variables = sources.environment.iter().filter(|(name, _)| name.starts_with("CONCORD_") && name.contains("__"));
+    let variables = sources
+        .environment
+        .iter()
+        .filter(|(name, _)| name.starts_with("CONCORD_") && name.contains("__"));
     let environment = config::Environment::with_prefix("CONCORD")
         .prefix_separator("_")
         .separator("__")
         .try_parsing(true)
-        .source(Some(variables.map(|(name, value)| (name.clone(), value.clone())).collect()));
+        .source(Some(
+            variables
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        ));
     builder = builder.add_source(environment);
     for flag in &sources.flags {
-        let (key, value) = flag.split_once('=').ok_or_else(|| Error::Flag(flag.clone()))?;
+        let (key, value) = flag
+            .split_once('=')
+            .ok_or_else(|| Error::Flag(flag.clone()))?;
         builder = builder.set_override(key, parse_scalar(value))?;
     }
     Ok(builder.build()?.try_deserialize::<Value>()?)
@@ -302,7 +334,11 @@ fn unknown_key(found: &Value, schema: &Value, path: &str) -> Option<Error> {
     let fields = found.as_object()?;
     let known = schema.get("properties")?.as_object()?;
     for (key, value) in fields {
-        let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        let full = if path.is_empty() {
+            key.clone()
+        } else {
+            format!("{path}.{key}")
+        };
         match known.get(key) {
             Some(inner) => {
                 if let Some(error) = unknown_key(value, inner, &full) {
@@ -311,7 +347,9 @@ fn unknown_key(found: &Value, schema: &Value, path: &str) -> Option<Error> {
             }
             None => {
                 let nearest = known.keys().max_by(|a, b| {
-                    strsim::jaro_winkler(key, a).total_cmp(&strsim::jaro_winkler(key, b)).then_with(|| b.cmp(a))
+                    strsim::jaro_winkler(key, a)
+                        .total_cmp(&strsim::jaro_winkler(key, b))
+                        .then_with(|| b.cmp(a))
                 });
                 let nearest = nearest.map(|near| full.replace(key.as_str(), near));
                 return Some(Error::Unknown { key: full, nearest });

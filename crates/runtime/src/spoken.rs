@@ -21,13 +21,19 @@ pub struct Spoken {
 
 impl From<Dialect> for Spoken {
     fn from(dialect: Dialect) -> Self {
-        Self { dialect, gzip: false }
+        Self {
+            dialect,
+            gzip: false,
+        }
     }
 }
 
 impl From<&Card> for Spoken {
     fn from(card: &Card) -> Self {
-        Self { dialect: card.dialect, gzip: card.encodings.contains(&Encoding::Gzip) }
+        Self {
+            dialect: card.dialect,
+            gzip: card.encodings.contains(&Encoding::Gzip),
+        }
     }
 }
 
@@ -43,7 +49,10 @@ pub(crate) struct Speech {
 
 impl Default for Speech {
     fn default() -> Self {
-        Self { cards: OnceLock::new(), heard: Mutex::new(LruCache::new(HEARD_MAX)) }
+        Self {
+            cards: OnceLock::new(),
+            heard: Mutex::new(LruCache::new(HEARD_MAX)),
+        }
     }
 }
 
@@ -62,7 +71,14 @@ impl Speech {
 
     /// As its card says, else as it was last heard.
     pub(crate) fn of(&self, agent: &AgentId) -> Option<Spoken> {
-        let heard = || self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(agent).copied().map(Spoken::from);
+        let heard = || {
+            self.heard
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(agent)
+                .copied()
+                .map(Spoken::from)
+        };
         self.by_card(agent).or_else(heard)
     }
 
@@ -88,11 +104,22 @@ mod tests {
         assert_eq!(speech.of(&ann), None);
         speech.hear(&ann, Dialect::Panel);
         speech.hear(&ben, Dialect::Session);
-        assert_eq!(speech.of(&ann).map(|spoken| spoken.dialect), Some(Dialect::Panel));
+        assert_eq!(
+            speech.of(&ann).map(|spoken| spoken.dialect),
+            Some(Dialect::Panel)
+        );
         let card = ann.clone();
-        speech.look_up(Box::new(move |agent| (*agent == card).then(|| Dialect::Exchange.into())));
-        assert_eq!(speech.of(&ann).map(|spoken| spoken.dialect), Some(Dialect::Exchange));
-        assert_eq!(speech.of(&ben).map(|spoken| spoken.dialect), Some(Dialect::Session));
+        speech.look_up(Box::new(move |agent| {
+            (*agent == card).then(|| Dialect::Exchange.into())
+        }));
+        assert_eq!(
+            speech.of(&ann).map(|spoken| spoken.dialect),
+            Some(Dialect::Exchange)
+        );
+        assert_eq!(
+            speech.of(&ben).map(|spoken| spoken.dialect),
+            Some(Dialect::Session)
+        );
         assert_eq!(speech.by_card(&ben), None);
         speech.hear(&ben, Dialect::Concord);
         assert_eq!(speech.of(&ben), None);

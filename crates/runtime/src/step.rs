@@ -74,7 +74,10 @@ struct Known<M: Machine> {
 
 impl<M: Machine> Default for Known<M> {
     fn default() -> Self {
-        Self { versioned: Versioned::default(), foreign: 0 }
+        Self {
+            versioned: Versioned::default(),
+            foreign: 0,
+        }
     }
 }
 
@@ -96,7 +99,10 @@ pub struct Aggregates<M: Machine, L> {
 impl<M: Machine, L: Ledger> Aggregates<M, L> {
     /// Keeps up to `cached_max` aggregates in memory.
     pub fn new(ledger: L, cached_max: NonZeroUsize) -> Self {
-        Self { ledger, slots: Mutex::new(LruCache::new(cached_max)) }
+        Self {
+            ledger,
+            slots: Mutex::new(LruCache::new(cached_max)),
+        }
     }
 
     fn slot(&self, id: &Token) -> Slot<M> {
@@ -106,7 +112,10 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
 
     /// Lets go of an aggregate that will not be needed soon.
     pub fn forget(&self, id: &Token) {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).pop(id);
+        self.slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop(id);
     }
 
     /// The aggregate as the stream's leader knows it.
@@ -134,14 +143,19 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
             let event = match M::decide(&known.versioned.state, context, input) {
                 Decision::Append(event) => event,
                 // Not to append is decided only on what the leader knows.
-                nothing => match Box::pin(self.refresh(&mut known, id, Read::Leader, None)).await? {
-                    Refreshed::Unchanged => return Ok(nothing_to_append(nothing)),
-                    Refreshed::Changed | Refreshed::FoundOwn(_) => continue,
-                },
+                nothing => {
+                    match Box::pin(self.refresh(&mut known, id, Read::Leader, None)).await? {
+                        Refreshed::Unchanged => return Ok(nothing_to_append(nothing)),
+                        Refreshed::Changed | Refreshed::FoundOwn(_) => continue,
+                    }
+                }
             };
             let mut record = known.versioned.record(id, context, event);
-            let appended =
-                self.ledger.append(&record, known.head(), trace).await.map_err(|source| failed::<M>(id, source))?;
+            let appended = self
+                .ledger
+                .append(&record, known.head(), trace)
+                .await
+                .map_err(|source| failed::<M>(id, source))?;
             if let Appended::Stored(sequence) = appended {
                 record.sequence = sequence;
                 let fact = record.event.fact();
@@ -149,11 +163,15 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
                 return Ok(Outcome::Appended { fact, sequence });
             }
             let own = Some(&record);
-            if let Refreshed::FoundOwn(stored) = Box::pin(self.refresh(&mut known, id, Read::Leader, own)).await? {
+            if let Refreshed::FoundOwn(stored) =
+                Box::pin(self.refresh(&mut known, id, Read::Leader, own)).await?
+            {
                 return Ok(stored);
             }
         }
-        Err(Error::Contended { aggregate: format!("{}/{id}", M::Event::AGGREGATE) })
+        Err(Error::Contended {
+            aggregate: format!("{}/{id}", M::Event::AGGREGATE),
+        })
     }
 
     async fn refresh(
@@ -166,8 +184,14 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         let loaded = self.ledger.load::<M::Event>(id, known.head(), read).await;
         let Loaded { records, head } = loaded.map_err(|source| failed::<M>(id, source))?;
         // Of a copy that lags the head may be an earlier one.
-        let last = records.last().map_or(known.versioned.sequence(), |record| record.sequence);
-        known.foreign = if head > last { known.foreign.max(head) } else { known.foreign };
+        let last = records
+            .last()
+            .map_or(known.versioned.sequence(), |record| record.sequence);
+        known.foreign = if head > last {
+            known.foreign.max(head)
+        } else {
+            known.foreign
+        };
         if records.is_empty() {
             return Ok(Refreshed::Unchanged);
         }
@@ -175,8 +199,13 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
             own.meta.event_id == stored.meta.event_id && own.event == stored.event
         };
         let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
-        let found = mine.map(|record| Outcome::Appended { fact: record.event.fact(), sequence: record.sequence });
-        records.into_iter().for_each(|record| known.versioned.apply(record));
+        let found = mine.map(|record| Outcome::Appended {
+            fact: record.event.fact(),
+            sequence: record.sequence,
+        });
+        records
+            .into_iter()
+            .for_each(|record| known.versioned.apply(record));
         Ok(found.map_or(Refreshed::Changed, Refreshed::FoundOwn))
     }
 }
@@ -197,5 +226,8 @@ fn nothing_to_append<E>(decision: Decision<E>) -> Outcome {
 }
 
 fn failed<M: Machine>(id: &Token, source: ledger::Error) -> Error {
-    Error::Ledger { aggregate: format!("{}/{id}", M::Event::AGGREGATE), source }
+    Error::Ledger {
+        aggregate: format!("{}/{id}", M::Event::AGGREGATE),
+        source,
+    }
 }

@@ -53,20 +53,35 @@ struct Acknowledgement {
 impl Broker {
     /// Stores one message; done when the broker has said so. After an error other than [`Error::Moved`] and
     /// [`Error::Refused`] it may have been stored or not.
-    pub async fn store(&self, subject: String, headers: HeaderMap, payload: Bytes) -> Result<Stored, Error> {
+    pub async fn store(
+        &self,
+        subject: String,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> Result<Stored, Error> {
         let request = Request::new().headers(headers).payload(payload);
         place(&self.client.send_request(subject, request).await?.payload)
     }
 }
 
 fn place(answer: &[u8]) -> Result<Stored, Error> {
-    let Acknowledgement { stream, seq, duplicate, error } =
-        serde_json::from_slice(answer).map_err(Error::Unreadable)?;
+    let Acknowledgement {
+        stream,
+        seq,
+        duplicate,
+        error,
+    } = serde_json::from_slice(answer).map_err(Error::Unreadable)?;
     match error {
-        Some(error) if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => Err(Error::Moved),
+        Some(error) if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => {
+            Err(Error::Moved)
+        }
         Some(error) => Err(Error::Refused(error)),
         None if seq == 0 => Err(Error::Nowhere),
-        None => Ok(Stored { stream, sequence: seq, duplicate }),
+        None => Ok(Stored {
+            stream,
+            sequence: seq,
+            duplicate,
+        }),
     }
 }
 
@@ -76,9 +91,16 @@ mod tests {
 
     #[test]
     fn the_broker_says_where_a_message_stands_or_why_not() {
-        let stored = |duplicate| Stored { stream: "S".into(), sequence: 7, duplicate };
+        let stored = |duplicate| Stored {
+            stream: "S".into(),
+            sequence: 7,
+            duplicate,
+        };
         assert_eq!(place(br#"{"stream":"S","seq":7}"#).unwrap(), stored(false));
-        assert_eq!(place(br#"{"stream":"S","domain":"hub","seq":7,"duplicate":true}"#).unwrap(), stored(true));
+        assert_eq!(
+            place(br#"{"stream":"S","domain":"hub","seq":7,"duplicate":true}"#).unwrap(),
+            stored(true)
+        );
         for (answer, word) in [
             (
                 r#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"S","seq":0}"#,
@@ -88,7 +110,10 @@ mod tests {
                 r#"{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}"#,
                 "it was refused",
             ),
-            (r#"{"type":"io.nats.jetstream.api.v1.stream_info_response"}"#, "does not say where"),
+            (
+                r#"{"type":"io.nats.jetstream.api.v1.stream_info_response"}"#,
+                "does not say where",
+            ),
             ("+OK", "cannot be read"),
         ] {
             let error = place(answer.as_bytes()).unwrap_err().to_string();

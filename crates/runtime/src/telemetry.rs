@@ -28,7 +28,9 @@ const END_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The log filter is not in the syntax of `RUST_LOG`.
-    #[error("telemetry.log {filter:?} is not a log filter such as \"info\" or \"concord_runtime=debug,warn\"")]
+    #[error(
+        "telemetry.log {filter:?} is not a log filter such as \"info\" or \"concord_runtime=debug,warn\""
+    )]
     Filter {
         /// What was given.
         filter: String,
@@ -71,12 +73,20 @@ impl Drop for Telemetry {
 
 /// Sets up logs and, where an endpoint is given, traces. The last spans may take as long as all work under way, `drain`, but
 /// no longer than a second. Call once in a process, inside the runtime.
-pub fn start(service: &'static str, settings: &TelemetrySettings, drain: Duration) -> Result<Telemetry, Error> {
-    let filter =
-        EnvFilter::try_new(&settings.log).map_err(|source| Error::Filter { filter: settings.log.clone(), source })?;
+pub fn start(
+    service: &'static str,
+    settings: &TelemetrySettings,
+    drain: Duration,
+) -> Result<Telemetry, Error> {
+    let filter = EnvFilter::try_new(&settings.log).map_err(|source| Error::Filter {
+        filter: settings.log.clone(),
+        source,
+    })?;
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let logs = match settings.log_format {
-        LogFormat::Text => logs.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+        LogFormat::Text => logs
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .boxed(),
         LogFormat::Json => logs.json().boxed(),
     };
     let provider = match settings.otlp_endpoint.as_str() {
@@ -86,25 +96,49 @@ pub fn start(service: &'static str, settings: &TelemetrySettings, drain: Duratio
     let traces = provider.as_ref().map(|provider| {
         tracing_opentelemetry::layer()
             .with_tracer(provider.tracer("concord"))
-            .with_filter(tracing_subscriber::filter::Targets::new().with_target("concord", tracing::Level::INFO))
+            .with_filter(
+                tracing_subscriber::filter::Targets::new()
+                    .with_target("concord", tracing::Level::INFO),
+            )
     });
-    tracing_subscriber::registry().with(logs.with_filter(filter)).with(traces).init();
-    Ok(Telemetry { provider, end_max: END_MAX.min(drain) })
+    tracing_subscriber::registry()
+        .with(logs.with_filter(filter))
+        .with(traces)
+        .init();
+    Ok(Telemetry {
+        provider,
+        end_max: END_MAX.min(drain),
+    })
 }
 
-fn provider(service: &'static str, settings: &TelemetrySettings) -> Result<SdkTracerProvider, Error> {
+fn provider(
+    service: &'static str,
+    settings: &TelemetrySettings,
+) -> Result<SdkTracerProvider, Error> {
     let endpoint = settings.otlp_endpoint.trim_end_matches('/');
-    let client = Collector::new(endpoint, settings.otlp_ca.as_deref())
-        .map_err(|source| Error::Collector { endpoint: endpoint.to_owned(), source })?;
+    let client = Collector::new(endpoint, settings.otlp_ca.as_deref()).map_err(|source| {
+        Error::Collector {
+            endpoint: endpoint.to_owned(),
+            source,
+        }
+    })?;
     let exporter = opentelemetry_otlp::SpanExporter::builder()
         .with_http()
         .with_http_client(client)
         .with_endpoint(format!("{endpoint}/v1/traces"))
         .build()
-        .map_err(|source| Error::Exporter { endpoint: endpoint.to_owned(), source })?;
-    let resource = Resource::builder().with_service_name(format!("concord-{service}")).build();
+        .map_err(|source| Error::Exporter {
+            endpoint: endpoint.to_owned(),
+            source,
+        })?;
+    let resource = Resource::builder()
+        .with_service_name(format!("concord-{service}"))
+        .build();
     let builder = SdkTracerProvider::builder().with_id_generator(Ids(RandomIdGenerator::default()));
-    Ok(builder.with_batch_exporter(exporter).with_resource(resource).build())
+    Ok(builder
+        .with_batch_exporter(exporter)
+        .with_resource(resource)
+        .build())
 }
 
 thread_local! {
@@ -118,11 +152,15 @@ struct Ids(RandomIdGenerator);
 
 impl IdGenerator for Ids {
     fn new_trace_id(&self) -> TraceId {
-        GIVEN.get().map_or_else(|| self.0.new_trace_id(), |(trace, _)| trace)
+        GIVEN
+            .get()
+            .map_or_else(|| self.0.new_trace_id(), |(trace, _)| trace)
     }
 
     fn new_span_id(&self) -> SpanId {
-        GIVEN.get().map_or_else(|| self.0.new_span_id(), |(_, span)| span)
+        GIVEN
+            .get()
+            .map_or_else(|| self.0.new_span_id(), |(_, span)| span)
     }
 }
 
@@ -131,7 +169,8 @@ pub fn case_opened(case: &CaseId) {
     let context = context_of(&Trace::of_case(case));
     let ids = context.span().span_context().clone();
     GIVEN.set(Some((ids.trace_id(), ids.span_id())));
-    let span = tracing::info_span!(target: "concord", parent: None, "case", deliberation.id = %case);
+    let span =
+        tracing::info_span!(target: "concord", parent: None, "case", deliberation.id = %case);
     // Asking for its context makes it begin, and so take its ids, here and now.
     let _ = span.context();
     GIVEN.set(None);
@@ -194,7 +233,10 @@ pub fn trace_of_span(span: &Span, incoming: Option<Trace>) -> Option<Trace> {
     let mut write = Write::default();
     TraceContextPropagator::new().inject_context(&span.context(), &mut write);
     match write.parent {
-        Some(parent) => Some(Trace { parent, state: write.state }),
+        Some(parent) => Some(Trace {
+            parent,
+            state: write.state,
+        }),
         None => incoming,
     }
 }

@@ -15,7 +15,10 @@ pub struct Trace {
 impl Trace {
     /// The context of a case whose messages bring none.
     pub fn of_case(case: &CaseId) -> Self {
-        Self { parent: traceparent_of_case(case), state: None }
+        Self {
+            parent: traceparent_of_case(case),
+            state: None,
+        }
     }
 
     /// The context in which a message of `case` is handled, and what to link it with.
@@ -24,13 +27,23 @@ impl Trace {
     /// not, so that no sender can blind the operator; another trace is linked; what is no context is passed over.
     pub fn within_case(brought: Option<Self>, case: &CaseId) -> (Self, Option<Self>) {
         let own = Self::of_case(case);
-        let Some(brought) = brought else { return (own, None) };
-        let Some((trace, span)) = ids(&brought.parent) else { return (own, None) };
+        let Some(brought) = brought else {
+            return (own, None);
+        };
+        let Some((trace, span)) = ids(&brought.parent) else {
+            return (own, None);
+        };
         if ids(&own.parent).is_none_or(|(of_case, _)| of_case != trace) {
             return (own, Some(brought));
         }
         let parent = format!("00-{trace}-{span}-01");
-        (Self { parent, state: brought.state }, None)
+        (
+            Self {
+                parent,
+                state: brought.state,
+            },
+            None,
+        )
     }
 }
 
@@ -38,7 +51,8 @@ impl Trace {
 /// (<https://www.w3.org/TR/trace-context/#traceparent-header-field-values>).
 fn ids(traceparent: &str) -> Option<(&str, &str)> {
     let mut parts = traceparent.split('-');
-    let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let (version, trace, span, flags) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     // Later versions may add parts behind these.
     let ends = version != "00" || parts.next().is_none();
     let good = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
@@ -47,7 +61,10 @@ fn ids(traceparent: &str) -> Option<(&str, &str)> {
 }
 
 fn is_hex(text: &str, length: usize) -> bool {
-    text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    text.len() == length
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn is_zero(text: &str) -> bool {
@@ -61,7 +78,10 @@ mod tests {
     const FOREIGN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn trace(parent: &str) -> Trace {
-        Trace { parent: parent.to_owned(), state: Some("vendor=1".into()) }
+        Trace {
+            parent: parent.to_owned(),
+            state: Some("vendor=1".into()),
+        }
     }
 
     #[test]
@@ -70,10 +90,14 @@ mod tests {
         let of_case = Trace::of_case(&case).parent;
         let of_agent = format!("{}-00f067aa0ba902b7-", &of_case[..35]);
         for flags in ["00", "01", "ff"] {
-            let (parent, link) = Trace::within_case(Some(trace(&format!("{of_agent}{flags}"))), &case);
+            let (parent, link) =
+                Trace::within_case(Some(trace(&format!("{of_agent}{flags}"))), &case);
             assert_eq!((parent, link), (trace(&format!("{of_agent}01")), None));
         }
-        assert_eq!(Trace::within_case(None, &case), (Trace::of_case(&case), None));
+        assert_eq!(
+            Trace::within_case(None, &case),
+            (Trace::of_case(&case), None)
+        );
     }
 
     #[test]
@@ -81,7 +105,10 @@ mod tests {
         let case = CaseId::new("c-1").unwrap();
         let later_version = format!("cc{}-what-follows", &FOREIGN[2..]);
         for foreign in [FOREIGN, &later_version] {
-            assert_eq!(Trace::within_case(Some(trace(foreign)), &case), (Trace::of_case(&case), Some(trace(foreign))));
+            assert_eq!(
+                Trace::within_case(Some(trace(foreign)), &case),
+                (Trace::of_case(&case), Some(trace(foreign)))
+            );
         }
         let too_long = format!("{FOREIGN}-01");
         for nonsense in [
@@ -95,7 +122,11 @@ mod tests {
             "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
             &too_long,
         ] {
-            assert_eq!(Trace::within_case(Some(trace(nonsense)), &case), (Trace::of_case(&case), None), "{nonsense:?}");
+            assert_eq!(
+                Trace::within_case(Some(trace(nonsense)), &case),
+                (Trace::of_case(&case), None),
+                "{nonsense:?}"
+            );
         }
     }
 }

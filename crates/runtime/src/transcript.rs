@@ -24,16 +24,27 @@ pub struct Stored {
 }
 
 /// The first message from `sequence` on whose subject matches `filter`.
-pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> Result<Option<Stored>, Error> {
+pub async fn next(
+    broker: &Broker,
+    lane: Lane,
+    filter: &str,
+    sequence: u64,
+) -> Result<Option<Stored>, Error> {
     let stream = broker.layout.stream_name(StreamKind::of_lane(lane));
     let found = described::next(broker, &stream, filter, sequence).await;
-    let Some(found) = found.map_err(|error| unavailable("look a message up", error))? else { return Ok(None) };
+    let Some(found) = found.map_err(|error| unavailable("look a message up", error))? else {
+        return Ok(None);
+    };
     let subject = broker.subjects().parse(&found.subject).ok();
     let body = found.body().unwrap_or_default();
-    let Ok(stored_at) = Timestamp::parse(&found.time) else { return Ok(None) };
+    let Ok(stored_at) = Timestamp::parse(&found.time) else {
+        return Ok(None);
+    };
     let headers = dialect::headers_of(&found.headers().unwrap_or_default());
     let read = |subject| {
-        dialect::read(&body, headers.as_ref(), &subject, found.sequence, stored_at).ok().map(|(read, _)| read)
+        dialect::read(&body, headers.as_ref(), &subject, found.sequence, stored_at)
+            .ok()
+            .map(|(read, _)| read)
     };
     let envelope = subject.and_then(read);
     let envelope = match envelope {
@@ -44,7 +55,11 @@ pub async fn next(broker: &Broker, lane: Lane, filter: &str, sequence: u64) -> R
             Err(_) => None,
         },
     };
-    Ok(Some(Stored { sequence: found.sequence, stored_at, envelope }))
+    Ok(Some(Stored {
+        sequence: found.sequence,
+        stored_at,
+        envelope,
+    }))
 }
 
 /// What `wanted` makes of the first message that it makes something of, among those from `sequence` on whose subject matches
@@ -57,9 +72,14 @@ pub async fn find<T>(
     wanted: impl Fn(&Envelope, Timestamp) -> Option<T>,
 ) -> Result<Option<T>, Error> {
     for _ in 0..LOOKED_THROUGH_MAX {
-        let Some(stored) = next(broker, lane, filter, sequence).await? else { return Ok(None) };
+        let Some(stored) = next(broker, lane, filter, sequence).await? else {
+            return Ok(None);
+        };
         sequence = stored.sequence + 1;
-        if let Some(found) = stored.envelope.and_then(|envelope| wanted(&envelope, stored.stored_at)) {
+        if let Some(found) = stored
+            .envelope
+            .and_then(|envelope| wanted(&envelope, stored.stored_at))
+        {
             return Ok(Some(found));
         }
     }

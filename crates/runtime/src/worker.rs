@@ -32,19 +32,37 @@ pub(crate) async fn run<H: Handler>(
     permits: Arc<Semaphore>,
     stop: CancellationToken,
 ) {
-    let limited = Limit::of(&shell.broker.layout, &consumer.name).map(|limit| (Arc::<Bypass>::default(), limit));
+    let limited = Limit::of(&shell.broker.layout, &consumer.name)
+        .map(|limit| (Arc::<Bypass>::default(), limit));
     let tasks = TaskTracker::new();
     let pulling = |way, line| {
-        let limit = limited.clone().map(|(bypass, limit)| Limited { limit, bypass, way });
+        let limit = limited
+            .clone()
+            .map(|(bypass, limit)| Limited { limit, bypass, way });
         // Of one name: what is read on both ways is one delivery, refused under one id and counted once.
         let (name, handler) = (consumer.name.as_str().into(), Arc::clone(&handler));
-        let worker = Arc::new(Worker { shell: shell.clone(), consumer: name, limit, line, handler });
-        Pulling { worker, tasks: tasks.clone() }
+        let worker = Arc::new(Worker {
+            shell: shell.clone(),
+            consumer: name,
+            limit,
+            line,
+            handler,
+        });
+        Pulling {
+            worker,
+            tasks: tasks.clone(),
+        }
     };
     let work = pulling(Way::Through, Line::new(permits, consumer.turn));
     if let Some(limited) = &limited {
         // What the flood's messages are allowed to occupy is not taken away from the others.
-        let past = pulling(Way::Past, Line::new(Arc::new(Semaphore::new(consumer.in_flight_max)), Turn::Apart));
+        let past = pulling(
+            Way::Past,
+            Line::new(
+                Arc::new(Semaphore::new(consumer.in_flight_max)),
+                Turn::Apart,
+            ),
+        );
         let read_past = bypass::consumer(&consumer);
         tasks.spawn(quarantine::watch(shell.clone(), read_past.clone()));
         tasks.spawn(bypass::run(past, limited.clone(), read_past, stop.clone()));
@@ -102,7 +120,11 @@ impl<H: Handler> Pulling<H> {
         &self.worker.consumer
     }
 
-    async fn pull(&self, consumer: &PullConsumer, stop: &CancellationToken) -> Result<(), AnyError> {
+    async fn pull(
+        &self,
+        consumer: &PullConsumer,
+        stop: &CancellationToken,
+    ) -> Result<(), AnyError> {
         let shell = self.shell();
         consumer.bind(&shell.broker).await?;
         let mut messages = Pull::start(&shell.broker, consumer).await?;
@@ -126,9 +148,21 @@ impl<H: Handler> Pulling<H> {
     /// Has a delivery handled when its turn comes. Meanwhile the broker is told that it is in good hands: while a process is
     /// slow the others would be given all that waits in it as well, and nobody would be slow alone.
     pub(crate) async fn start(&self, Taken { message, place }: Taken) {
-        let Worker { shell, consumer, limit, .. } = &*self.worker;
-        let Some(Arrived { mut delivery, reply, waiting }) = arrived(consumer, message) else {
-            tracing::error!("A delivery without its stream's description was left to be delivered again.");
+        let Worker {
+            shell,
+            consumer,
+            limit,
+            ..
+        } = &*self.worker;
+        let Some(Arrived {
+            mut delivery,
+            reply,
+            waiting,
+        }) = arrived(consumer, message)
+        else {
+            tracing::error!(
+                "A delivery without its stream's description was left to be delivered again."
+            );
             return;
         };
         let over = match limit {
@@ -189,14 +223,21 @@ async fn handle_one<H: Handler>(
     (delivery, reply): (Delivery, Subject),
     over: Option<(Limit, Over)>,
 ) {
-    let Worker { shell, handler, line, .. } = worker;
+    let Worker {
+        shell,
+        handler,
+        line,
+        ..
+    } = worker;
     let handling = async {
         let turn = tokio::select! {
             biased;
             turn = line.wait(&shell.rush) => turn.ok(),
             () = shell.stop.cancelled() => None,
         };
-        let Some(turn) = turn else { return (AckKind::Nak(Some(pull::EXPIRES)), "given_back") };
+        let Some(turn) = turn else {
+            return (AckKind::Nak(Some(pull::EXPIRES)), "given_back");
+        };
         let started = Instant::now();
         let done = match over {
             Some((limit, over)) => limit.refuse(shell, over, &delivery, turn).await,
@@ -205,12 +246,19 @@ async fn handle_one<H: Handler>(
                 handle(shell, &**handler, &delivery).await
             }
         };
-        shell.metrics.handling_seconds.observe(started.elapsed().as_secs_f64());
+        shell
+            .metrics
+            .handling_seconds
+            .observe(started.elapsed().as_secs_f64());
         done
     };
     let every = Duration::from_millis(shell.work.ack_wait_ms) / 2;
     let done = keep_alive(std::pin::pin!(handling), &shell.broker, &reply, every).await;
-    if let Some(Limited { bypass, way: Way::Past, .. }) = &worker.limit
+    if let Some(Limited {
+        bypass,
+        way: Way::Past,
+        ..
+    }) = &worker.limit
         && matches!(done.0, AckKind::Ack | AckKind::Term)
     {
         bypass.remember(delivery.sequence);
@@ -219,12 +267,21 @@ async fn handle_one<H: Handler>(
 }
 
 /// Tells the broker what became of a delivery, and counts it.
-async fn finish(shell: &Shell, delivery: &Delivery, reply: Subject, (answer, verdict): (AckKind, &'static str)) {
+async fn finish(
+    shell: &Shell,
+    delivery: &Delivery,
+    reply: Subject,
+    (answer, verdict): (AckKind, &'static str),
+) {
     if let Err(error) = shell.broker.acknowledge(reply, answer).await {
         tracing::warn!(%error, "An acknowledgement could not be sent; the message will be delivered again.");
     }
     let consumer = Arc::clone(&delivery.consumer);
-    shell.metrics.deliveries.get_or_create(&DeliveryLabels { consumer, verdict }).inc();
+    shell
+        .metrics
+        .deliveries
+        .get_or_create(&DeliveryLabels { consumer, verdict })
+        .inc();
 }
 
 /// Tells the broker that a delivery is still being worked on, so that a slow one is not given to another process.
@@ -246,7 +303,11 @@ async fn keep_alive<T>(
     }
 }
 
-async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> (AckKind, &'static str) {
+async fn handle<H: Handler>(
+    shell: &Shell,
+    handler: &H,
+    delivery: &Delivery,
+) -> (AckKind, &'static str) {
     let patience = handler.patience(&shell.work);
     // Counted here and not by the broker, so that what crashes a process again and again is recorded too.
     if patience.is_over(delivery.deliveries.saturating_sub(1), delivery.age()) {
@@ -259,14 +320,18 @@ async fn handle<H: Handler>(shell: &Shell, handler: &H, delivery: &Delivery) -> 
     match handler.handle(delivery).await {
         Ok(Done::Acknowledge) => (AckKind::Ack, "acked"),
         Ok(Done::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
-        Err(Problem::Refused(_) | Problem::Failed(_)) if foreign::is_acknowledgement(shell, delivery) => {
+        Err(Problem::Refused(_) | Problem::Failed(_))
+            if foreign::is_acknowledgement(shell, delivery) =>
+        {
             pass_over(shell, delivery)
         }
         Err(Problem::Refused(fault)) => match refuse::refuse(shell, delivery, &fault).await {
             Ok(()) => (AckKind::Term, "refused"),
             Err(error) => retry(delivery, &error.into(), patience),
         },
-        Err(Problem::Undeliverable(why)) => give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await,
+        Err(Problem::Undeliverable(why)) => {
+            give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await
+        }
         Err(Problem::Failed(error)) if patience.is_over(delivery.deliveries, delivery.age()) => {
             let why = Chain(&*error).to_string();
             give_up(shell, delivery, &why, DeadReason::Exhausted, patience).await
@@ -316,7 +381,13 @@ struct Arrived {
 
 /// None where the broker does not say where the message comes from.
 fn arrived(consumer: &Arc<str>, message: Message) -> Option<Arrived> {
-    let Message { subject, reply, payload, headers, .. } = message;
+    let Message {
+        subject,
+        reply,
+        payload,
+        headers,
+        ..
+    } = message;
     let reply = reply?;
     let place = Place::parse(&reply)?;
     let delivery = Delivery {
@@ -332,5 +403,9 @@ fn arrived(consumer: &Arc<str>, message: Message) -> Option<Arrived> {
         over_limit: None,
     };
     let waiting = place.waiting;
-    Some(Arrived { delivery, reply, waiting })
+    Some(Arrived {
+        delivery,
+        reply,
+        waiting,
+    })
 }

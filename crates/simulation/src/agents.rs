@@ -70,7 +70,12 @@ pub(crate) struct Agents {
 
 impl Agents {
     pub(crate) fn new(random: Random, ladder: bool) -> Self {
-        Self { random, said: 0, cases: Vec::new(), ladder: ladder.then(Ladder::default) }
+        Self {
+            random,
+            said: 0,
+            cases: Vec::new(),
+            ladder: ladder.then(Ladder::default),
+        }
     }
 
     /// How many cases somebody wanted to open.
@@ -94,11 +99,17 @@ impl Agents {
 
     /// A stored message is read by whom it is addressed to.
     pub(crate) fn hear(&mut self, world: &mut World, sequence: u64) {
-        let Some(stored) = world.broker.message(StreamKind::Messages, sequence) else { return };
-        let Ok(Subject::Message { to, kind, from, .. }) = world.subjects().parse(&stored.publication.subject) else {
+        let Some(stored) = world.broker.message(StreamKind::Messages, sequence) else {
             return;
         };
-        let Ok(message) = serde_json::from_slice::<Value>(&stored.publication.body) else { return };
+        let Ok(Subject::Message { to, kind, from, .. }) =
+            world.subjects().parse(&stored.publication.subject)
+        else {
+            return;
+        };
+        let Ok(message) = serde_json::from_slice::<Value>(&stored.publication.body) else {
+            return;
+        };
         let reader = to.as_str().to_owned();
         if Service::parse(to.as_str()).is_ok() {
             return;
@@ -106,7 +117,9 @@ impl Agents {
         if Service::parse(from.as_str()).is_err() {
             match kind.as_str() {
                 "request" => self.requested(world, &reader, &message),
-                "peer_request" if self.random.chance(0.8) => self.talk_back(world, &reader, &message),
+                "peer_request" if self.random.chance(0.8) => {
+                    self.talk_back(world, &reader, &message)
+                }
                 _ => {}
             }
             return;
@@ -147,18 +160,43 @@ impl Agents {
         if let (Some(fields), Some(more)) = (envelope.as_object_mut(), draft.more.as_object()) {
             fields.extend(more.clone());
         }
-        let place =
-            format!("{}.{}.{}.{}", draft.case.as_deref().unwrap_or("_"), draft.from, draft.to.as_str(), draft.kind);
-        self.say_raw(world, in_ms, place, Some(draft.id.clone()), envelope.to_string().into_bytes());
+        let place = format!(
+            "{}.{}.{}.{}",
+            draft.case.as_deref().unwrap_or("_"),
+            draft.from,
+            draft.to.as_str(),
+            draft.kind
+        );
+        self.say_raw(
+            world,
+            in_ms,
+            place,
+            Some(draft.id.clone()),
+            envelope.to_string().into_bytes(),
+        );
     }
 
     /// Publishes any bytes under the subject of a message.
-    fn say_raw(&mut self, world: &mut World, in_ms: u64, place: String, id: Option<String>, body: Vec<u8>) {
+    fn say_raw(
+        &mut self,
+        world: &mut World,
+        in_ms: u64,
+        place: String,
+        id: Option<String>,
+        body: Vec<u8>,
+    ) {
         let all = world.subjects().all("msg");
         let subject = format!("{}{place}", all.trim_end_matches('>'));
         // Not every client sets the header by which the broker knows a repetition.
         let id = id.filter(|_| self.random.chance(0.6));
-        world.plan(in_ms, Happening::Say(Speech { subject, id, body: body.into() }));
+        world.plan(
+            in_ms,
+            Happening::Say(Speech {
+                subject,
+                id,
+                body: body.into(),
+            }),
+        );
     }
 
     /// A time around `due`: mostly just before or after, where most can go wrong.
@@ -178,7 +216,15 @@ impl World {
             return;
         }
         let Speech { subject, id, body } = speech.clone();
-        self.publish(StreamKind::Messages, Publication { subject, id, body, original: None });
+        self.publish(
+            StreamKind::Messages,
+            Publication {
+                subject,
+                id,
+                body,
+                original: None,
+            },
+        );
         let unanswered = self.faults.lost_answer;
         if self.random.chance(unanswered) {
             self.plan(1_000, Happening::Say(speech));
@@ -188,7 +234,11 @@ impl World {
 
 /// When an answer to a message is due, as the message says.
 fn due_of(message: &Value) -> Timestamp {
-    message.get("deadline").and_then(Value::as_str).and_then(|text| Timestamp::parse(text).ok()).unwrap_or_default()
+    message
+        .get("deadline")
+        .and_then(Value::as_str)
+        .and_then(|text| Timestamp::parse(text).ok())
+        .unwrap_or_default()
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {

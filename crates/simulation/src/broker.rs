@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use concord_protocol::event::{Deadline, RecordMeta};
-use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StreamDefinition, StreamKind};
+use concord_protocol::stream::{
+    ConsumerDefinition, ConsumerKind, Layout, StreamDefinition, StreamKind,
+};
 use concord_protocol::subject::Service;
 use concord_runtime::Appended;
 
@@ -79,17 +81,38 @@ impl Broker {
     pub(crate) fn new() -> Self {
         let layout = Layout::default();
         let stream = |kind: &StreamKind| {
-            (*kind, Stream { definition: layout.stream(*kind), messages: Vec::new(), ids: HashMap::new() })
+            (
+                *kind,
+                Stream {
+                    definition: layout.stream(*kind),
+                    messages: Vec::new(),
+                    ids: HashMap::new(),
+                },
+            )
         };
         let streams = StreamKind::ALL.iter().map(stream).collect();
         let consumer = |definition: ConsumerDefinition| {
             let filter = definition.filter.split('.').map(str::to_owned).collect();
-            Consumer { definition, filter, pending: BTreeMap::new() }
+            Consumer {
+                definition,
+                filter,
+                pending: BTreeMap::new(),
+            }
         };
         // Of the agent adapter what decides whom messages wake; people outside are notified of nothing here.
-        let of_adapter = [ConsumerKind::Wake, ConsumerKind::Effects(Service::AgentAdapter)];
-        let of_adapter = of_adapter.into_iter().flat_map(|kind| layout.consumers_of(kind));
-        let consumers = layout.consumers().into_iter().chain(of_adapter).map(consumer).collect();
+        let of_adapter = [
+            ConsumerKind::Wake,
+            ConsumerKind::Effects(Service::AgentAdapter),
+        ];
+        let of_adapter = of_adapter
+            .into_iter()
+            .flat_map(|kind| layout.consumers_of(kind));
+        let consumers = layout
+            .consumers()
+            .into_iter()
+            .chain(of_adapter)
+            .map(consumer)
+            .collect();
         Self {
             layout,
             streams,
@@ -103,7 +126,9 @@ impl Broker {
 
     /// Everything a stream holds, in order.
     pub(crate) fn messages(&self, kind: StreamKind) -> &[Stored] {
-        self.streams.get(&kind).map_or(&[], |stream| &stream.messages)
+        self.streams
+            .get(&kind)
+            .map_or(&[], |stream| &stream.messages)
     }
 
     /// One message of a stream.
@@ -128,7 +153,12 @@ impl Broker {
     /// No consumer is given it here: that services pass over it is tested on the real broker, and here what comes of the lock.
     pub(crate) fn disturb(&mut self, now: u64, lock: &str, subject: &str) {
         let body = br#"{"stream":"CONCORD_MESSAGES","seq":1}"#.as_slice().into();
-        let publication = Publication { subject: subject.to_owned(), id: None, body, original: None };
+        let publication = Publication {
+            subject: subject.to_owned(),
+            id: None,
+            body,
+            original: None,
+        };
         let receipt = self.publish(now, StreamKind::Events, publication);
         self.foreign.insert(lock.to_owned(), receipt.sequence);
     }
@@ -136,15 +166,25 @@ impl Broker {
     /// The last fact of every aggregate that has deadlines open, with these.
     pub(crate) fn open_deadlines(&self) -> impl Iterator<Item = (&Stored, &[Deadline])> {
         let stored = |sequence: u64| self.message(StreamKind::Events, sequence);
-        self.open.values().filter_map(move |(sequence, open)| Some((stored(*sequence)?, open.as_slice())))
+        self.open
+            .values()
+            .filter_map(move |(sequence, open)| Some((stored(*sequence)?, open.as_slice())))
     }
 
     /// Appends a fact under the lock; `expected` is none when no lock is asked for.
-    pub(crate) fn append(&mut self, now: u64, lock: &str, expected: Option<u64>, fact: Publication) -> Appended {
+    pub(crate) fn append(
+        &mut self,
+        now: u64,
+        lock: &str,
+        expected: Option<u64>,
+        fact: Publication,
+    ) -> Appended {
         if expected.is_some_and(|expected| expected != self.head_of(lock)) {
             return Appended::Lost;
         }
-        let open = RecordMeta::decode(&fact.body).map(|meta| meta.deadlines).unwrap_or_default();
+        let open = RecordMeta::decode(&fact.body)
+            .map(|meta| meta.deadlines)
+            .unwrap_or_default();
         let receipt = self.publish(now, StreamKind::Events, fact);
         if receipt.duplicate {
             return Appended::Lost;
@@ -154,38 +194,74 @@ impl Broker {
         } else {
             self.open.insert(lock.to_owned(), (receipt.sequence, open));
         }
-        self.facts.entry(lock.to_owned()).or_default().push(receipt.sequence);
+        self.facts
+            .entry(lock.to_owned())
+            .or_default()
+            .push(receipt.sequence);
         Appended::Stored(receipt.sequence)
     }
 
     /// Stores a publication, unless its id was stored in this stream within the window.
-    pub(crate) fn publish(&mut self, now: u64, kind: StreamKind, publication: Publication) -> Receipt {
-        let Some(stream) = self.streams.get_mut(&kind) else { return Receipt { sequence: 0, duplicate: true } };
-        let window = u64::try_from(stream.definition.duplicate_window.as_millis()).unwrap_or(u64::MAX);
-        let before = publication.id.as_ref().and_then(|id| stream.ids.get(id)).copied();
+    pub(crate) fn publish(
+        &mut self,
+        now: u64,
+        kind: StreamKind,
+        publication: Publication,
+    ) -> Receipt {
+        let Some(stream) = self.streams.get_mut(&kind) else {
+            return Receipt {
+                sequence: 0,
+                duplicate: true,
+            };
+        };
+        let window =
+            u64::try_from(stream.definition.duplicate_window.as_millis()).unwrap_or(u64::MAX);
+        let before = publication
+            .id
+            .as_ref()
+            .and_then(|id| stream.ids.get(id))
+            .copied();
         if let Some((sequence, at)) = before
             && now.saturating_sub(at) < window
         {
-            return Receipt { sequence, duplicate: true };
+            return Receipt {
+                sequence,
+                duplicate: true,
+            };
         }
         let sequence = stream.messages.len() as u64 + 1;
         if let Some(id) = &publication.id {
             stream.ids.insert(id.clone(), (sequence, now));
         }
-        stream.messages.push(Stored { sequence, at: now, publication });
-        Receipt { sequence, duplicate: false }
+        stream.messages.push(Stored {
+            sequence,
+            at: now,
+            publication,
+        });
+        Receipt {
+            sequence,
+            duplicate: false,
+        }
     }
 
     /// Which consumers are given a subject of this stream.
     pub(crate) fn readers(&self, kind: StreamKind, subject: &str) -> Vec<usize> {
         let tokens: Vec<&str> = subject.split('.').collect();
-        let reads = |consumer: &Consumer| consumer.definition.stream_kind == kind && matches(&consumer.filter, &tokens);
-        (0..).zip(&self.consumers).filter(|(_, consumer)| reads(consumer)).map(|(index, _)| index).collect()
+        let reads = |consumer: &Consumer| {
+            consumer.definition.stream_kind == kind && matches(&consumer.filter, &tokens)
+        };
+        (0..)
+            .zip(&self.consumers)
+            .filter(|(_, consumer)| reads(consumer))
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// True while a consumer has this delivery unacknowledged.
     pub(crate) fn is_pending(&self, consumer: usize, sequence: u64) -> bool {
-        self.consumers.get(consumer).is_some_and(|consumer| consumer.pending.contains_key(&sequence))
+        self.consumers
+            .get(consumer)
+            .is_some_and(|consumer| consumer.pending.contains_key(&sequence))
     }
 
     /// Ends a delivery.
@@ -246,16 +322,45 @@ mod tests {
     #[test]
     fn the_lock_is_looked_at_before_the_id() {
         let mut broker = Broker::new();
-        assert_eq!(broker.append(0, "case.c", Some(0), publication("a")), Appended::Stored(1));
-        assert_eq!(broker.append(0, "case.c", Some(0), publication("b")), Appended::Lost);
-        assert_eq!(broker.append(0, "case.c", Some(1), publication("a")), Appended::Lost);
-        assert_eq!(broker.append(0, "case.c", Some(1), publication("b")), Appended::Stored(2));
-        assert_eq!(broker.append(200_000, "case.c", Some(2), publication("b")), Appended::Stored(3), "window is over");
+        assert_eq!(
+            broker.append(0, "case.c", Some(0), publication("a")),
+            Appended::Stored(1)
+        );
+        assert_eq!(
+            broker.append(0, "case.c", Some(0), publication("b")),
+            Appended::Lost
+        );
+        assert_eq!(
+            broker.append(0, "case.c", Some(1), publication("a")),
+            Appended::Lost
+        );
+        assert_eq!(
+            broker.append(0, "case.c", Some(1), publication("b")),
+            Appended::Stored(2)
+        );
+        assert_eq!(
+            broker.append(200_000, "case.c", Some(2), publication("b")),
+            Appended::Stored(3),
+            "window is over"
+        );
         assert_eq!(broker.facts_of("case.c"), [1, 2, 3]);
         broker.disturb(200_000, "case.c", "concord.v1.event.case.c.opened");
-        assert_eq!((broker.facts_of("case.c").len(), broker.head_of("case.c"), broker.head_of("case.d")), (3, 4, 0));
-        assert_eq!(broker.append(200_000, "case.c", Some(3), publication("c")), Appended::Lost);
-        assert_eq!(broker.append(200_000, "case.c", Some(4), publication("c")), Appended::Stored(5));
+        assert_eq!(
+            (
+                broker.facts_of("case.c").len(),
+                broker.head_of("case.c"),
+                broker.head_of("case.d")
+            ),
+            (3, 4, 0)
+        );
+        assert_eq!(
+            broker.append(200_000, "case.c", Some(3), publication("c")),
+            Appended::Lost
+        );
+        assert_eq!(
+            broker.append(200_000, "case.c", Some(4), publication("c")),
+            Appended::Stored(5)
+        );
     }
 
     #[test]
@@ -263,10 +368,22 @@ mod tests {
         let broker = Broker::new();
         let names = |kind, subject: &str| -> Vec<String> {
             let readers = broker.readers(kind, subject);
-            readers.into_iter().map(|index| broker.consumers[index].definition.name.clone()).collect()
+            readers
+                .into_iter()
+                .map(|index| broker.consumers[index].definition.name.clone())
+                .collect()
         };
-        assert_eq!(names(StreamKind::Messages, "concord.v1.msg.c.a.coordinator.finding.more"), ["coordinator-inbox"]);
-        assert_eq!(names(StreamKind::Messages, "concord.v1.msg.c.a.coordinator"), Vec::<String>::new());
+        assert_eq!(
+            names(
+                StreamKind::Messages,
+                "concord.v1.msg.c.a.coordinator.finding.more"
+            ),
+            ["coordinator-inbox"]
+        );
+        assert_eq!(
+            names(StreamKind::Messages, "concord.v1.msg.c.a.coordinator"),
+            Vec::<String>::new()
+        );
         assert_eq!(
             names(StreamKind::Events, "concord.v1.event.debate.d.resolved"),
             [

@@ -24,7 +24,11 @@ impl<T> Clone for Cell<T> {
 
 impl<T> Default for Cell<T> {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Waiting { answer: None, settled: false, waker: None })))
+        Self(Arc::new(Mutex::new(Waiting {
+            answer: None,
+            settled: false,
+            waker: None,
+        })))
     }
 }
 

@@ -63,15 +63,27 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     effects::check::<RequestMachine>(&archive, &archive.requests, &mut violations);
     effects::check::<WakeMachine>(&archive, &archive.wakes, &mut violations);
     let ladder = ladder::counts(&archive);
-    let counts = Counts { ladder, ..counts(world, &archive, violations.len()) };
+    let counts = Counts {
+        ladder,
+        ..counts(world, &archive, violations.len())
+    };
     violations.truncate(TOLD_MAX);
-    SeedReport { seed, counts, digest: digest(world), violations, log: Vec::new() }
+    SeedReport {
+        seed,
+        counts,
+        digest: digest(world),
+        violations,
+        log: Vec::new(),
+    }
 }
 
 fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
     let length = |kind| world.broker.messages(kind).len() as u64;
-    let decided =
-        |records: &&Vec<Record<CaseEvent>>| records.iter().any(|record| matches!(record.event, CaseEvent::Decided(_)));
+    let decided = |records: &&Vec<Record<CaseEvent>>| {
+        records
+            .iter()
+            .any(|record| matches!(record.event, CaseEvent::Decided(_)))
+    };
     let (wakes, loops) = wake::counts(archive);
     Counts {
         seeds: 1,
@@ -93,33 +105,79 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
 fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec<String>) {
     let mut auditor = Auditor::new();
     for stored in world.broker.messages(StreamKind::Events) {
-        let Ok(Subject::Event { aggregate, id, fact }) = world.subjects().parse(&stored.publication.subject) else {
-            violations.push(format!("{} is no subject of a fact", stored.publication.subject));
+        let Ok(Subject::Event {
+            aggregate,
+            id,
+            fact,
+        }) = world.subjects().parse(&stored.publication.subject)
+        else {
+            violations.push(format!(
+                "{} is no subject of a fact",
+                stored.publication.subject
+            ));
             continue;
         };
         let bytes = &stored.publication.body;
-        auditor.event(&StoredEvent { sequence: stored.sequence, aggregate, id: &id, fact: &fact, bytes });
+        auditor.event(&StoredEvent {
+            sequence: stored.sequence,
+            aggregate,
+            id: &id,
+            fact: &fact,
+            bytes,
+        });
     }
-    for Message { sequence, subject, envelope, body, .. } in &archive.messages {
+    for Message {
+        sequence,
+        subject,
+        envelope,
+        body,
+        ..
+    } in &archive.messages
+    {
         let Some(subject) = subject else {
             auditor.malformed_message(Lane::Normal, *sequence);
             continue;
         };
-        let content = envelope.as_ref().map_or(Content::Bytes(body), Content::Envelope);
-        auditor.message(&StoredMessage { sequence: *sequence, subject, declared: None, content });
+        let content = envelope
+            .as_ref()
+            .map_or(Content::Bytes(body), Content::Envelope);
+        auditor.message(&StoredMessage {
+            sequence: *sequence,
+            subject,
+            declared: None,
+            content,
+        });
     }
     for stored in world.broker.messages(StreamKind::Dead) {
-        let Some((StreamKind::Messages, sequence, _)) = stored.publication.original else { continue };
-        let original = usize::try_from(sequence - 1).ok().and_then(|place| archive.messages.get(place));
+        let Some((StreamKind::Messages, sequence, _)) = stored.publication.original else {
+            continue;
+        };
+        let original = usize::try_from(sequence - 1)
+            .ok()
+            .and_then(|place| archive.messages.get(place));
         let subject = original.and_then(|message| message.subject.as_ref());
-        let message_id: Option<&MessageId> = original.and_then(|message| Some(&message.envelope.as_ref()?.message_id));
-        auditor.dead(&Dead { subject, position: Some((Lane::Normal, sequence)), message_id });
+        let message_id: Option<&MessageId> =
+            original.and_then(|message| Some(&message.envelope.as_ref()?.message_id));
+        auditor.dead(&Dead {
+            subject,
+            position: Some((Lane::Normal, sequence)),
+            message_id,
+        });
     }
-    let ending = Ending { quiescent, ..Ending::quiescent(instant(world.now)) };
+    let ending = Ending {
+        quiescent,
+        ..Ending::quiescent(instant(world.now))
+    };
     let report = auditor.finish(&ending);
     let told = report.violations().map(|(checked, violation)| {
-        let at = violation.sequence.map(|sequence| format!(" at {sequence}")).unwrap_or_default();
-        format!("{} ({} times): {}{at}: {}", checked.name, checked.violations, violation.place, violation.what)
+        let at = violation
+            .sequence
+            .map(|sequence| format!(" at {sequence}"))
+            .unwrap_or_default();
+        format!(
+            "{} ({} times): {}{at}: {}",
+            checked.name, checked.violations, violation.place, violation.what
+        )
     });
     violations.extend(told);
 }
@@ -127,16 +185,25 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
 /// A deadline elapses when its time has come by the world's clock, not only by that of the process that says so.
 fn on_time(world: &World, violations: &mut Vec<String>) {
     for stored in world.broker.messages(StreamKind::Events) {
-        let Ok(Subject::Event { aggregate: Aggregate::Deadline, .. }) =
-            world.subjects().parse(&stored.publication.subject)
+        let Ok(Subject::Event {
+            aggregate: Aggregate::Deadline,
+            ..
+        }) = world.subjects().parse(&stored.publication.subject)
         else {
             continue;
         };
-        let Ok(record) = Record::<DeadlineEvent>::decode(&stored.publication.body, stored.sequence) else { continue };
+        let Ok(record) = Record::<DeadlineEvent>::decode(&stored.publication.body, stored.sequence)
+        else {
+            continue;
+        };
         let elapsed = record.event.into_elapsed();
         if instant(stored.at) < elapsed.due {
             let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
-            violations.push(format!("{place} elapsed at {}, due at {}", instant(stored.at), elapsed.due));
+            violations.push(format!(
+                "{place} elapsed at {}, due at {}",
+                instant(stored.at),
+                elapsed.due
+            ));
         }
     }
 }
@@ -146,7 +213,12 @@ fn on_time(world: &World, violations: &mut Vec<String>) {
 fn digest(world: &World) -> String {
     let mut digest = DefaultHasher::new();
     for kind in StreamKind::ALL {
-        for Stored { sequence, at, publication } in world.broker.messages(kind) {
+        for Stored {
+            sequence,
+            at,
+            publication,
+        } in world.broker.messages(kind)
+        {
             (sequence, at, &publication.subject).hash(&mut digest);
             digest.write(&publication.body);
         }
@@ -168,20 +240,39 @@ impl Archive {
     fn rebuilt(&self, violations: &mut Vec<String>) {
         use concord_domain::replay::{rebuild, recount};
         let mut differences = Vec::new();
-        self.cases.values().for_each(|records| differences.extend(rebuild::<CaseMachine>(records).1));
-        self.detections.values().for_each(|records| differences.extend(rebuild::<DetectionMachine>(records).1));
-        self.deadlines.values().for_each(|records| differences.extend(rebuild::<DeadlineMachine>(records).1));
-        self.records.values().for_each(|records| differences.extend(rebuild::<RecordMachine>(records).1));
-        self.precedents.values().for_each(|records| differences.extend(rebuild::<PrecedentMachine>(records).1));
-        self.queues.values().for_each(|records| differences.extend(rebuild::<QueueMachine>(records).1));
-        self.agents.values().for_each(|records| differences.extend(rebuild::<AgentMachine>(records).1));
-        self.requests.values().for_each(|records| differences.extend(rebuild::<RequestMachine>(records).1));
-        self.wakes.values().for_each(|records| differences.extend(rebuild::<WakeMachine>(records).1));
+        self.cases
+            .values()
+            .for_each(|records| differences.extend(rebuild::<CaseMachine>(records).1));
+        self.detections
+            .values()
+            .for_each(|records| differences.extend(rebuild::<DetectionMachine>(records).1));
+        self.deadlines
+            .values()
+            .for_each(|records| differences.extend(rebuild::<DeadlineMachine>(records).1));
+        self.records
+            .values()
+            .for_each(|records| differences.extend(rebuild::<RecordMachine>(records).1));
+        self.precedents
+            .values()
+            .for_each(|records| differences.extend(rebuild::<PrecedentMachine>(records).1));
+        self.queues
+            .values()
+            .for_each(|records| differences.extend(rebuild::<QueueMachine>(records).1));
+        self.agents
+            .values()
+            .for_each(|records| differences.extend(rebuild::<AgentMachine>(records).1));
+        self.requests
+            .values()
+            .for_each(|records| differences.extend(rebuild::<RequestMachine>(records).1));
+        self.wakes
+            .values()
+            .for_each(|records| differences.extend(rebuild::<WakeMachine>(records).1));
         for records in self.debates.values() {
             differences.extend(rebuild::<DebateMachine>(records).1);
             differences.extend(recount(records));
         }
         let told = differences.into_iter();
-        violations.extend(told.map(|d| format!("replay: {} at {}: {}", d.aggregate, d.sequence, d.what)));
+        violations
+            .extend(told.map(|d| format!("replay: {} at {}: {}", d.aggregate, d.sequence, d.what)));
     }
 }

@@ -69,7 +69,11 @@ impl Arguments {
     /// Runs what is asked for.
     pub fn run(&self) -> ExitCode {
         let options = Options {
-            faults: if self.calm { Faults::none() } else { Faults::default() },
+            faults: if self.calm {
+                Faults::none()
+            } else {
+                Faults::default()
+            },
             plant: self.plant.as_deref().and_then(Plant::parse),
             replicas: usize::from(self.replicas),
             ladder: self.ladder,
@@ -82,7 +86,11 @@ impl Arguments {
         }
         let mut result = run_all(from, seeds, &options, self.keep_going, !self.json);
         result.failed.sort_by_key(|report| report.seed);
-        let written = if self.json { self.write_json(from, &result) } else { self.write_text(from, seeds, &result) };
+        let written = if self.json {
+            self.write_json(from, &result)
+        } else {
+            self.write_text(from, seeds, &result)
+        };
         match (written, result.failed.is_empty()) {
             (Ok(()), true) => ExitCode::SUCCESS,
             _ => ExitCode::FAILURE,
@@ -90,8 +98,16 @@ impl Arguments {
     }
 
     fn write_json(&self, from: u64, result: &Outcome) -> std::io::Result<()> {
-        let reproduce = result.failed.first().map(|report| self.command(report.seed));
-        let summary = Summary { from, counts: result.counts, failed: &result.failed, reproduce };
+        let reproduce = result
+            .failed
+            .first()
+            .map(|report| self.command(report.seed));
+        let summary = Summary {
+            from,
+            counts: result.counts,
+            failed: &result.failed,
+            reproduce,
+        };
         let mut out = std::io::stdout().lock();
         serde_json::to_writer_pretty(&mut out, &summary)?;
         writeln!(out)
@@ -106,8 +122,10 @@ impl Arguments {
         let of_ladder = counts.ladder.rows().into_iter().filter(|_| self.ladder);
         let of_hosted = counts.hosted.rows().into_iter().filter(|_| self.hosted);
         // The world of a hosted agent has no cases and facts to count.
-        let rows =
-            counts.rows().into_iter().filter(|(name, value, _)| !self.hosted || *value > 0 || *name == "violations");
+        let rows = counts
+            .rows()
+            .into_iter()
+            .filter(|(name, value, _)| !self.hosted || *value > 0 || *name == "violations");
         for (name, value, meaning) in rows.chain(of_ladder).chain(of_hosted) {
             writeln!(out, "{name:>15}  {value:>10}  {meaning}")?;
         }
@@ -118,13 +136,22 @@ impl Arguments {
             }
             writeln!(out, "Run it again: {}", self.command(report.seed))?;
         }
-        let verdict = if result.failed.is_empty() { "all hold" } else { "not all hold" };
-        writeln!(out, "Seeds {from} to {}: {verdict}.", from.saturating_add(seeds - 1))
+        let verdict = if result.failed.is_empty() {
+            "all hold"
+        } else {
+            "not all hold"
+        };
+        writeln!(
+            out,
+            "Seeds {from} to {}: {verdict}.",
+            from.saturating_add(seeds - 1)
+        )
     }
 
     /// The command that runs a seed again exactly as it was run.
     fn command(&self, seed: u64) -> String {
-        let mut command = format!("cargo run -p concord-simulation --release -- --seed {seed} --verbose");
+        let mut command =
+            format!("cargo run -p concord-simulation --release -- --seed {seed} --verbose");
         if let Some(plant) = &self.plant {
             command.push_str(&format!(" --plant {plant}"));
         }
@@ -153,11 +180,19 @@ struct Outcome {
 
 /// Runs seeds on all cores. Each world is a thread's own, so which core runs a seed changes nothing about it.
 fn run_all(from: u64, seeds: u64, options: &Options, keep_going: bool, progress: bool) -> Outcome {
-    let bar = if progress && std::io::stderr().is_terminal() { ProgressBar::new(seeds) } else { ProgressBar::hidden() };
+    let bar = if progress && std::io::stderr().is_terminal() {
+        ProgressBar::new(seeds)
+    } else {
+        ProgressBar::hidden()
+    };
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} seeds, {eta} left") {
         bar.set_style(style);
     }
-    let (next, stop, outcome) = (AtomicU64::new(0), AtomicBool::new(false), Mutex::new(Outcome::default()));
+    let (next, stop, outcome) = (
+        AtomicU64::new(0),
+        AtomicBool::new(false),
+        Mutex::new(Outcome::default()),
+    );
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {

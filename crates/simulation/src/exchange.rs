@@ -16,37 +16,67 @@ impl Process {
     /// A message of an agent to an agent.
     pub(crate) async fn exchange(&self, delivery: &Delivery) -> Result<(), Problem> {
         let subject = self.connection.subjects().parse(&delivery.subject);
-        let Some(subject) = subject.ok().filter(is_between_agents) else { return Ok(()) };
+        let Some(subject) = subject.ok().filter(is_between_agents) else {
+            return Ok(());
+        };
         let (envelope, _) = dialect::read(&delivery.body, None, &subject)?;
         let at = self.stored_at(delivery);
         let input = match &envelope.message_type {
             MessageType::Request => {
-                let place = Place { sequence: delivery.sequence, urgent: delivery.stream == StreamKind::Urgent, at };
+                let place = Place {
+                    sequence: delivery.sequence,
+                    urgent: delivery.stream == StreamKind::Urgent,
+                    at,
+                };
                 let (opened, refusal) = read_request(&envelope, &place)?;
                 let id = id_of(&opened.from, opened.request_id.as_str());
-                Some((id, RequestInput::Ask { opened: Box::new(opened), refusal }))
+                Some((
+                    id,
+                    RequestInput::Ask {
+                        opened: Box::new(opened),
+                        refusal,
+                    },
+                ))
             }
             _ => hear(&envelope, at)?,
         };
-        let Some((id, input)) = input else { return Ok(()) };
+        let Some((id, input)) = input else {
+            return Ok(());
+        };
         let context = Context::of_message(self.connection.now(), envelope.message_id.clone());
         step(&self.requests, &context, Routed::Step { id, input }).await
     }
 
     /// A request has run out of time, unless an answer is stored that was not handled yet.
-    pub(crate) async fn request_elapsed(&self, context: &Context, elapsed: DeadlineElapsed) -> Result<(), Problem> {
+    pub(crate) async fn request_elapsed(
+        &self,
+        context: &Context,
+        elapsed: DeadlineElapsed,
+    ) -> Result<(), Problem> {
         let known = self.requests.load(&elapsed.id).await?;
         let unread = match &known.state.opened {
             Some(opened) if known.state.ended.is_none() => self.unread(opened),
             _ => None,
         };
         let (id, unread) = (elapsed.id.clone(), unread.map(Box::new));
-        step(&self.requests, context, Routed::Step { id, input: RequestInput::Elapsed { elapsed, unread } }).await
+        step(
+            &self.requests,
+            context,
+            Routed::Step {
+                id,
+                input: RequestInput::Elapsed { elapsed, unread },
+            },
+        )
+        .await
     }
 
     pub(crate) fn stored_at(&self, delivery: &Delivery) -> Timestamp {
         let world = self.connection.world.lock();
-        let stored = world.broker.messages(delivery.stream).iter().find(|one| one.sequence == delivery.sequence);
+        let stored = world
+            .broker
+            .messages(delivery.stream)
+            .iter()
+            .find(|one| one.sequence == delivery.sequence);
         stored.map_or_else(|| self.connection.now(), |stored| instant(stored.at))
     }
 
@@ -61,7 +91,8 @@ impl Process {
             let said: Result<_, Fault> = heard(&envelope, instant(stored.at));
             match said.ok()?? {
                 (of, Said::Answer(answer)) => {
-                    let counts = of == id && answer.at <= opened.due && is_asked(opened, &answer.by);
+                    let counts =
+                        of == id && answer.at <= opened.due && is_asked(opened, &answer.by);
                     counts.then_some(answer)
                 }
                 _ => None,

@@ -25,11 +25,17 @@ struct Ready(Mutex<VecDeque<u64>>);
 
 impl Ready {
     fn push(&self, task: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(task);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(task);
     }
 
     fn pop(&self) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
     }
 }
 
@@ -57,7 +63,10 @@ impl Executor {
     pub(crate) fn spawn(&mut self, life: Life, future: impl Future<Output = ()> + Send + 'static) {
         let task = self.next;
         self.next += 1;
-        let waker = Waker::from(Arc::new(WakeTask { task, ready: Arc::clone(&self.ready) }));
+        let waker = Waker::from(Arc::new(WakeTask {
+            task,
+            ready: Arc::clone(&self.ready),
+        }));
         self.tasks.insert(task, (life, waker, Box::pin(future)));
         self.ready.push(task);
     }
@@ -66,9 +75,15 @@ impl Executor {
     pub(crate) fn run(&mut self) {
         while let Some(task) = self.ready.pop() {
             // A task that is gone may still have been woken.
-            let Some((_, waker, future)) = self.tasks.get_mut(&task) else { continue };
+            let Some((_, waker, future)) = self.tasks.get_mut(&task) else {
+                continue;
+            };
             let waker = waker.clone();
-            if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+            if future
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_ready()
+            {
                 self.tasks.remove(&task);
             }
         }

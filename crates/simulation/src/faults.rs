@@ -189,7 +189,10 @@ impl Plant {
     pub fn is_on_ladder(self) -> bool {
         matches!(
             self,
-            Self::QueueIgnoresLoad | Self::RulingOnOldBrief | Self::RulingOutOfTime | Self::LevelDeadlineKept
+            Self::QueueIgnoresLoad
+                | Self::RulingOnOldBrief
+                | Self::RulingOutOfTime
+                | Self::LevelDeadlineKept
         )
     }
 

@@ -59,11 +59,18 @@ pub(crate) fn run(seed: u64, options: &Options) -> SeedReport {
     let faults = options.faults.varied(&mut random);
     let stormy = options.faults != Faults::none();
     let world = Shared::new(World::new(random, faults, Arc::clone(&setup), options));
-    let mut simulation = Simulation { world, setup, executor: Executor::default(), replicas: Vec::new() };
+    let mut simulation = Simulation {
+        world,
+        setup,
+        executor: Executor::default(),
+        replicas: Vec::new(),
+    };
     simulation.begin(options.replicas.max(1), stormy);
     let stuck = simulation.run_until_quiet();
-    let up =
-        simulation.replicas.iter().filter_map(|replica| Some((replica.life, replica.process.as_ref()?.standing())));
+    let up = simulation
+        .replicas
+        .iter()
+        .filter_map(|replica| Some((replica.life, replica.process.as_ref()?.standing())));
     let standings: Vec<(Life, Standing)> = up.collect();
     let mut world = simulation.world.lock();
     let mut report = check::hosted::check(seed, &world, &standings, stuck);
@@ -74,21 +81,33 @@ pub(crate) fn run(seed: u64, options: &Options) -> SeedReport {
 impl Simulation {
     fn begin(&mut self, replicas: usize, stormy: bool) {
         for replica in 0..replicas {
-            self.replicas.push(Replica { life: Life { replica, number: 0 }, process: None });
+            self.replicas.push(Replica {
+                life: Life { replica, number: 0 },
+                process: None,
+            });
             self.start(replica);
         }
         let mut world = self.world.lock();
-        let calm = if stormy { world.random.between(CALM_MS_MAX / 3, CALM_MS_MAX) } else { 0 };
+        let calm = if stormy {
+            world.random.between(CALM_MS_MAX / 3, CALM_MS_MAX)
+        } else {
+            0
+        };
         world.note(|| format!("{:?}", self.setup));
         world.plan(calm, Happening::Calm);
-        world.plan(calm + self.setup.rules.open_max_ms + RECOVERY_MS, Happening::Close);
+        world.plan(
+            calm + self.setup.rules.open_max_ms + RECOVERY_MS,
+            Happening::Close,
+        );
         world.plan(0, Happening::Mood);
         world.plan(0, Happening::Ask);
         world.plan(1_000, Happening::Second);
     }
 
     fn start(&mut self, replica: usize) {
-        let Some(place) = self.replicas.get_mut(replica) else { return };
+        let Some(place) = self.replicas.get_mut(replica) else {
+            return;
+        };
         place.life.number += 1;
         let (world, setup) = (self.world.clone(), Arc::clone(&self.setup));
         place.process = Some(Arc::new(Process::new(place.life, world, setup)));
@@ -98,16 +117,26 @@ impl Simulation {
     fn run_until_quiet(&mut self) -> Option<String> {
         loop {
             self.executor.run();
-            let Some(happening) = self.world.lock().advance() else { break };
+            let Some(happening) = self.world.lock().advance() else {
+                break;
+            };
             self.happen(happening);
             let world = self.world.lock();
-            if world.closed_at.is_some_and(|closed| world.now > closed + QUIET_MS) {
-                return Some(format!("it is not quiet {QUIET_MS} ms after the last message: {:?}", world.pending()));
+            if world
+                .closed_at
+                .is_some_and(|closed| world.now > closed + QUIET_MS)
+            {
+                return Some(format!(
+                    "it is not quiet {QUIET_MS} ms after the last message: {:?}",
+                    world.pending()
+                ));
             }
         }
         let pending = self.world.lock().pending();
         let done = self.executor.is_idle() && pending.is_empty();
-        (!done).then(|| format!("nothing is going to happen any more, and these are not handled: {pending:?}"))
+        (!done).then(|| {
+            format!("nothing is going to happen any more, and these are not handled: {pending:?}")
+        })
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -139,7 +168,11 @@ impl Simulation {
             let after = world.delay();
             return world.plan(away + after, Happening::Offer { sequence });
         }
-        let up = self.replicas.iter().filter(|replica| replica.process.is_some()).map(|replica| replica.life);
+        let up = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.process.is_some())
+            .map(|replica| replica.life);
         let up: Vec<Life> = up.filter(|life| world.has_room(*life)).collect();
         let Some(life) = world.random.pick(&up).copied() else {
             return world.plan(100, Happening::Offer { sequence });
@@ -158,17 +191,39 @@ impl Simulation {
 
     /// A message reaches a process, if that is still alive.
     fn deliver(&mut self, sequence: usize, life: Life) {
-        let Some(replica) = self.replicas.get(life.replica).filter(|replica| replica.life == life) else { return };
-        let Some(process) = replica.process.clone() else { return };
+        let Some(replica) = self
+            .replicas
+            .get(life.replica)
+            .filter(|replica| replica.life == life)
+        else {
+            return;
+        };
+        let Some(process) = replica.process.clone() else {
+            return;
+        };
         let mut world = self.world.lock();
-        let Some(delivery) = world.begin(sequence, life) else { return };
-        world.plan(PROGRESS_MS, Happening::Progress { handling: delivery.handling });
+        let Some(delivery) = world.begin(sequence, life) else {
+            return;
+        };
+        world.plan(
+            PROGRESS_MS,
+            Happening::Progress {
+                handling: delivery.handling,
+            },
+        );
         drop(world);
-        self.executor.spawn(life, async move { process.work(delivery).await });
+        self.executor
+            .spawn(life, async move { process.work(delivery).await });
     }
 
     fn crash(&mut self, life: Life) {
-        let Some(replica) = self.replicas.get_mut(life.replica).filter(|replica| replica.life == life) else { return };
+        let Some(replica) = self
+            .replicas
+            .get_mut(life.replica)
+            .filter(|replica| replica.life == life)
+        else {
+            return;
+        };
         if replica.process.take().is_none() {
             return;
         }
@@ -177,6 +232,11 @@ impl Simulation {
         let mut world = self.world.lock();
         let longest = world.faults.restart_ms_max;
         let in_ms = world.random.between(1, longest.max(1));
-        world.plan(in_ms, Happening::Restart { replica: life.replica });
+        world.plan(
+            in_ms,
+            Happening::Restart {
+                replica: life.replica,
+            },
+        );
     }
 }

@@ -26,21 +26,43 @@ pub(crate) struct SimLedger(pub(crate) Connection);
 
 impl SimLedger {
     /// The last fact of an aggregate.
-    pub(crate) async fn last(&self, aggregate: Aggregate, id: &Token, read: Read) -> Result<Option<RecordMeta>, Error> {
+    pub(crate) async fn last(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        read: Read,
+    ) -> Result<Option<RecordMeta>, Error> {
         let lock = self.0.subjects().aggregate(aggregate, id);
-        let request = Request::Facts { lock, after: 0, leader: read == Read::Leader };
-        let Reply::Facts(facts, _) = self.0.ask("give the last fact", request).await? else { return Ok(None) };
-        let Some((sequence, _, bytes)) = facts.last() else { return Ok(None) };
-        let meta = RecordMeta::decode(bytes).map_err(|source| Error::Unreadable { sequence: *sequence, source })?;
+        let request = Request::Facts {
+            lock,
+            after: 0,
+            leader: read == Read::Leader,
+        };
+        let Reply::Facts(facts, _) = self.0.ask("give the last fact", request).await? else {
+            return Ok(None);
+        };
+        let Some((sequence, _, bytes)) = facts.last() else {
+            return Ok(None);
+        };
+        let meta = RecordMeta::decode(bytes).map_err(|source| Error::Unreadable {
+            sequence: *sequence,
+            source,
+        })?;
         Ok(Some(meta))
     }
 
     /// Whether another had said something under the id of this message, so that it was not stored. Nobody else publishes
     /// on its subject.
-    fn is_of_another(&self, kind: StreamKind, receipt: &Receipt, publication: &Publication) -> bool {
+    fn is_of_another(
+        &self,
+        kind: StreamKind,
+        receipt: &Receipt,
+        publication: &Publication,
+    ) -> bool {
         let world = self.0.world.lock();
         let stored = world.broker.message(kind, receipt.sequence);
-        receipt.duplicate && stored.is_some_and(|stored| stored.publication.subject != publication.subject)
+        receipt.duplicate
+            && stored.is_some_and(|stored| stored.publication.subject != publication.subject)
     }
 
     /// A planted bug: deadlines have no memory and no lock.
@@ -49,14 +71,26 @@ impl SimLedger {
     }
 
     /// A planted bug: a debate that climbs leaves open what its level waited for.
-    async fn level_deadlines_kept<E: Facts>(&self, record: &Record<E>) -> Result<Option<Record<E>>, Error> {
-        let climbs = E::AGGREGATE == Aggregate::Debate && ["escalated", "fell_back"].contains(&record.event.fact());
+    async fn level_deadlines_kept<E: Facts>(
+        &self,
+        record: &Record<E>,
+    ) -> Result<Option<Record<E>>, Error> {
+        let climbs = E::AGGREGATE == Aggregate::Debate
+            && ["escalated", "fell_back"].contains(&record.event.fact());
         if !climbs || self.0.plant() != Some(Plant::LevelDeadlineKept) {
             return Ok(None);
         }
         let mut kept = record.clone();
-        let before = self.last(Aggregate::Debate, &record.meta.id, Read::Leader).await?.map(|meta| meta.deadlines);
-        kept.meta.deadlines.extend(before.into_iter().flatten().filter(|open| record.meta.closed.contains(&open.name)));
+        let before = self
+            .last(Aggregate::Debate, &record.meta.id, Read::Leader)
+            .await?
+            .map(|meta| meta.deadlines);
+        kept.meta.deadlines.extend(
+            before
+                .into_iter()
+                .flatten()
+                .filter(|open| record.meta.closed.contains(&open.name)),
+        );
         kept.meta.closed.clear();
         Ok(Some(kept))
     }
@@ -64,7 +98,14 @@ impl SimLedger {
     /// A planted bug: what would follow from the fact, were it stored next, is published now.
     async fn publish_early<E: Facts>(&self, record: &Record<E>) -> Result<(), Error> {
         let bytes = record.encode()?;
-        let next = self.0.world.lock().broker.messages(StreamKind::Events).len() as u64 + 1;
+        let next = self
+            .0
+            .world
+            .lock()
+            .broker
+            .messages(StreamKind::Events)
+            .len() as u64
+            + 1;
         let messages = match E::AGGREGATE {
             Aggregate::Case => messages_of::<CaseMachine>(&bytes, next),
             Aggregate::Debate => messages_of::<DebateMachine>(&bytes, next),
@@ -72,7 +113,9 @@ impl SimLedger {
             Aggregate::Agent => messages_of::<AgentMachine>(&bytes, next),
             Aggregate::Request => messages_of::<RequestMachine>(&bytes, next),
             Aggregate::Wake => messages_of::<WakeMachine>(&bytes, next),
-            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => Vec::new(),
+            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => {
+                Vec::new()
+            }
         };
         self.publish(&messages, None).await
     }
@@ -80,7 +123,10 @@ impl SimLedger {
 
 fn messages_of<M: Machine>(bytes: &[u8], sequence: u64) -> Vec<Envelope> {
     let record = Record::<M::Event>::decode(bytes, sequence);
-    record.ok().and_then(|record| effect::messages::<M>(&record).ok()).unwrap_or_default()
+    record
+        .ok()
+        .and_then(|record| effect::messages::<M>(&record).ok())
+        .unwrap_or_default()
 }
 
 impl Ledger for SimLedger {
@@ -89,21 +135,36 @@ impl Ledger for SimLedger {
             return Ok(Loaded::nothing(0));
         }
         let lock = self.0.subjects().aggregate(E::AGGREGATE, id);
-        let request = Request::Facts { lock, after, leader: read == Read::Leader };
+        let request = Request::Facts {
+            lock,
+            after,
+            leader: read == Read::Leader,
+        };
         let Reply::Facts(facts, head) = self.0.ask("give the facts", request).await? else {
             return Ok(Loaded::nothing(0));
         };
         let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {
-            Record::decode(bytes, *sequence).map_err(|source| Error::Unreadable { sequence: *sequence, source })
+            Record::decode(bytes, *sequence).map_err(|source| Error::Unreadable {
+                sequence: *sequence,
+                source,
+            })
         };
         let head = match self.0.plant() {
             Some(Plant::HeadForgotten) => facts.last().map_or(0, |(sequence, ..)| *sequence),
             _ => head,
         };
-        Ok(Loaded { records: facts.iter().map(decode).collect::<Result<_, _>>()?, head })
+        Ok(Loaded {
+            records: facts.iter().map(decode).collect::<Result<_, _>>()?,
+            head,
+        })
     }
 
-    async fn append<E: Facts>(&self, record: &Record<E>, head: u64, _: Option<&Trace>) -> Result<Appended, Error> {
+    async fn append<E: Facts>(
+        &self,
+        record: &Record<E>,
+        head: u64,
+        _: Option<&Trace>,
+    ) -> Result<Appended, Error> {
         if self.0.plant() == Some(Plant::EffectBeforeEvent) {
             self.publish_early(record).await?;
         }
@@ -118,7 +179,18 @@ impl Ledger for SimLedger {
         };
         let lock = subjects.aggregate(E::AGGREGATE, &record.meta.id);
         let expected = (!self.forgets::<E>()).then_some(head);
-        match self.0.ask("store a fact", Request::Append { lock, expected, fact }).await? {
+        match self
+            .0
+            .ask(
+                "store a fact",
+                Request::Append {
+                    lock,
+                    expected,
+                    fact,
+                },
+            )
+            .await?
+        {
             Reply::Appended(appended) => Ok(appended),
             _ => Ok(Appended::Lost),
         }
@@ -134,7 +206,9 @@ impl Outbox for SimLedger {
         for envelope in messages.iter().skip(forgotten) {
             let subject = envelope.subject();
             let kind = match &subject {
-                Subject::Message { lane: Lane::Urgent, .. } => StreamKind::Urgent,
+                Subject::Message {
+                    lane: Lane::Urgent, ..
+                } => StreamKind::Urgent,
                 _ => StreamKind::Messages,
             };
             let publication = Publication {
@@ -143,14 +217,23 @@ impl Outbox for SimLedger {
                 body: serde_json::to_vec(envelope)?.into(),
                 original: None,
             };
-            let answer = self.0.send(Request::Publish { kind, publication: publication.clone() });
+            let answer = self.0.send(Request::Publish {
+                kind,
+                publication: publication.clone(),
+            });
             answers.push((kind, publication, answer));
         }
         for (kind, publication, answer) in answers {
             let reply = answer.await.ok_or_else(|| unanswered("store a message"))?;
-            if matches!(reply, Reply::Published(receipt) if self.is_of_another(kind, &receipt, &publication)) {
-                let publication = Publication { id: None, ..publication };
-                self.0.ask("store a message", Request::Publish { kind, publication }).await?;
+            if matches!(reply, Reply::Published(receipt) if self.is_of_another(kind, &receipt, &publication))
+            {
+                let publication = Publication {
+                    id: None,
+                    ..publication
+                };
+                self.0
+                    .ask("store a message", Request::Publish { kind, publication })
+                    .await?;
             }
         }
         Ok(())

@@ -25,19 +25,38 @@ pub(crate) const WATCHDOG_GRACE_MS: u64 = 5_000;
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
     /// Store a fact, if the last sequence under `lock` is still `expected`; none asks for no lock.
-    Append { lock: String, expected: Option<u64>, fact: Publication },
+    Append {
+        lock: String,
+        expected: Option<u64>,
+        fact: Publication,
+    },
     /// Facts under `lock` after a sequence.
-    Facts { lock: String, after: u64, leader: bool },
+    Facts {
+        lock: String,
+        after: u64,
+        leader: bool,
+    },
     /// Store a message.
-    Publish { kind: StreamKind, publication: Publication },
+    Publish {
+        kind: StreamKind,
+        publication: Publication,
+    },
     /// Hold a deadline.
-    Arm { target: String, due: Timestamp, body: Arc<[u8]> },
+    Arm {
+        target: String,
+        due: Timestamp,
+        body: Arc<[u8]>,
+    },
     /// Hold a deadline no longer.
     Cancel { target: String },
     /// A delivery is done with.
     Acknowledge { consumer: usize, sequence: u64 },
     /// A delivery is to be made again.
-    PutBack { consumer: usize, sequence: u64, wait_ms: u64 },
+    PutBack {
+        consumer: usize,
+        sequence: u64,
+        wait_ms: u64,
+    },
     /// The last fact of every aggregate that has a deadline overdue.
     Overdue,
 }
@@ -96,7 +115,13 @@ impl Connection {
             world.counts.lost_requests += 1;
         } else {
             let delay = world.delay();
-            world.plan(delay, Happening::Arrive(Arrival { request, cell: cell.clone() }));
+            world.plan(
+                delay,
+                Happening::Arrive(Arrival {
+                    request,
+                    cell: cell.clone(),
+                }),
+            );
         }
         let crash = world.faults.crash;
         if world.random.chance(crash) {
@@ -117,7 +142,10 @@ impl Connection {
 
 /// The error of a request whose answer did not come.
 pub(crate) fn unanswered(what: &'static str) -> Error {
-    Error::Unavailable { what, source: "no answer came in time".into() }
+    Error::Unavailable {
+        what,
+        source: "no answer came in time".into(),
+    }
 }
 
 impl World {
@@ -141,9 +169,19 @@ impl World {
 
     fn serve(&mut self, request: Request) -> Reply {
         match request {
-            Request::Append { lock, expected, fact } => self.append(&lock, expected, fact),
-            Request::Facts { lock, after, leader } => self.facts(&lock, after, leader),
-            Request::Publish { kind, publication } => Reply::Published(self.publish(kind, publication)),
+            Request::Append {
+                lock,
+                expected,
+                fact,
+            } => self.append(&lock, expected, fact),
+            Request::Facts {
+                lock,
+                after,
+                leader,
+            } => self.facts(&lock, after, leader),
+            Request::Publish { kind, publication } => {
+                Reply::Published(self.publish(kind, publication))
+            }
             Request::Arm { target, due, body } => {
                 self.arm(&target, due, body);
                 Reply::Done
@@ -156,7 +194,11 @@ impl World {
                 self.broker.acknowledge(consumer, sequence);
                 Reply::Done
             }
-            Request::PutBack { consumer, sequence, wait_ms } => {
+            Request::PutBack {
+                consumer,
+                sequence,
+                wait_ms,
+            } => {
                 self.plan(wait_ms, Happening::Offer { consumer, sequence });
                 Reply::Done
             }
@@ -196,21 +238,36 @@ impl World {
             seen -= lag;
         }
         let facts = self.broker.facts_of(lock).iter().take(seen);
-        let head =
-            if seen == all { self.broker.head_of(lock) } else { facts.clone().next_back().copied().unwrap_or(0) };
+        let head = if seen == all {
+            self.broker.head_of(lock)
+        } else {
+            facts.clone().next_back().copied().unwrap_or(0)
+        };
         let stored = facts.filter(|sequence| **sequence > after);
-        let stored = stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
+        let stored =
+            stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
         Reply::Facts(stored.map(content).collect(), head)
     }
 
     fn overdue(&self) -> Reply {
         let now = self.clock();
-        let late = |open: &[Deadline]| open.iter().any(|deadline| now.millis_since(deadline.due) > WATCHDOG_GRACE_MS);
-        let overdue = self.broker.open_deadlines().filter(|(_, open)| late(open)).map(|(stored, _)| stored);
+        let late = |open: &[Deadline]| {
+            open.iter()
+                .any(|deadline| now.millis_since(deadline.due) > WATCHDOG_GRACE_MS)
+        };
+        let overdue = self
+            .broker
+            .open_deadlines()
+            .filter(|(_, open)| late(open))
+            .map(|(stored, _)| stored);
         Reply::Facts(overdue.map(content).collect(), 0)
     }
 }
 
 fn content(stored: &crate::broker::Stored) -> (u64, String, Arc<[u8]>) {
-    (stored.sequence, stored.publication.subject.clone(), Arc::clone(&stored.publication.body))
+    (
+        stored.sequence,
+        stored.publication.subject.clone(),
+        Arc::clone(&stored.publication.body),
+    )
 }

@@ -34,7 +34,10 @@ impl<H> Ord for Planned<H> {
 
 impl<H> Default for Plan<H> {
     fn default() -> Self {
-        Self { order: 0, planned: BinaryHeap::new() }
+        Self {
+            order: 0,
+            planned: BinaryHeap::new(),
+        }
     }
 }
 
@@ -42,11 +45,17 @@ impl<H> Plan<H> {
     /// Plans something for an instant.
     pub(crate) fn push(&mut self, at: u64, happening: H) {
         self.order += 1;
-        self.planned.push(Reverse(Planned { at, order: self.order, happening }));
+        self.planned.push(Reverse(Planned {
+            at,
+            order: self.order,
+            happening,
+        }));
     }
 
     /// What happens next, and when.
     pub(crate) fn pop(&mut self) -> Option<(u64, H)> {
-        self.planned.pop().map(|Reverse(next)| (next.at, next.happening))
+        self.planned
+            .pop()
+            .map(|Reverse(next)| (next.at, next.happening))
     }
 }

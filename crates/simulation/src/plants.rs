@@ -14,14 +14,32 @@ use crate::ledger::SimLedger;
 use crate::process::{Problem, Process};
 
 /// The queue is asked for the next assignment as if nobody had a debate. True when that was done.
-pub(crate) async fn assigned_badly(process: &Process, context: &Context, input: &QueueInput) -> Result<bool, Problem> {
-    if process.connection.plant() != Some(Plant::QueueIgnoresLoad) || !matches!(input, QueueInput::Advance) {
+pub(crate) async fn assigned_badly(
+    process: &Process,
+    context: &Context,
+    input: &QueueInput,
+) -> Result<bool, Problem> {
+    if process.connection.plant() != Some(Plant::QueueIgnoresLoad)
+        || !matches!(input, QueueInput::Advance)
+    {
         return Ok(false);
     }
     let forget = |known: &mut Versioned<QueueMachine>| {
-        known.state.desks.values_mut().for_each(|desk| desk.held.clear());
+        known
+            .state
+            .desks
+            .values_mut()
+            .for_each(|desk| desk.held.clear());
     };
-    decided_on(&process.ledger, &queue::id(), context, input, |_| true, forget).await?;
+    decided_on(
+        &process.ledger,
+        &queue::id(),
+        context,
+        input,
+        |_| true,
+        forget,
+    )
+    .await?;
     Ok(true)
 }
 
@@ -32,25 +50,47 @@ pub(crate) async fn ruled_badly(
     routed: Routed<DebateInput>,
 ) -> Result<Option<Routed<DebateInput>>, Problem> {
     let plant = process.connection.plant();
-    let Routed::Step { id, input: DebateInput::Said(said) } = &routed else { return Ok(Some(routed)) };
-    let Word::Ruling(ruling) = &said.word else { return Ok(Some(routed)) };
+    let Routed::Step {
+        id,
+        input: DebateInput::Said(said),
+    } = &routed
+    else {
+        return Ok(Some(routed));
+    };
+    let Word::Ruling(ruling) = &said.word else {
+        return Ok(Some(routed));
+    };
     if plant == Some(Plant::RulingOutOfTime) {
         let in_time = |record: &Record<DebateEvent>| {
-            !matches!(record.event, DebateEvent::FellBack(_) | DebateEvent::AwaitsGate(_))
+            !matches!(
+                record.event,
+                DebateEvent::FellBack(_) | DebateEvent::AwaitsGate(_)
+            )
         };
         let input = DebateInput::Said(said.clone());
-        if decided_on::<DebateMachine>(&process.ledger, id, context, &input, in_time, |_| {}).await? {
+        if decided_on::<DebateMachine>(&process.ledger, id, context, &input, in_time, |_| {})
+            .await?
+        {
             return Ok(None);
         }
     }
     if plant == Some(Plant::RulingOnOldBrief) {
-        let records = process.ledger.load::<DebateEvent>(id, 0, Read::Leader).await?.records;
-        let state = concord_domain::replay::rebuild::<DebateMachine>(&records).0.state;
+        let records = process
+            .ledger
+            .load::<DebateEvent>(id, 0, Read::Leader)
+            .await?
+            .records;
+        let state = concord_domain::replay::rebuild::<DebateMachine>(&records)
+            .0
+            .state;
         if let Some(digest) = state.ladder.and_then(|ladder| ladder.digest) {
             let (mut said, mut ruling) = (said.clone(), ruling.clone());
             ruling.digest = digest;
             said.word = Word::Ruling(ruling);
-            return Ok(Some(Routed::Step { id: id.clone(), input: DebateInput::Said(said) }));
+            return Ok(Some(Routed::Step {
+                id: id.clone(),
+                input: DebateInput::Said(said),
+            }));
         }
     }
     Ok(Some(routed))
@@ -76,7 +116,12 @@ async fn decided_on<M: Machine>(
         }
     }
     forget(&mut known);
-    let Decision::Append(event) = M::decide(&known.state, context, input) else { return Ok(false) };
+    let Decision::Append(event) = M::decide(&known.state, context, input) else {
+        return Ok(false);
+    };
     let record = known.record(id, context, event);
-    Ok(matches!(ledger.append(&record, head, None).await?, concord_runtime::Appended::Stored(_)))
+    Ok(matches!(
+        ledger.append(&record, head, None).await?,
+        concord_runtime::Appended::Stored(_)
+    ))
 }

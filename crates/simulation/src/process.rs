@@ -118,8 +118,12 @@ impl Process {
         } else {
             match self.handle(&delivery).await {
                 Ok(()) => true,
-                Err(Problem::Refused(fault)) => refuse::refuse(self, &delivery, &fault).await.is_ok(),
-                Err(Problem::Failed) if delivery.deliveries == DELIVERIES_MAX => refuse::give_up(self, &delivery).await,
+                Err(Problem::Refused(fault)) => {
+                    refuse::refuse(self, &delivery, &fault).await.is_ok()
+                }
+                Err(Problem::Failed) if delivery.deliveries == DELIVERIES_MAX => {
+                    refuse::give_up(self, &delivery).await
+                }
                 Err(Problem::Failed) => false,
             }
         };
@@ -141,8 +145,12 @@ impl Process {
                 _ => self.publish::<CaseMachine>(delivery).await,
             },
             (ConsumerKind::Exchange, _) => self.exchange(delivery).await,
-            (ConsumerKind::Effects(_), Service::ConflictDetector) => self.publish::<DetectionMachine>(delivery).await,
-            (ConsumerKind::Effects(_), Service::AgentAdapter) => self.publish::<WakeMachine>(delivery).await,
+            (ConsumerKind::Effects(_), Service::ConflictDetector) => {
+                self.publish::<DetectionMachine>(delivery).await
+            }
+            (ConsumerKind::Effects(_), Service::AgentAdapter) => {
+                self.publish::<WakeMachine>(delivery).await
+            }
             (ConsumerKind::Effects(_), _) => self.publish::<DebateMachine>(delivery).await,
             (ConsumerKind::Deadlines, _) => timer::arm(self, delivery).await,
             (ConsumerKind::Due, _) => timer::due(self, delivery).await,
@@ -154,18 +162,37 @@ impl Process {
 
     /// A message to a service.
     async fn hear(&self, delivery: &Delivery) -> Result<(), Problem> {
-        let subject = self.connection.subjects().parse(&delivery.subject).map_err(|error| {
-            Fault::invalid("", format!("The subject cannot be read: {error}."), "See docs/subjects.md.")
-        })?;
+        let subject = self
+            .connection
+            .subjects()
+            .parse(&delivery.subject)
+            .map_err(|error| {
+                Fault::invalid(
+                    "",
+                    format!("The subject cannot be read: {error}."),
+                    "See docs/subjects.md.",
+                )
+            })?;
         let (envelope, _) = dialect::read(&delivery.body, None, &subject)?;
         let context = Context::of_message(self.connection.now(), envelope.message_id.clone());
         match self.service {
-            Service::Coordinator => match concord_coordinator::route::register::from_message(&envelope)? {
-                Some(routed) => step(&self.agents, &context, routed).await,
-                None => step(&self.cases, &context, concord_coordinator::route::from_message(&envelope)?).await,
-            },
+            Service::Coordinator => {
+                match concord_coordinator::route::register::from_message(&envelope)? {
+                    Some(routed) => step(&self.agents, &context, routed).await,
+                    None => {
+                        step(
+                            &self.cases,
+                            &context,
+                            concord_coordinator::route::from_message(&envelope)?,
+                        )
+                        .await
+                    }
+                }
+            }
             Service::DebateFacilitator => {
-                let routed = self.prepared(concord_debate_facilitator::route::from_message(&envelope)?).await?;
+                let routed = self
+                    .prepared(concord_debate_facilitator::route::from_message(&envelope)?)
+                    .await?;
                 match plants::ruled_badly(self, &context, routed).await? {
                     Some(routed) => step(&self.debates, &context, routed).await,
                     None => Ok(()),
@@ -177,24 +204,41 @@ impl Process {
 
     /// With what is read elsewhere: whose word on what proved right counts. Track records and precedents are not simulated.
     async fn prepared(&self, routed: Routed<DebateInput>) -> Result<Routed<DebateInput>, Problem> {
-        let Routed::Step { id, input: DebateInput::Outcome(told) } = routed else { return Ok(routed) };
+        let Routed::Step {
+            id,
+            input: DebateInput::Outcome(told),
+        } = routed
+        else {
+            return Ok(routed);
+        };
         let queue = self.queue.load(&queue::id()).await?;
         let case = match &told.case_id {
             Some(case) => Some(self.cases.load(&case.token()).await?),
             None => None,
         };
-        let standing = Standing::of(&told.agent_id, case.as_ref().map(|case| &case.state), &queue.state);
-        Ok(Routed::Step { id, input: DebateInput::Outcome(Box::new(ToldOutcome { standing, ..*told })) })
+        let standing = Standing::of(
+            &told.agent_id,
+            case.as_ref().map(|case| &case.state),
+            &queue.state,
+        );
+        Ok(Routed::Step {
+            id,
+            input: DebateInput::Outcome(Box::new(ToldOutcome { standing, ..*told })),
+        })
     }
 
     /// A fact of another service, for the coordinator or the facilitator.
     async fn react(&self, delivery: &Delivery) -> Result<(), Problem> {
-        let Some((aggregate, context)) = self.fact(delivery) else { return Err(Problem::Failed) };
+        let Some((aggregate, context)) = self.fact(delivery) else {
+            return Err(Problem::Failed);
+        };
         let (bytes, sequence) = (&delivery.body, delivery.sequence);
         match self.service {
             Service::Coordinator => {
                 if aggregate == Aggregate::Deadline {
-                    let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?.event.into_elapsed();
+                    let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?
+                        .event
+                        .into_elapsed();
                     if elapsed.aggregate == Aggregate::Request {
                         return self.request_elapsed(&context, elapsed).await;
                     }
@@ -203,12 +247,28 @@ impl Process {
                 step(&self.cases, &context, routed).await
             }
             _ => {
-                for follow_up in concord_debate_facilitator::route::follows(aggregate, bytes, sequence)? {
+                for follow_up in
+                    concord_debate_facilitator::route::follows(aggregate, bytes, sequence)?
+                {
                     let done = match follow_up {
-                        FollowUp::Debate(id, input) => step(&self.debates, &context, Routed::Step { id, input }).await,
-                        FollowUp::Queue(input) if plants::assigned_badly(self, &context, &input).await? => Ok(()),
+                        FollowUp::Debate(id, input) => {
+                            step(&self.debates, &context, Routed::Step { id, input }).await
+                        }
+                        FollowUp::Queue(input)
+                            if plants::assigned_badly(self, &context, &input).await? =>
+                        {
+                            Ok(())
+                        }
                         FollowUp::Queue(input) => {
-                            step(&self.queue, &context, Routed::Step { id: queue::id(), input }).await
+                            step(
+                                &self.queue,
+                                &context,
+                                Routed::Step {
+                                    id: queue::id(),
+                                    input,
+                                },
+                            )
+                            .await
                         }
                         // Track records and precedents are not simulated.
                         FollowUp::Verdict(_) | FollowUp::Outcome(..) => Ok(()),
@@ -229,24 +289,53 @@ impl Process {
         let context = Context::of_message(self.connection.now(), operation.id.clone());
         let done = match &operation.verb {
             Verb::Queue(input) => {
-                step(&self.queue, &context, Routed::Step { id: queue::id(), input: input.clone() }).await
+                step(
+                    &self.queue,
+                    &context,
+                    Routed::Step {
+                        id: queue::id(),
+                        input: input.clone(),
+                    },
+                )
+                .await
             }
             Verb::Debate(id, input) => {
-                step(&self.debates, &context, Routed::Step { id: id.clone(), input: input.clone() }).await
+                step(
+                    &self.debates,
+                    &context,
+                    Routed::Step {
+                        id: id.clone(),
+                        input: input.clone(),
+                    },
+                )
+                .await
             }
             Verb::Case(id, input) => {
-                step(&self.cases, &context, Routed::Step { id: id.clone(), input: input.clone() }).await
+                step(
+                    &self.cases,
+                    &context,
+                    Routed::Step {
+                        id: id.clone(),
+                        input: input.clone(),
+                    },
+                )
+                .await
             }
         };
         // Whoever asked is told, and nothing else comes of it.
         if let Err(Problem::Refused(fault)) = done {
-            self.connection.world.lock().note(|| format!("refused an operator: {fault}"));
+            self.connection
+                .world
+                .lock()
+                .note(|| format!("refused an operator: {fault}"));
         }
     }
 
     /// A case whose findings are closed, for the detector.
     async fn detect(&self, delivery: &Delivery) -> Result<(), Problem> {
-        let Some((_, context)) = self.fact(delivery) else { return Err(Problem::Failed) };
+        let Some((_, context)) = self.fact(delivery) else {
+            return Err(Problem::Failed);
+        };
         let id = RecordMeta::decode(&delivery.body)?.id;
         let known = self.cases.load(&id).await?;
         let case = CaseId::new(id.as_str()).map_err(|_| Problem::Failed)?;
@@ -257,11 +346,16 @@ impl Process {
     }
 
     fn fact(&self, delivery: &Delivery) -> Option<(Aggregate, Context)> {
-        let Ok(Subject::Event { aggregate, .. }) = self.connection.subjects().parse(&delivery.subject) else {
+        let Ok(Subject::Event { aggregate, .. }) =
+            self.connection.subjects().parse(&delivery.subject)
+        else {
             return None;
         };
         let meta = RecordMeta::decode(&delivery.body).ok()?;
-        Some((aggregate, Context::of_fact(self.connection.now(), meta.event_id)))
+        Some((
+            aggregate,
+            Context::of_fact(self.connection.now(), meta.event_id),
+        ))
     }
 
     async fn publish<M: Machine>(&self, delivery: &Delivery) -> Result<(), Problem> {
@@ -271,16 +365,33 @@ impl Process {
     }
 
     async fn acknowledge(&self, delivery: &Delivery) {
-        let Delivery { consumer, sequence, .. } = *delivery;
+        let Delivery {
+            consumer, sequence, ..
+        } = *delivery;
         // When this is lost the delivery comes again, and changes nothing.
-        let _ = self.connection.send(crate::network::Request::Acknowledge { consumer, sequence }).await;
+        let _ = self
+            .connection
+            .send(crate::network::Request::Acknowledge { consumer, sequence })
+            .await;
     }
 
     async fn put_back(&self, delivery: &Delivery) {
-        let Delivery { consumer, sequence, deliveries, .. } = *delivery;
+        let Delivery {
+            consumer,
+            sequence,
+            deliveries,
+            ..
+        } = *delivery;
         // The waits of the runtime: from 50 ms, doubled each time.
         let wait_ms = 25 << deliveries.min(8);
-        let _ = self.connection.send(crate::network::Request::PutBack { consumer, sequence, wait_ms }).await;
+        let _ = self
+            .connection
+            .send(crate::network::Request::PutBack {
+                consumer,
+                sequence,
+                wait_ms,
+            })
+            .await;
     }
 }
 
@@ -290,7 +401,9 @@ pub(crate) async fn step<M: Machine>(
     context: &Context,
     routed: Routed<M::Input>,
 ) -> Result<(), Problem> {
-    let Routed::Step { id, input } = routed else { return Ok(()) };
+    let Routed::Step { id, input } = routed else {
+        return Ok(());
+    };
     match aggregates.step(&id, context, &input, None).await? {
         Outcome::Rejected(fault) => Err(fault.into()),
         Outcome::Appended { .. } | Outcome::Ignored(_) => Ok(()),

@@ -14,8 +14,16 @@ use crate::network::Request;
 use crate::process::{Delivery, Process};
 
 /// Refuses a delivery.
-pub(crate) async fn refuse(process: &Process, delivery: &Delivery, fault: &Fault) -> Result<(), Error> {
-    process.connection.world.lock().note(|| format!("refused {}: {fault}", delivery.subject));
+pub(crate) async fn refuse(
+    process: &Process,
+    delivery: &Delivery,
+    fault: &Fault,
+) -> Result<(), Error> {
+    process
+        .connection
+        .world
+        .lock()
+        .note(|| format!("refused {}: {fault}", delivery.subject));
     tell_sender(process, delivery, fault).await?;
     keep(process, delivery, fault, DeadReason::from(fault.code)).await
 }
@@ -30,14 +38,19 @@ pub(crate) async fn give_up(process: &Process, delivery: &Delivery) -> bool {
     );
     process.connection.world.lock().give_up(delivery);
     tell_sender(process, delivery, &fault).await.is_ok()
-        && keep(process, delivery, &fault, DeadReason::Exhausted).await.is_ok()
+        && keep(process, delivery, &fault, DeadReason::Exhausted)
+            .await
+            .is_ok()
 }
 
 async fn tell_sender(process: &Process, delivery: &Delivery, fault: &Fault) -> Result<(), Error> {
     let subjects = process.connection.subjects();
-    let Some(sender) = subjects.sender_of(&delivery.subject) else { return Ok(()) };
+    let Some(sender) = subjects.sender_of(&delivery.subject) else {
+        return Ok(());
+    };
     let parsed = subjects.parse(&delivery.subject).ok();
-    let is_error = matches!(&parsed, Some(Subject::Message { kind, .. }) if kind.as_str() == "error");
+    let is_error =
+        matches!(&parsed, Some(Subject::Message { kind, .. }) if kind.as_str() == "error");
     // A service is not told, and an error is not answered by an error: neither could lead to anything but a loop.
     if is_error || Service::parse(sender.as_str()).is_ok() {
         return Ok(());
@@ -60,20 +73,41 @@ async fn tell_sender(process: &Process, delivery: &Delivery, fault: &Fault) -> R
         requires_response: false,
         deadline: None,
         payload: serde_json::value::to_raw_value(&ErrorReport::from(fault))?,
-        metadata: Metadata { version: Some("1.0".into()), ..Metadata::default() },
+        metadata: Metadata {
+            version: Some("1.0".into()),
+            ..Metadata::default()
+        },
         extensions: Extensions::default(),
     };
     process.ledger.publish(&[envelope], None).await
 }
 
-async fn keep(process: &Process, delivery: &Delivery, fault: &Fault, reason: DeadReason) -> Result<(), Error> {
-    let subject = Subject::Dead { service: process.service, reason: reason.token() };
+async fn keep(
+    process: &Process,
+    delivery: &Delivery,
+    fault: &Fault,
+    reason: DeadReason,
+) -> Result<(), Error> {
+    let subject = Subject::Dead {
+        service: process.service,
+        reason: reason.token(),
+    };
     let publication = Publication {
         subject: process.connection.subjects().build(&subject),
-        id: Some(format!("dead-{}-{:?}-{}", delivery.name, delivery.stream, delivery.sequence)),
+        id: Some(format!(
+            "dead-{}-{:?}-{}",
+            delivery.name, delivery.stream, delivery.sequence
+        )),
         body: std::sync::Arc::clone(&delivery.body),
         original: Some((delivery.stream, delivery.sequence, fault.pointer.clone())),
     };
-    let request = Request::Publish { kind: StreamKind::Dead, publication };
-    process.connection.ask("store a dead letter", request).await.map(|_| ())
+    let request = Request::Publish {
+        kind: StreamKind::Dead,
+        publication,
+    };
+    process
+        .connection
+        .ask("store a dead letter", request)
+        .await
+        .map(|_| ())
 }

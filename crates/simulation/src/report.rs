@@ -90,20 +90,56 @@ impl LadderCounts {
     /// Names, values and meanings, in the order of the table.
     pub fn rows(&self) -> [(&'static str, u64, &'static str); 14] {
         [
-            ("challenges", self.challenges, "challenges that were accepted"),
-            ("accepted", self.accepted, "challenges that the agents settled themselves"),
-            ("to_people", self.to_people, "debates that came before a person"),
+            (
+                "challenges",
+                self.challenges,
+                "challenges that were accepted",
+            ),
+            (
+                "accepted",
+                self.accepted,
+                "challenges that the agents settled themselves",
+            ),
+            (
+                "to_people",
+                self.to_people,
+                "debates that came before a person",
+            ),
             ("assigned", self.assigned, "assignments to experts"),
-            ("overflowed", self.overflowed, "debates for which the queue had no place"),
+            (
+                "overflowed",
+                self.overflowed,
+                "debates for which the queue had no place",
+            ),
             ("rulings", self.rulings, "rulings that counted"),
-            ("rulings_refused", self.rulings_refused, "rulings recorded that did not count"),
+            (
+                "rulings_refused",
+                self.rulings_refused,
+                "rulings recorded that did not count",
+            ),
             ("provisional", self.provisional, "provisional decisions"),
             ("reviews", self.reviews, "reviews at gates"),
-            ("debated_again", self.debated_again, "debates taken up again"),
+            (
+                "debated_again",
+                self.debated_again,
+                "debates taken up again",
+            ),
             ("gates", self.gates, "gates that were passed"),
-            ("operated", self.operated, "times an operator moved deadlines or a debate"),
-            ("cancelled", self.cancelled, "cases and debates that were cancelled"),
-            ("waiting", self.waiting, "debates that wait at a gate at the end"),
+            (
+                "operated",
+                self.operated,
+                "times an operator moved deadlines or a debate",
+            ),
+            (
+                "cancelled",
+                self.cancelled,
+                "cases and debates that were cancelled",
+            ),
+            (
+                "waiting",
+                self.waiting,
+                "debates that wait at a gate at the end",
+            ),
         ]
     }
 
@@ -168,19 +204,59 @@ impl HostedCounts {
         [
             ("asked", self.asked, "messages to a hosted agent"),
             ("answered", self.answered, "messages that were answered"),
-            ("refused", self.refused, "messages refused by an open breaker"),
-            ("full", self.full, "messages refused because too many waited"),
-            ("late_turn", self.late_turn, "messages whose time was over before the agent was asked"),
-            ("failed", self.failed, "messages that the agent could not answer"),
-            ("by_coordinator", self.by_coordinator, "requests that the coordinator ended"),
-            ("late", self.late, "answers and errors that were on their way by then"),
-            ("kept", self.kept, "answers that came after that and were kept from who asked"),
-            ("repeated", self.repeated, "answers and errors that another process had been ahead of"),
-            ("displaced", self.displaced, "messages that gave their place to an urgent one"),
+            (
+                "refused",
+                self.refused,
+                "messages refused by an open breaker",
+            ),
+            (
+                "full",
+                self.full,
+                "messages refused because too many waited",
+            ),
+            (
+                "late_turn",
+                self.late_turn,
+                "messages whose time was over before the agent was asked",
+            ),
+            (
+                "failed",
+                self.failed,
+                "messages that the agent could not answer",
+            ),
+            (
+                "by_coordinator",
+                self.by_coordinator,
+                "requests that the coordinator ended",
+            ),
+            (
+                "late",
+                self.late,
+                "answers and errors that were on their way by then",
+            ),
+            (
+                "kept",
+                self.kept,
+                "answers that came after that and were kept from who asked",
+            ),
+            (
+                "repeated",
+                self.repeated,
+                "answers and errors that another process had been ahead of",
+            ),
+            (
+                "displaced",
+                self.displaced,
+                "messages that gave their place to an urgent one",
+            ),
             ("calls", self.calls, "calls of the endpoint"),
             ("retries", self.retries, "calls that were made again"),
             ("opened", self.opened, "times a breaker opened"),
-            ("probes", self.probes, "calls that a half-open breaker let pass"),
+            (
+                "probes",
+                self.probes,
+                "calls that a half-open breaker let pass",
+            ),
             ("closed", self.closed, "times a breaker closed again"),
         ]
     }
@@ -213,21 +289,57 @@ impl Counts {
             ("cases", self.cases, "cases that were opened"),
             ("decided", self.decided, "cases that have a decision"),
             ("debates", self.debates, "debates that were opened"),
-            ("requests", self.requests, "requests between agents that have ended"),
+            (
+                "requests",
+                self.requests,
+                "requests between agents that have ended",
+            ),
             ("wakes", self.wakes, "messages that have woken somebody"),
             ("loops", self.loops, "loops of two agents that were broken"),
             ("events", self.events, "facts that were stored"),
             ("messages", self.messages, "messages that were stored"),
             ("dead", self.dead, "dead letters that were stored"),
             ("crashes", self.crashes, "processes that were killed"),
-            ("redeliveries", self.redeliveries, "deliveries that were made again"),
-            ("lost_requests", self.lost_requests, "requests that never arrived"),
-            ("lost_answers", self.lost_answers, "requests that were done and whose answer never came"),
-            ("stale_reads", self.stale_reads, "reads that were answered by a copy that lagged"),
-            ("foreign", self.foreign, "messages among facts that are none"),
-            ("races_lost", self.races_lost, "appends that another fact was ahead of"),
-            ("watchdog_fires", self.watchdog_fires, "deadlines that the watchdog had to fire"),
-            ("given_up", self.given_up, "deliveries that failed again and again and are kept under dead"),
+            (
+                "redeliveries",
+                self.redeliveries,
+                "deliveries that were made again",
+            ),
+            (
+                "lost_requests",
+                self.lost_requests,
+                "requests that never arrived",
+            ),
+            (
+                "lost_answers",
+                self.lost_answers,
+                "requests that were done and whose answer never came",
+            ),
+            (
+                "stale_reads",
+                self.stale_reads,
+                "reads that were answered by a copy that lagged",
+            ),
+            (
+                "foreign",
+                self.foreign,
+                "messages among facts that are none",
+            ),
+            (
+                "races_lost",
+                self.races_lost,
+                "appends that another fact was ahead of",
+            ),
+            (
+                "watchdog_fires",
+                self.watchdog_fires,
+                "deadlines that the watchdog had to fire",
+            ),
+            (
+                "given_up",
+                self.given_up,
+                "deliveries that failed again and again and are kept under dead",
+            ),
             ("pauses", self.pauses, "times the broker was away"),
             ("violations", self.violations, "things that should not be"),
         ]

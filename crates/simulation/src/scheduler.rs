@@ -37,7 +37,13 @@ impl Scheduler {
             return None;
         }
         self.generation += 1;
-        self.armed.insert(target.to_owned(), Armed { body, generation: self.generation });
+        self.armed.insert(
+            target.to_owned(),
+            Armed {
+                body,
+                generation: self.generation,
+            },
+        );
         Some(self.generation)
     }
 
@@ -55,11 +61,19 @@ impl Scheduler {
         target: &str,
         generation: u64,
     ) -> Option<Armed> {
-        if self.armed.get(target).is_none_or(|armed| armed.generation != generation) {
+        if self
+            .armed
+            .get(target)
+            .is_none_or(|armed| armed.generation != generation)
+        {
             return None;
         }
         let armed = self.armed.remove(target);
-        if random.chance(faults.fire_missed) { None } else { armed }
+        if random.chance(faults.fire_missed) {
+            None
+        } else {
+            armed
+        }
     }
 
     /// True when it holds nothing.

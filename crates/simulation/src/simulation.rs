@@ -37,7 +37,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { faults: Faults::default(), plant: None, replicas: 2, ladder: false, hosted: false, verbose: false }
+        Self {
+            faults: Faults::default(),
+            plant: None,
+            replicas: 2,
+            ladder: false,
+            hosted: false,
+            verbose: false,
+        }
     }
 }
 
@@ -97,13 +104,25 @@ impl Simulation {
     fn begin(&mut self, replicas: usize) {
         for service in Service::ALL.iter().copied() {
             for _ in 0..replicas {
-                let life = Life { replica: self.replicas.len(), number: 0 };
-                self.replicas.push(Replica { service, life, process: None });
+                let life = Life {
+                    replica: self.replicas.len(),
+                    number: 0,
+                };
+                self.replicas.push(Replica {
+                    service,
+                    life,
+                    process: None,
+                });
                 self.start(life.replica);
                 if service == Service::EscalationTimer {
                     let mut world = self.world.lock();
                     let first = world.random.between(0, WATCH_MS);
-                    world.plan(first, Happening::Watch { replica: life.replica });
+                    world.plan(
+                        first,
+                        Happening::Watch {
+                            replica: life.replica,
+                        },
+                    );
                 }
             }
         }
@@ -115,12 +134,24 @@ impl Simulation {
     }
 
     fn start(&mut self, replica: usize) {
-        let Some(place) = self.replicas.get_mut(replica) else { return };
+        let Some(place) = self.replicas.get_mut(replica) else {
+            return;
+        };
         place.life.number += 1;
-        let connection = Connection { world: self.world.clone(), life: place.life };
+        let connection = Connection {
+            world: self.world.clone(),
+            life: place.life,
+        };
         let cached_max = self.world.lock().random.between(1, 6);
-        let cached_max = usize::try_from(cached_max).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN);
-        place.process = Some(Arc::new(Process::new(place.service, connection, cached_max)));
+        let cached_max = usize::try_from(cached_max)
+            .ok()
+            .and_then(NonZeroUsize::new)
+            .unwrap_or(NonZeroUsize::MIN);
+        place.process = Some(Arc::new(Process::new(
+            place.service,
+            connection,
+            cached_max,
+        )));
     }
 
     /// Goes on until nothing moves. None when it has come to that, else why it has not.
@@ -128,20 +159,29 @@ impl Simulation {
         loop {
             self.executor.run();
             let next = self.world.lock().advance();
-            let Some(happening) = next else { return Some("nothing is planned any more".into()) };
+            let Some(happening) = next else {
+                return Some("nothing is planned any more".into());
+            };
             // Looking for overdue deadlines goes on for ever, so that is when to look whether anything else does.
-            if self.calm_since.is_some() && matches!(happening, Happening::Watch { .. }) && self.is_quiet() {
+            if self.calm_since.is_some()
+                && matches!(happening, Happening::Watch { .. })
+                && self.is_quiet()
+            {
                 if self.closings == CLOSINGS_MAX || !self.resume() {
                     return None;
                 }
                 self.closings += 1;
             }
             self.happen(happening);
-            let Some(calm_since) = self.calm_since else { continue };
+            let Some(calm_since) = self.calm_since else {
+                continue;
+            };
             let world = self.world.lock();
             if world.now > calm_since + QUIET_MS {
                 let waiting = world.broker.unacknowledged();
-                return Some(format!("it is not quiet {QUIET_MS} ms after faults stopped: {waiting:?}"));
+                return Some(format!(
+                    "it is not quiet {QUIET_MS} ms after faults stopped: {waiting:?}"
+                ));
             }
         }
     }
@@ -169,10 +209,22 @@ impl Simulation {
             Happening::Answer(cell, reply) => drop(cell.settle(Some(reply))),
             Happening::GiveUp(cell) => drop(cell.settle(None)),
             Happening::Offer { consumer, sequence } => self.offer(consumer, sequence),
-            Happening::Deliver { consumer, sequence, life } => self.deliver(consumer, sequence, life),
-            Happening::Lapse { consumer, sequence, lease } => {
+            Happening::Deliver {
+                consumer,
+                sequence,
+                life,
+            } => self.deliver(consumer, sequence, life),
+            Happening::Lapse {
+                consumer,
+                sequence,
+                lease,
+            } => {
                 let mut world = self.world.lock();
-                let pending = world.broker.consumers.get(consumer).and_then(|c| c.pending.get(&sequence));
+                let pending = world
+                    .broker
+                    .consumers
+                    .get(consumer)
+                    .and_then(|c| c.pending.get(&sequence));
                 if pending.is_some_and(|pending| pending.lease == lease) {
                     world.plan(0, Happening::Offer { consumer, sequence });
                 }
@@ -217,9 +269,14 @@ impl Simulation {
             let after = world.delay();
             return world.plan(away + after, Happening::Offer { consumer, sequence });
         }
-        let Some((kind, _)) = world.broker.kind_of(consumer) else { return };
+        let Some((kind, _)) = world.broker.kind_of(consumer) else {
+            return;
+        };
         let service = kind.service();
-        let up = self.replicas.iter().filter(|replica| replica.service == service && replica.process.is_some());
+        let up = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.service == service && replica.process.is_some());
         let lives: Vec<Life> = up.map(|replica| replica.life).collect();
         let Some(life) = world.random.pick(&lives).copied() else {
             return world.plan(500, Happening::Offer { consumer, sequence });
@@ -228,7 +285,14 @@ impl Simulation {
         let (lost, double) = (world.faults.lost_delivery, world.faults.double_delivery);
         if !world.random.chance(lost) {
             let delay = world.delay();
-            world.plan(delay, Happening::Deliver { consumer, sequence, life });
+            world.plan(
+                delay,
+                Happening::Deliver {
+                    consumer,
+                    sequence,
+                    life,
+                },
+            );
         }
         if world.random.chance(double) {
             let delay = world.delay();
@@ -238,24 +302,40 @@ impl Simulation {
 
     /// A delivery reaches a process, if that is still alive.
     fn deliver(&mut self, consumer: usize, sequence: u64, life: Life) {
-        let Some(replica) = self.replicas.get(life.replica).filter(|replica| replica.life == life) else { return };
-        let Some(process) = replica.process.clone() else { return };
+        let Some(replica) = self
+            .replicas
+            .get(life.replica)
+            .filter(|replica| replica.life == life)
+        else {
+            return;
+        };
+        let Some(process) = replica.process.clone() else {
+            return;
+        };
         let world = self.world.lock();
-        let Some(reader) = world.broker.consumers.get(consumer) else { return };
+        let Some(reader) = world.broker.consumers.get(consumer) else {
+            return;
+        };
         let definition = &reader.definition;
-        let Some(stored) = world.broker.message(definition.stream_kind, sequence) else { return };
+        let Some(stored) = world.broker.message(definition.stream_kind, sequence) else {
+            return;
+        };
         let delivery = Delivery {
             consumer,
             name: definition.name.clone(),
             kind: definition.kind,
             stream: definition.stream_kind,
             sequence,
-            deliveries: reader.pending.get(&sequence).map_or(1, |pending| pending.lease),
+            deliveries: reader
+                .pending
+                .get(&sequence)
+                .map_or(1, |pending| pending.lease),
             subject: stored.publication.subject.clone(),
             body: Arc::clone(&stored.publication.body),
         };
         drop(world);
-        self.executor.spawn(life, async move { process.work(delivery).await });
+        self.executor
+            .spawn(life, async move { process.work(delivery).await });
     }
 
     /// An operator's request reaches a process of the service; if that dies meanwhile, nobody answers.
@@ -263,20 +343,31 @@ impl Simulation {
         let mut world = self.world.lock();
         world.talk -= 1;
         let service = operation.service();
-        let up = self.replicas.iter().filter(|replica| replica.service == service);
-        let up: Vec<(Life, Arc<Process>)> =
-            up.filter_map(|replica| Some((replica.life, Arc::clone(replica.process.as_ref()?)))).collect();
+        let up = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.service == service);
+        let up: Vec<(Life, Arc<Process>)> = up
+            .filter_map(|replica| Some((replica.life, Arc::clone(replica.process.as_ref()?))))
+            .collect();
         let Some((life, process)) = world.random.pick(&up).cloned() else {
             return world.plan(500, Happening::Operate(operation));
         };
         world.note(|| format!("an operator asks: {:?}", operation.verb));
         world.operated.push(Arc::clone(&operation));
         drop(world);
-        self.executor.spawn(life, async move { process.operate(&operation).await });
+        self.executor
+            .spawn(life, async move { process.operate(&operation).await });
     }
 
     fn crash(&mut self, life: Life) {
-        let Some(replica) = self.replicas.get_mut(life.replica).filter(|replica| replica.life == life) else { return };
+        let Some(replica) = self
+            .replicas
+            .get_mut(life.replica)
+            .filter(|replica| replica.life == life)
+        else {
+            return;
+        };
         if replica.process.take().is_none() {
             return;
         }
@@ -286,7 +377,12 @@ impl Simulation {
         world.note(|| format!("{} {} is killed", replica.service, life.replica));
         let longest = world.faults.restart_ms_max;
         let in_ms = world.random.between(1, longest.max(1));
-        world.plan(in_ms, Happening::Restart { replica: life.replica });
+        world.plan(
+            in_ms,
+            Happening::Restart {
+                replica: life.replica,
+            },
+        );
     }
 
     fn second(&mut self) {
@@ -304,10 +400,15 @@ impl Simulation {
     }
 
     fn watch(&mut self, replica: usize) {
-        self.world.lock().plan(WATCH_MS, Happening::Watch { replica });
-        let Some(replica) = self.replicas.get(replica) else { return };
+        self.world
+            .lock()
+            .plan(WATCH_MS, Happening::Watch { replica });
+        let Some(replica) = self.replicas.get(replica) else {
+            return;
+        };
         if let Some(process) = replica.process.clone() {
-            self.executor.spawn(replica.life, async move { timer::watch(&process).await });
+            self.executor
+                .spawn(replica.life, async move { timer::watch(&process).await });
         }
     }
 

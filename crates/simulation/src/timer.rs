@@ -21,37 +21,77 @@ pub(crate) async fn arm(process: &Process, delivery: &Delivery) -> Result<(), Pr
         match action {
             TimerAction::Arm(deadline) => hold(process, aggregate, &id, &deadline).await?,
             TimerAction::Cancel(name) => {
-                let target = subjects.build(&Subject::TimerDue { aggregate, id: id.clone(), name });
-                process.connection.ask("cancel a deadline", Request::Cancel { target }).await?;
+                let target = subjects.build(&Subject::TimerDue {
+                    aggregate,
+                    id: id.clone(),
+                    name,
+                });
+                process
+                    .connection
+                    .ask("cancel a deadline", Request::Cancel { target })
+                    .await?;
             }
         }
     }
     Ok(())
 }
 
-async fn hold(process: &Process, aggregate: Aggregate, id: &Token, deadline: &Deadline) -> Result<(), Problem> {
-    let subject = Subject::TimerDue { aggregate, id: id.clone(), name: deadline.name.clone() };
+async fn hold(
+    process: &Process,
+    aggregate: Aggregate,
+    id: &Token,
+    deadline: &Deadline,
+) -> Result<(), Problem> {
+    let subject = Subject::TimerDue {
+        aggregate,
+        id: id.clone(),
+        name: deadline.name.clone(),
+    };
     let target = process.connection.subjects().build(&subject);
     let body = serde_json::to_vec(deadline).unwrap_or_default().into();
-    process.connection.ask("hold a deadline", Request::Arm { target, due: deadline.due, body }).await?;
+    process
+        .connection
+        .ask(
+            "hold a deadline",
+            Request::Arm {
+                target,
+                due: deadline.due,
+                body,
+            },
+        )
+        .await?;
     Ok(())
 }
 
 /// The broker has delivered a deadline: what counts is what the aggregate's last fact says of it. That it is open and due
 /// is believed on the word of any copy, everything else on the leader's alone.
 pub(crate) async fn due(process: &Process, delivery: &Delivery) -> Result<(), Problem> {
-    let Ok(Subject::TimerDue { aggregate, id, name }) = process.connection.subjects().parse(&delivery.subject) else {
+    let Ok(Subject::TimerDue {
+        aggregate,
+        id,
+        name,
+    }) = process.connection.subjects().parse(&delivery.subject)
+    else {
         return Err(Problem::Failed);
     };
     let early = process.connection.plant() == Some(Plant::EarlyFire);
     let stands = async |read| {
         let last = process.ledger.last(aggregate, &id, read).await?;
-        Ok::<_, Problem>(last.and_then(|meta| meta.deadlines.into_iter().find(|deadline| deadline.name == name)))
+        Ok::<_, Problem>(last.and_then(|meta| {
+            meta.deadlines
+                .into_iter()
+                .find(|deadline| deadline.name == name)
+        }))
     };
-    if let Some(open) = stands(Read::Any).await?.filter(|open| process.connection.now() >= open.due) {
+    if let Some(open) = stands(Read::Any)
+        .await?
+        .filter(|open| process.connection.now() >= open.due)
+    {
         return fire(process, aggregate, id, open, FiredBy::Scheduler).await;
     }
-    let Some(open) = stands(Read::Leader).await? else { return Ok(()) };
+    let Some(open) = stands(Read::Leader).await? else {
+        return Ok(());
+    };
     // Open with a later due than the broker has delivered: it was moved while the broker delivered it.
     if early || process.connection.now() >= open.due {
         return fire(process, aggregate, id, open, FiredBy::Scheduler).await;
@@ -64,12 +104,28 @@ pub(crate) async fn watch(process: &Process) {
     if process.connection.plant() == Some(Plant::NoWatchdog) {
         return;
     }
-    let Ok(Reply::Facts(facts, _)) = process.connection.ask("list the facts", Request::Overdue).await else { return };
+    let Ok(Reply::Facts(facts, _)) = process
+        .connection
+        .ask("list the facts", Request::Overdue)
+        .await
+    else {
+        return;
+    };
     for (_, subject, body) in facts {
-        let Ok(Subject::Event { aggregate, id, .. }) = process.connection.subjects().parse(&subject) else { continue };
-        let Ok(meta) = RecordMeta::decode(&body) else { continue };
+        let Ok(Subject::Event { aggregate, id, .. }) =
+            process.connection.subjects().parse(&subject)
+        else {
+            continue;
+        };
+        let Ok(meta) = RecordMeta::decode(&body) else {
+            continue;
+        };
         let now = process.connection.now();
-        for deadline in meta.deadlines.into_iter().filter(|d| now.millis_since(d.due) > WATCHDOG_GRACE_MS) {
+        for deadline in meta
+            .deadlines
+            .into_iter()
+            .filter(|d| now.millis_since(d.due) > WATCHDOG_GRACE_MS)
+        {
             // What fails now is found again at the next look.
             let _ = fire(process, aggregate, id.clone(), deadline, FiredBy::Watchdog).await;
         }
@@ -88,7 +144,12 @@ async fn fire(
     if plant == Some(Plant::EarlyFire) {
         now = now.max(deadline.due);
     }
-    let fire = Fire { aggregate, id, deadline, fired_by };
+    let fire = Fire {
+        aggregate,
+        id,
+        deadline,
+        fired_by,
+    };
     let id = fire.deadline_id();
     // The cause is the deadline itself, so whoever notices it, and however often, makes the same fact.
     let mut cause = MessageId::of_deadline(&fire.id, &fire.deadline.name, fire.deadline.due);
@@ -100,8 +161,14 @@ async fn fire(
     let outcome = process.deadlines.step(&id, &context, &fire, None).await?;
     match (fired_by, outcome) {
         // The owner has not acted yet, or the fact is on its way.
-        (_, Outcome::Ignored(Ignored::AlreadyDone | Ignored::DeadlineNotOpen) | Outcome::Rejected(_)) => {}
-        (FiredBy::Watchdog, Outcome::Appended { .. }) => process.connection.world.lock().counts.watchdog_fires += 1,
+        (
+            _,
+            Outcome::Ignored(Ignored::AlreadyDone | Ignored::DeadlineNotOpen)
+            | Outcome::Rejected(_),
+        ) => {}
+        (FiredBy::Watchdog, Outcome::Appended { .. }) => {
+            process.connection.world.lock().counts.watchdog_fires += 1
+        }
         _ => {}
     }
     Ok(())

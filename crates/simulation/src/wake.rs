@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use concord_domain::Context;
 use concord_domain::wake::conversation::{WakeInput, Weigh, conversation_of, thread_of};
-use concord_domain::wake::{Conversation, LoopBounds, Matcher, Message, Parameters, Previous, decide_all};
+use concord_domain::wake::{
+    Conversation, LoopBounds, Matcher, Message, Parameters, Previous, decide_all,
+};
 use concord_protocol::event::Remembered;
 use concord_protocol::payload::Card;
 use concord_protocol::stream::is_given_twice;
@@ -16,20 +18,27 @@ use serde_json::{Value, json};
 use crate::process::{Delivery, Problem, Process, step};
 
 /// Loops are broken early here, so that there are some.
-const BOUNDS: LoopBounds = LoopBounds { depth_max: 4, window_ms: 60_000, pause_ms: 20_000 };
+const BOUNDS: LoopBounds = LoopBounds {
+    depth_max: 4,
+    window_ms: 60_000,
+    pause_ms: 20_000,
+};
 
 /// Everybody's skills.
 static MATCHER: LazyLock<Matcher> = LazyLock::new(|| {
     let skills = [
         ("ada", "taxes", "Value added tax and customs duties"),
         ("ben", "liability", "Caps on liability and indemnities"),
-        ("cleo", "termination", "Notice periods and termination of contracts"),
+        (
+            "cleo",
+            "termination",
+            "Notice periods and termination of contracts",
+        ),
         ("dan", "payment", "Invoices and terms of payment"),
     ];
     let mut matcher = Matcher::new(Parameters::default());
     for (agent, name, description) in skills {
-        let card =
-            json!({ "agent_id": agent, "skills": [{ "name": name, "description": description }], "triggers": [name] });
+        let card = json!({ "agent_id": agent, "skills": [{ "name": name, "description": description }], "triggers": [name] });
         if let Ok(card) = serde_json::from_value::<Card>(card) {
             matcher.insert(&card, |_| None);
         }
@@ -40,8 +49,12 @@ static MATCHER: LazyLock<Matcher> = LazyLock::new(|| {
 impl Process {
     /// A message that may concern others than whom it is addressed to.
     pub(crate) async fn wake(&self, delivery: &Delivery) -> Result<(), Problem> {
-        let Ok(subject) = self.connection.subjects().parse(&delivery.subject) else { return Ok(()) };
-        let Ok((envelope, _)) = dialect::read(&delivery.body, None, &subject) else { return Ok(()) };
+        let Ok(subject) = self.connection.subjects().parse(&delivery.subject) else {
+            return Ok(());
+        };
+        let Ok((envelope, _)) = dialect::read(&delivery.body, None, &subject) else {
+            return Ok(());
+        };
         if Service::parse(envelope.from_agent.as_str()).is_ok()
             || is_given_twice(&delivery.name, envelope.message_type.as_str())
         {
@@ -54,9 +67,16 @@ impl Process {
     }
 
     async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, Problem> {
-        let known = self.conversations.load(&conversation_of(envelope)).await?.state;
+        let known = self
+            .conversations
+            .load(&conversation_of(envelope))
+            .await?
+            .state;
         let payload: Value = envelope.payload().unwrap_or_default();
-        let content = payload.get("content").and_then(Value::as_str).unwrap_or_default();
+        let content = payload
+            .get("content")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let message = Message {
             message_type: &envelope.message_type,
             from: &envelope.from_agent,
@@ -64,11 +84,21 @@ impl Process {
             content,
             assigned: None,
             preferred: &[],
-            reply_to_author: envelope.reply_to.as_deref().and_then(|id| known.author_of(id)),
+            reply_to_author: envelope
+                .reply_to
+                .as_deref()
+                .and_then(|id| known.author_of(id)),
         };
         let participations = known.participations();
-        let previous = known.recent.back().map(|said| Previous { text: &said.text, vector: None });
-        let conversation = Conversation { previous, participations: &participations, audience: None };
+        let previous = known.recent.back().map(|said| Previous {
+            text: &said.text,
+            vector: None,
+        });
+        let conversation = Conversation {
+            previous,
+            participations: &participations,
+            audience: None,
+        };
         Ok(Weigh {
             said: Remembered {
                 message_id: envelope.message_id.clone(),

@@ -34,9 +34,17 @@ pub(crate) enum Happening {
     /// A consumer looks for a process that takes a delivery.
     Offer { consumer: usize, sequence: u64 },
     /// A delivery reaches a process.
-    Deliver { consumer: usize, sequence: u64, life: Life },
+    Deliver {
+        consumer: usize,
+        sequence: u64,
+        life: Life,
+    },
     /// The acknowledgement of a delivery is overdue.
-    Lapse { consumer: usize, sequence: u64, lease: u32 },
+    Lapse {
+        consumer: usize,
+        sequence: u64,
+        lease: u32,
+    },
     /// The broker's scheduler publishes a deadline.
     Fire { target: String, generation: u64 },
     /// A process is killed.
@@ -135,12 +143,18 @@ impl World {
     /// A service has given a delivery up.
     pub(crate) fn give_up(&mut self, delivery: &Delivery) {
         self.counts.given_up += 1;
-        self.given_up.push(format!("{} gave up {} at {}", delivery.name, delivery.subject, delivery.sequence));
+        self.given_up.push(format!(
+            "{} gave up {} at {}",
+            delivery.name, delivery.subject, delivery.sequence
+        ));
     }
 
     /// Plans something for `in_ms` from now.
     pub(crate) fn plan(&mut self, in_ms: u64, happening: Happening) {
-        if matches!(happening, Happening::Hear { .. } | Happening::Say(_) | Happening::Operate(_)) {
+        if matches!(
+            happening,
+            Happening::Hear { .. } | Happening::Say(_) | Happening::Operate(_)
+        ) {
             self.talk += 1;
         }
         self.plan.push(self.now.saturating_add(in_ms), happening);
@@ -184,12 +198,16 @@ impl World {
         }
         for consumer in self.broker.readers(kind, subject) {
             if let Some(consumer) = self.broker.consumers.get_mut(consumer) {
-                consumer.pending.insert(sequence, crate::broker::Pending::default());
+                consumer
+                    .pending
+                    .insert(sequence, crate::broker::Pending::default());
             }
             let delay = self.delay();
             self.plan(delay, Happening::Offer { consumer, sequence });
         }
-        if kind == StreamKind::Messages && matches!(self.subjects().parse(subject), Ok(Subject::Message { .. })) {
+        if kind == StreamKind::Messages
+            && matches!(self.subjects().parse(subject), Ok(Subject::Message { .. }))
+        {
             let delay = self.delay();
             self.plan(delay, Happening::Hear { sequence });
         }
@@ -197,10 +215,16 @@ impl World {
 
     /// The stream of timers keeps one message for each subject: a newer one deletes the older, handled or not.
     fn replace_due(&mut self, sequence: u64, subject: &str) {
-        let same =
-            |stored: &&crate::broker::Stored| stored.sequence < sequence && stored.publication.subject == subject;
-        let older: Vec<u64> =
-            self.broker.messages(StreamKind::Timers).iter().filter(same).map(|stored| stored.sequence).collect();
+        let same = |stored: &&crate::broker::Stored| {
+            stored.sequence < sequence && stored.publication.subject == subject
+        };
+        let older: Vec<u64> = self
+            .broker
+            .messages(StreamKind::Timers)
+            .iter()
+            .filter(same)
+            .map(|stored| stored.sequence)
+            .collect();
         for consumer in self.broker.readers(StreamKind::Timers, subject) {
             for sequence in &older {
                 self.broker.acknowledge(consumer, *sequence);
@@ -210,14 +234,25 @@ impl World {
 
     /// A delivery begins: when its acknowledgement is overdue it is made again.
     pub(crate) fn lease(&mut self, consumer: usize, sequence: u64) {
-        let pending = self.broker.consumers.get_mut(consumer).and_then(|c| c.pending.get_mut(&sequence));
+        let pending = self
+            .broker
+            .consumers
+            .get_mut(consumer)
+            .and_then(|c| c.pending.get_mut(&sequence));
         let Some(pending) = pending else { return };
         pending.lease += 1;
         let lease = pending.lease;
         if lease > 1 {
             self.counts.redeliveries += 1;
         }
-        self.plan(ACK_WAIT_MS, Happening::Lapse { consumer, sequence, lease });
+        self.plan(
+            ACK_WAIT_MS,
+            Happening::Lapse {
+                consumer,
+                sequence,
+                lease,
+            },
+        );
     }
 
     /// Asks the scheduler to hold a deadline.
@@ -226,23 +261,43 @@ impl World {
         let chance = (&mut self.random, &self.faults);
         if let Some(generation) = self.broker.scheduler.arm(chance, target, body) {
             let late = self.random.between(0, 20);
-            let early = if self.plant == Some(Plant::EarlyFire) { 100 } else { 0 };
+            let early = if self.plant == Some(Plant::EarlyFire) {
+                100
+            } else {
+                0
+            };
             let in_ms = (due.saturating_sub(self.now) + late).saturating_sub(early);
-            self.plan(in_ms, Happening::Fire { target: target.to_owned(), generation });
+            self.plan(
+                in_ms,
+                Happening::Fire {
+                    target: target.to_owned(),
+                    generation,
+                },
+            );
         }
     }
 
     /// Asks the scheduler to hold a deadline no longer.
     pub(crate) fn cancel(&mut self, target: &str) {
-        self.broker.scheduler.cancel((&mut self.random, &self.faults), target);
+        self.broker
+            .scheduler
+            .cancel((&mut self.random, &self.faults), target);
     }
 
     /// The scheduler's moment: publishes a deadline that is due.
     pub(crate) fn fire(&mut self, target: String, generation: u64) {
-        let fired = self.broker.scheduler.fire((&mut self.random, &self.faults), &target, generation);
+        let fired =
+            self.broker
+                .scheduler
+                .fire((&mut self.random, &self.faults), &target, generation);
         match fired {
             Some(armed) => {
-                let publication = Publication { subject: target, id: None, body: armed.body, original: None };
+                let publication = Publication {
+                    subject: target,
+                    id: None,
+                    body: armed.body,
+                    original: None,
+                };
                 self.publish(StreamKind::Timers, publication);
             }
             None => self.note(|| format!("nothing fires on {target}")),

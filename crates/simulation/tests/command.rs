@@ -5,7 +5,10 @@
 use std::process::{Command, Output};
 
 fn simulate(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_concord-simulate")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_concord-simulate"))
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -18,7 +21,10 @@ fn what_holds_is_summed_up() {
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.starts_with("Seeds 7 to 8.\n"), "{said}");
-    assert!(said.contains("deadlines that the watchdog had to fire"), "{said}");
+    assert!(
+        said.contains("deadlines that the watchdog had to fire"),
+        "{said}"
+    );
     assert!(said.ends_with("Seeds 7 to 8: all hold.\n"), "{said}");
 }
 
@@ -28,10 +34,17 @@ fn a_seed_that_does_not_hold_says_how_to_run_it_again() {
     assert_eq!(output.status.code(), Some(1));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let seed = summary["failed"][0]["seed"].as_u64().unwrap();
-    let expected =
-        format!("cargo run -p concord-simulation --release -- --seed {seed} --verbose --plant effect_forgotten");
+    let expected = format!(
+        "cargo run -p concord-simulation --release -- --seed {seed} --verbose --plant effect_forgotten"
+    );
     assert_eq!(summary["reproduce"], expected.as_str());
-    let again = simulate(&["--seed", &seed.to_string(), "--verbose", "--plant", "effect_forgotten"]);
+    let again = simulate(&[
+        "--seed",
+        &seed.to_string(),
+        "--verbose",
+        "--plant",
+        "effect_forgotten",
+    ]);
     assert_eq!(again.status.code(), Some(1));
     assert!(text(&again.stdout).contains(&format!("Seed {seed} does not hold:")));
 }
@@ -41,12 +54,25 @@ fn a_hosted_agent_has_a_world_of_its_own() {
     let output = simulate(&["--seeds", "2", "--hosted"]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("calls of the endpoint") && !said.contains("cases that were opened"), "{said}");
-    let output = simulate(&["--seeds", "100", "--hosted", "--plant", "asks_while_open", "--json"]);
+    assert!(
+        said.contains("calls of the endpoint") && !said.contains("cases that were opened"),
+        "{said}"
+    );
+    let output = simulate(&[
+        "--seeds",
+        "100",
+        "--hosted",
+        "--plant",
+        "asks_while_open",
+        "--json",
+    ]);
     assert_eq!(output.status.code(), Some(1));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let command = summary["reproduce"].as_str().unwrap();
-    assert!(command.ends_with("--verbose --plant asks_while_open --hosted"), "{command}");
+    assert!(
+        command.ends_with("--verbose --plant asks_while_open --hosted"),
+        "{command}"
+    );
 }
 
 #[test]
@@ -61,6 +87,10 @@ fn wrong_arguments_are_explained() {
     ] {
         let output = simulate(&arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(text(&output.stderr).contains(named), "{arguments:?}: {}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains(named),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
     }
 }

@@ -10,22 +10,36 @@ fn two_hundred_seeds_hold_and_everything_that_can_go_wrong_did() {
     let mut counts = Counts::default();
     for seed in 1..=200 {
         let report = run(seed, &Options::default());
-        assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
+        assert!(
+            report.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            report.violations
+        );
         counts.add(&report.counts);
     }
     for (name, count, _) in counts.rows() {
-        assert!(count > 0 || matches!(name, "violations" | "given_up"), "there were no {name}");
+        assert!(
+            count > 0 || matches!(name, "violations" | "given_up"),
+            "there were no {name}"
+        );
     }
     assert_eq!(counts.cases, counts.decided);
 }
 
 #[test]
 fn two_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_did() {
-    let options = Options { ladder: true, ..Options::default() };
+    let options = Options {
+        ladder: true,
+        ..Options::default()
+    };
     let mut counts = Counts::default();
     for seed in 1..=200 {
         let report = run(seed, &options);
-        assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
+        assert!(
+            report.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            report.violations
+        );
         counts.add(&report.counts);
     }
     for (name, count, _) in counts.ladder.rows() {
@@ -35,31 +49,59 @@ fn two_hundred_seeds_with_the_ladder_hold_and_everything_that_can_happen_on_it_d
 
 #[test]
 fn three_hundred_seeds_of_a_hosted_agent_hold_and_everything_that_can_happen_to_it_did() {
-    let options = Options { hosted: true, ..Options::default() };
+    let options = Options {
+        hosted: true,
+        ..Options::default()
+    };
     let mut counts = Counts::default();
     for seed in 1..=300 {
         let report = run(seed, &options);
-        assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
+        assert!(
+            report.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            report.violations
+        );
         counts.add(&report.counts);
     }
     for (name, count, _) in counts.hosted.rows() {
         assert!(count > 0, "there were no {name}");
     }
-    let Counts { crashes, redeliveries, lost_requests, lost_answers, pauses, .. } = counts;
-    assert!([crashes, redeliveries, lost_requests, lost_answers, pauses].iter().all(|count| *count > 0), "{counts:?}");
+    let Counts {
+        crashes,
+        redeliveries,
+        lost_requests,
+        lost_answers,
+        pauses,
+        ..
+    } = counts;
+    assert!(
+        [crashes, redeliveries, lost_requests, lost_answers, pauses]
+            .iter()
+            .all(|count| *count > 0),
+        "{counts:?}"
+    );
 }
 
 #[test]
 fn the_same_seed_gives_the_same_world() {
     for seed in [3, 4] {
-        let (first, second) = (run(seed, &Options::default()), run(seed, &Options::default()));
+        let (first, second) = (
+            run(seed, &Options::default()),
+            run(seed, &Options::default()),
+        );
         assert_eq!(first, second);
         assert_ne!(first.digest, run(seed + 100, &Options::default()).digest);
-        let ladder = Options { ladder: true, ..Options::default() };
+        let ladder = Options {
+            ladder: true,
+            ..Options::default()
+        };
         let (first, second) = (run(seed, &ladder), run(seed, &ladder));
         assert_eq!(first, second);
         assert_eq!(run(seed, &Options::default()).counts.ladder.challenges, 0);
-        let hosted = Options { hosted: true, ..Options::default() };
+        let hosted = Options {
+            hosted: true,
+            ..Options::default()
+        };
         let (first, second) = (run(seed, &hosted), run(seed, &hosted));
         assert_eq!(first, second);
         assert_ne!(first.digest, run(seed + 100, &hosted).digest);
@@ -68,15 +110,57 @@ fn the_same_seed_gives_the_same_world() {
 
 #[test]
 fn a_world_in_which_nothing_goes_wrong_is_quiet() {
-    let options = Options { faults: Faults::none(), ..Options::default() };
+    let options = Options {
+        faults: Faults::none(),
+        ..Options::default()
+    };
     for seed in 1..=10 {
         let report = run(seed, &options);
-        assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
-        let Counts { crashes, lost_answers, stale_reads, foreign, watchdog_fires, pauses, .. } = report.counts;
-        assert_eq!([crashes, lost_answers, stale_reads, foreign, watchdog_fires, pauses], [0; 6]);
-        let report = run(seed, &Options { hosted: true, ..options.clone() });
-        assert!(report.violations.is_empty(), "seed {seed}: {:#?}", report.violations);
-        assert_eq!((report.counts.crashes, report.counts.hosted.opened, report.counts.hosted.retries), (0, 0, 0));
+        assert!(
+            report.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            report.violations
+        );
+        let Counts {
+            crashes,
+            lost_answers,
+            stale_reads,
+            foreign,
+            watchdog_fires,
+            pauses,
+            ..
+        } = report.counts;
+        assert_eq!(
+            [
+                crashes,
+                lost_answers,
+                stale_reads,
+                foreign,
+                watchdog_fires,
+                pauses
+            ],
+            [0; 6]
+        );
+        let report = run(
+            seed,
+            &Options {
+                hosted: true,
+                ..options.clone()
+            },
+        );
+        assert!(
+            report.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            report.violations
+        );
+        assert_eq!(
+            (
+                report.counts.crashes,
+                report.counts.hosted.opened,
+                report.counts.hosted.retries
+            ),
+            (0, 0, 0)
+        );
     }
 }
 
@@ -90,6 +174,10 @@ fn every_planted_bug_is_found() {
             ..Options::default()
         };
         let found = (1..=FOUND_WITHIN).find(|seed| !run(*seed, &options).violations.is_empty());
-        assert!(found.is_some(), "{} is not found within {FOUND_WITHIN} seeds", plant.as_str());
+        assert!(
+            found.is_some(),
+            "{} is not found within {FOUND_WITHIN} seeds",
+            plant.as_str()
+        );
     }
 }

@@ -65,16 +65,30 @@ impl Agent {
         for lane in ["msg", "urgent"] {
             for to in [name, "_all"] {
                 let subject = format!("concord.v1.{lane}.*.*.{to}.*");
-                inboxes.push(client.subscribe(subject).await.expect("the agent subscribes"));
+                inboxes.push(
+                    client
+                        .subscribe(subject)
+                        .await
+                        .expect("the agent subscribes"),
+                );
             }
         }
-        client.flush().await.expect("the broker has the subscriptions");
+        client
+            .flush()
+            .await
+            .expect("the broker has the subscriptions");
         let (client, name) = (client.clone(), name.to_owned());
         let mut inbox = select_all(inboxes);
         let task = tokio::spawn(async move {
             while let Some(message) = inbox.next().await {
-                let Ok(body) = serde_json::from_slice(&message.payload) else { continue };
-                let heard = Heard { agent: name.clone(), subject: message.subject.to_string(), body };
+                let Ok(body) = serde_json::from_slice(&message.payload) else {
+                    continue;
+                };
+                let heard = Heard {
+                    agent: name.clone(),
+                    subject: message.subject.to_string(),
+                    body,
+                };
                 for answer in answers(&heard) {
                     answer.publish(&client).await;
                 }
@@ -87,10 +101,18 @@ impl Agent {
     ///
     /// # Panics
     /// When there is no connection.
-    pub async fn steadfast(client: &async_nats::Client, name: &str, finding: Value, confidence: f64) -> Self {
+    pub async fn steadfast(
+        client: &async_nats::Client,
+        name: &str,
+        finding: Value,
+        confidence: f64,
+    ) -> Self {
         Self::start(client, name, move |heard| match heard.kind() {
             "task_assignment" => vec![heard.finding(finding.clone(), confidence)],
-            "question" => vec![heard.answer("disagreement", serde_json::json!({ "reasoning": "I keep my position." }))],
+            "question" => vec![heard.answer(
+                "disagreement",
+                serde_json::json!({ "reasoning": "I keep my position." }),
+            )],
             _ => Vec::new(),
         })
         .await
@@ -100,17 +122,20 @@ impl Agent {
     ///
     /// # Panics
     /// When there is no connection.
-    pub async fn agreeable(client: &async_nats::Client, name: &str, finding: Value, confidence: f64) -> Self {
+    pub async fn agreeable(
+        client: &async_nats::Client,
+        name: &str,
+        finding: Value,
+        confidence: f64,
+    ) -> Self {
         Self::start(client, name, move |heard| match heard.kind() {
             "task_assignment" => vec![heard.finding(finding.clone(), confidence)],
             "question" => {
                 let peer = heard.payload()["other_positions"][0]["agent_id"].clone();
-                vec![
-                    heard.answer(
-                        "agreement",
-                        serde_json::json!({ "agrees_with": peer, "reasoning": "They are right." }),
-                    ),
-                ]
+                vec![heard.answer(
+                    "agreement",
+                    serde_json::json!({ "agrees_with": peer, "reasoning": "They are right." }),
+                )]
             }
             _ => Vec::new(),
         })

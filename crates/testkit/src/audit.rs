@@ -22,14 +22,27 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
             continue;
         }
         match subjects.parse(&fact.subject) {
-            Ok(Subject::Event { aggregate, id, fact: name }) => {
+            Ok(Subject::Event {
+                aggregate,
+                id,
+                fact: name,
+            }) => {
                 let bytes = &fact.payload;
-                auditor.event(&StoredEvent { sequence: fact.sequence, aggregate, id: &id, fact: &name, bytes });
+                auditor.event(&StoredEvent {
+                    sequence: fact.sequence,
+                    aggregate,
+                    id: &id,
+                    fact: &name,
+                    bytes,
+                });
             }
             _ => return Err(format!("{} is not the subject of a fact", fact.subject)),
         }
     }
-    for (kind, lane) in [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)] {
+    for (kind, lane) in [
+        (StreamKind::Messages, Lane::Normal),
+        (StreamKind::Urgent, Lane::Urgent),
+    ] {
         for message in stored(client, kind, ">").await? {
             match subjects.parse(&message.subject) {
                 Ok(subject) => auditor.message(&StoredMessage {
@@ -38,7 +51,9 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
                     declared: Dialect::parse(message.header(DIALECT)),
                     content: Content::Bytes(&message.payload),
                 }),
-                Err(_) if is_for_a_service(&message.subject) => auditor.malformed_message(lane, message.sequence),
+                Err(_) if is_for_a_service(&message.subject) => {
+                    auditor.malformed_message(lane, message.sequence)
+                }
                 // Addressed to nobody: part of the transcript, and nothing else.
                 Err(_) => {}
             }
@@ -46,7 +61,11 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
     }
     for letter in stored(client, StreamKind::Dead, ">").await? {
         let subject = subjects.parse(letter.header(header::SUBJECT)).ok();
-        auditor.dead(&Dead { subject: subject.as_ref(), position: position(&letter), message_id: None });
+        auditor.dead(&Dead {
+            subject: subject.as_ref(),
+            position: position(&letter),
+            message_id: None,
+        });
     }
     Ok(auditor.finish(&Ending::quiescent(now())))
 }
@@ -56,19 +75,26 @@ fn is_for_a_service(subject: &str) -> bool {
     let listening = [Service::Coordinator, Service::DebateFacilitator];
     // <prefix>.v1.<lane>.<case>.<from>.<to>.<type>
     let mut rest = subject.split('.').skip(5);
-    rest.next().is_some_and(|to| listening.iter().any(|service| service.as_str() == to)) && rest.next().is_some()
+    rest.next()
+        .is_some_and(|to| listening.iter().any(|service| service.as_str() == to))
+        && rest.next().is_some()
 }
 
 fn position(letter: &Stored) -> Option<(Lane, u64)> {
     let stream = letter.header(header::STREAM);
-    let lane = [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)]
-        .into_iter()
-        .find(|(kind, _)| layout().stream_name(*kind) == stream)?;
+    let lane = [
+        (StreamKind::Messages, Lane::Normal),
+        (StreamKind::Urgent, Lane::Urgent),
+    ]
+    .into_iter()
+    .find(|(kind, _)| layout().stream_name(*kind) == stream)?;
     Some((lane.1, letter.header(header::SEQUENCE).parse().ok()?))
 }
 
 /// The present.
 pub fn now() -> Timestamp {
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let millis = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis());
     Timestamp::from_unix_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }

@@ -18,7 +18,10 @@ impl TestBroker {
     /// # Panics
     /// When it does not start.
     pub async fn start() -> Self {
-        let directory = tempfile::Builder::new().prefix("concord-broker-").tempdir().expect("a temporary directory");
+        let directory = tempfile::Builder::new()
+            .prefix("concord-broker-")
+            .tempdir()
+            .expect("a temporary directory");
         let server = NatsServer::spawn(&nats_server(), directory.path(), None).await;
         let server = server.unwrap_or_else(|error| panic!("{error}"));
         Self { server, directory }
@@ -44,6 +47,8 @@ impl TestBroker {
     /// # Panics
     /// When there is none.
     pub async fn client(&self) -> async_nats::Client {
-        async_nats::connect(self.url()).await.expect("the test's nats-server answers")
+        async_nats::connect(self.url())
+            .await
+            .expect("the test's nats-server answers")
     }
 }

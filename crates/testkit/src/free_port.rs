@@ -12,8 +12,13 @@ const PORTS: std::ops::Range<u64> = 10_000..32_000;
 /// When every port of a hundred is taken.
 pub fn free_address() -> SocketAddr {
     // The standard library gives no other randomness; tests in many processes ask at once.
-    let draw = || PORTS.start + RandomState::new().build_hasher().finish() % (PORTS.end - PORTS.start);
+    let draw =
+        || PORTS.start + RandomState::new().build_hasher().finish() % (PORTS.end - PORTS.start);
     let ports = std::iter::repeat_with(draw).filter_map(|port| u16::try_from(port).ok());
     let mut addresses = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    addresses.by_ref().take(100).find(|address| TcpListener::bind(address).is_ok()).expect("a free port")
+    addresses
+        .by_ref()
+        .take(100)
+        .find(|address| TcpListener::bind(address).is_ok())
+        .expect("a free port")
 }

@@ -34,14 +34,23 @@ impl TestInstallation {
     /// # Panics
     /// When it does not start.
     pub async fn start_with(change: impl FnOnce(Plan) -> Plan) -> Self {
-        let directory = tempfile::Builder::new().prefix("concord-test-").tempdir().expect("a temporary directory");
+        let directory = tempfile::Builder::new()
+            .prefix("concord-test-")
+            .tempdir()
+            .expect("a temporary directory");
         let mut plan = Plan::new(directory.path());
         plan.nats_server = Some(nats_server());
         plan.binaries = Some(binaries());
         let installation = Installation::start(change(plan), |_| {}).await;
         let installation = installation.unwrap_or_else(|error| panic!("{error}"));
-        let client = async_nats::connect(installation.server_url()).await.expect("the test's nats-server answers");
-        Self { installation, client, directory }
+        let client = async_nats::connect(installation.server_url())
+            .await
+            .expect("the test's nats-server answers");
+        Self {
+            installation,
+            client,
+            directory,
+        }
     }
 
     /// Waits until nothing is under way; then every invariant must hold, and every service live.
@@ -49,7 +58,9 @@ impl TestInstallation {
     /// # Panics
     /// When that is not so.
     pub async fn holds(&self, patience: Duration) {
-        settled(&self.client, patience).await.unwrap_or_else(|error| panic!("{error}"));
+        settled(&self.client, patience)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
         let report = audit(&self.client).await.expect("the streams can be read");
         let violations: Vec<_> = report.violations().collect();
         assert!(report.holds(), "{violations:#?}");
@@ -67,11 +78,26 @@ impl TestInstallation {
     }
 
     /// Asks a service: the answer, or the error it gave.
-    pub async fn ask(&self, service: Service, verb: &'static str, request: &Value) -> Result<Value, String> {
-        let subject = SubjectSpace::default()
-            .build(&concord_protocol::subject::Subject::Api { service, verb: Token::fixed(verb) });
-        let answer = self.client.request(subject, request.to_string().into()).await.map_err(|e| e.to_string())?;
-        if let Some(error) = answer.headers.as_ref().and_then(|headers| headers.get("Nats-Service-Error")) {
+    pub async fn ask(
+        &self,
+        service: Service,
+        verb: &'static str,
+        request: &Value,
+    ) -> Result<Value, String> {
+        let subject = SubjectSpace::default().build(&concord_protocol::subject::Subject::Api {
+            service,
+            verb: Token::fixed(verb),
+        });
+        let answer = self
+            .client
+            .request(subject, request.to_string().into())
+            .await
+            .map_err(|e| e.to_string())?;
+        if let Some(error) = answer
+            .headers
+            .as_ref()
+            .and_then(|headers| headers.get("Nats-Service-Error"))
+        {
             return Err(error.to_string());
         }
         serde_json::from_slice(&answer.payload).map_err(|error| error.to_string())
@@ -82,7 +108,9 @@ impl TestInstallation {
     /// # Panics
     /// When it is refused.
     pub async fn open_case(&self, parameters: &Value) -> CaseId {
-        let answer = self.ask(Service::Coordinator, "open_case", parameters).await;
+        let answer = self
+            .ask(Service::Coordinator, "open_case", parameters)
+            .await;
         let answer = answer.unwrap_or_else(|error| panic!("the case was not opened: {error}"));
         CaseId::new(answer["case_id"].as_str().expect("a case id")).expect("a case id")
     }
@@ -99,12 +127,21 @@ impl TestInstallation {
             fact: Token::fixed("decided"),
         });
         let decided = until(format!("the decision of case {case}"), within, async || {
-            let stream = jetstream.get_stream_no_info("CONCORD_EVENTS").await.map_err(|error| error.to_string())?;
-            let fact = stream.get_last_raw_message_by_subject(&subject).await.map_err(|error| error.to_string())?;
-            let fact: Value = serde_json::from_slice(&fact.payload).map_err(|error| error.to_string())?;
+            let stream = jetstream
+                .get_stream_no_info("CONCORD_EVENTS")
+                .await
+                .map_err(|error| error.to_string())?;
+            let fact = stream
+                .get_last_raw_message_by_subject(&subject)
+                .await
+                .map_err(|error| error.to_string())?;
+            let fact: Value =
+                serde_json::from_slice(&fact.payload).map_err(|error| error.to_string())?;
             Ok(fact["data"].clone())
         });
-        decided.await.unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
+        decided
+            .await
+            .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.log_tails()))
     }
 }
 

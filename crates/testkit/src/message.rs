@@ -9,8 +9,14 @@ use serde_json::{Value, json};
 /// An id that no other call has given, in this process or another.
 pub fn unique(prefix: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-    format!("{prefix}-{}-{nanos:x}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    let nanos = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos());
+    format!(
+        "{prefix}-{}-{nanos:x}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// A message that is being written. Nothing is checked, so that a test can send what is wrong.
@@ -31,7 +37,9 @@ pub struct Message {
 impl Message {
     /// A message of any type; body and subject agree.
     pub fn new(case: &str, from: &str, to: &str, kind: &str, payload: Value) -> Self {
-        let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        let millis = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis());
         let mut body = json!({
             "message_id": unique(from),
             "timestamp": Timestamp::from_unix_millis(i64::try_from(millis).unwrap_or(0)),
@@ -44,12 +52,19 @@ impl Message {
         if case != "_" {
             body["case_id"] = case.into();
         }
-        Self { case: case.into(), from: from.into(), to: to.into(), kind: kind.into(), body }
+        Self {
+            case: case.into(),
+            from: from.into(),
+            to: to.into(),
+            kind: kind.into(),
+            body,
+        }
     }
 
     /// A finding of `from` for the coordinator.
     pub fn finding(case: &str, from: &str, finding: Value, confidence: f64) -> Self {
-        Self::new(case, from, "coordinator", "finding", finding).with("/metadata/confidence", confidence)
+        Self::new(case, from, "coordinator", "finding", finding)
+            .with("/metadata/confidence", confidence)
     }
 
     /// An answer of `from` in a debate: `kind` is `agreement`, `disagreement` or `revision`.
@@ -63,8 +78,12 @@ impl Message {
     /// When there is no object to put it into.
     #[must_use]
     pub fn with(mut self, pointer: &str, value: impl Into<Value>) -> Self {
-        let (above, field) = pointer.rsplit_once('/').expect("a pointer begins with a slash");
-        self.body.pointer_mut(above).expect("an object to put it into")[field] = value.into();
+        let (above, field) = pointer
+            .rsplit_once('/')
+            .expect("a pointer begins with a slash");
+        self.body
+            .pointer_mut(above)
+            .expect("an object to put it into")[field] = value.into();
         self
     }
 
@@ -75,9 +94,14 @@ impl Message {
 
     /// The subject under the default prefix, on the lane of the body's priority.
     pub fn subject(&self) -> String {
-        let urgent = self.body["priority"].as_str().is_some_and(|priority| priority.ends_with("critical"));
+        let urgent = self.body["priority"]
+            .as_str()
+            .is_some_and(|priority| priority.ends_with("critical"));
         let lane = if urgent { "urgent" } else { "msg" };
-        format!("concord.v1.{lane}.{}.{}.{}.{}", self.case, self.from, self.to, self.kind)
+        format!(
+            "concord.v1.{lane}.{}.{}.{}.{}",
+            self.case, self.from, self.to, self.kind
+        )
     }
 
     /// The body as bytes.
@@ -90,7 +114,10 @@ impl Message {
     /// # Panics
     /// When there is no connection.
     pub async fn publish(&self, client: &async_nats::Client) {
-        client.publish(self.subject(), self.bytes().into()).await.expect("the message is sent");
+        client
+            .publish(self.subject(), self.bytes().into())
+            .await
+            .expect("the message is sent");
         client.flush().await.expect("the broker takes the message");
     }
 }

@@ -18,8 +18,14 @@ fn root() -> PathBuf {
 pub fn nats_server() -> PathBuf {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
-        let output = Command::new(root().join("scripts/nats-server")).output().expect("scripts/nats-server runs");
-        assert!(output.status.success(), "scripts/nats-server: {}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(root().join("scripts/nats-server"))
+            .output()
+            .expect("scripts/nats-server runs");
+        assert!(
+            output.status.success(),
+            "scripts/nats-server: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
     };
     FOUND.get_or_init(find).clone()
@@ -34,7 +40,9 @@ pub fn nats_server() -> PathBuf {
 pub fn binaries() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let services: Vec<String> = SERVICES.into_iter().map(binary_name).collect();
-    BUILT.get_or_init(|| programs_of(&services.iter().map(String::as_str).collect::<Vec<_>>())).clone()
+    BUILT
+        .get_or_init(|| programs_of(&services.iter().map(String::as_str).collect::<Vec<_>>()))
+        .clone()
 }
 
 /// The directory with the programs of these packages, built like [`binaries`].
@@ -51,24 +59,43 @@ pub fn programs_of(packages: &[&str]) -> PathBuf {
 /// When it cannot be built or started.
 pub fn concord(arguments: &[&str]) -> Output {
     let program = programs_of(&["concord-cli"]).join("concord");
-    Command::new(program).args(arguments).output().expect("concord runs")
+    Command::new(program)
+        .args(arguments)
+        .output()
+        .expect("concord runs")
 }
 
 /// Cargo builds the programs of the package under test alone, so the others are built here.
 fn build(packages: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("the test knows its own program");
     // <target>/<profile>/deps/<test>
-    let profile =
-        test.parent().and_then(Path::parent).expect("a test's program is in target/<profile>/deps").to_owned();
-    let name = profile.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
+    let profile = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("a test's program is in target/<profile>/deps")
+        .to_owned();
+    let name = profile
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("debug");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root()).args(["build", "--quiet", "--bins"]);
+    cargo
+        .current_dir(root())
+        .args(["build", "--quiet", "--bins"]);
     cargo.args(["--profile", if name == "debug" { "dev" } else { name }]);
-    cargo.arg("--target-dir").arg(profile.parent().expect("a profile is in a target directory"));
+    cargo.arg("--target-dir").arg(
+        profile
+            .parent()
+            .expect("a profile is in a target directory"),
+    );
     for package in packages {
         cargo.args(["--package", package]);
     }
     let output = cargo.output().expect("cargo runs");
-    assert!(output.status.success(), "the programs do not build:\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "the programs do not build:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     profile
 }

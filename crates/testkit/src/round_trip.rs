@@ -14,7 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// When there is no connection, or when the client may not publish to an inbox of its own.
 pub async fn round_trip(client: &async_nats::Client) {
     let inbox = client.new_inbox();
-    let mut heard = client.subscribe(inbox.clone()).await.expect("a subscription");
+    let mut heard = client
+        .subscribe(inbox.clone())
+        .await
+        .expect("a subscription");
     client.publish(inbox, "".into()).await.expect("it is sent");
-    timeout(PATIENCE, heard.next()).await.expect("the broker answers").expect("it is there");
+    timeout(PATIENCE, heard.next())
+        .await
+        .expect("the broker answers")
+        .expect("it is there");
 }

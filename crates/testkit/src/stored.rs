@@ -45,7 +45,11 @@ pub fn layout() -> Layout {
 }
 
 /// Everything that a stream holds on subjects that match `filter`, in order.
-pub async fn stored(client: &async_nats::Client, kind: StreamKind, filter: &str) -> Result<Vec<Stored>, String> {
+pub async fn stored(
+    client: &async_nats::Client,
+    kind: StreamKind,
+    filter: &str,
+) -> Result<Vec<Stored>, String> {
     stored_from(client, kind, filter, 1).await
 }
 
@@ -57,12 +61,21 @@ pub async fn stored_from(
     first: u64,
 ) -> Result<Vec<Stored>, String> {
     let (jetstream, stream) = (jetstream::new(client.clone()), layout().stream_name(kind));
-    read(&jetstream, &stream, filter, first).await.map_err(|error| error.to_string())
+    read(&jetstream, &stream, filter, first)
+        .await
+        .map_err(|error| error.to_string())
 }
 
-async fn read(jetstream: &Context, stream: &str, filter: &str, first: u64) -> Result<Vec<Stored>, async_nats::Error> {
+async fn read(
+    jetstream: &Context,
+    stream: &str,
+    filter: &str,
+    first: u64,
+) -> Result<Vec<Stored>, async_nats::Error> {
     let config = pull::Config {
-        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: first },
+        deliver_policy: DeliverPolicy::ByStartSequence {
+            start_sequence: first,
+        },
         ack_policy: AckPolicy::None,
         filter_subject: filter.to_owned(),
         inactive_threshold: Duration::from_secs(30),
@@ -80,7 +93,9 @@ async fn read(jetstream: &Context, stream: &str, filter: &str, first: u64) -> Re
             waiting = info.pending;
             let headers = message.headers.clone().unwrap_or_default();
             let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_str());
-            let plain = concord_encoding::plain(&message.payload, encoding).ok().map(|body| body.into_owned());
+            let plain = concord_encoding::plain(&message.payload, encoding)
+                .ok()
+                .map(|body| body.into_owned());
             found.push(Stored {
                 sequence: info.stream_sequence,
                 at: millis(info.published.unix_timestamp_nanos()),
@@ -105,7 +120,9 @@ pub async fn settled(client: &async_nats::Client, within: Duration) -> Result<()
     let jetstream = jetstream::new(client.clone());
     let mut before = None;
     until("nothing to be under way", within, async || {
-        let look = Look::take(&jetstream).await.map_err(|error| error.to_string())?;
+        let look = Look::take(&jetstream)
+            .await
+            .map_err(|error| error.to_string())?;
         if let Some(busy) = &look.busy {
             before = None;
             return Err(busy.clone());
@@ -113,7 +130,11 @@ pub async fn settled(client: &async_nats::Client, within: Duration) -> Result<()
         // Two looks at the same streams: what followed from the last message seen has been stored by the second.
         let same = before.as_ref() == Some(&look.last);
         before = Some(look.last);
-        if same { Ok(()) } else { Err("something was stored a moment ago".to_owned()) }
+        if same {
+            Ok(())
+        } else {
+            Err("something was stored a moment ago".to_owned())
+        }
     })
     .await
 }
@@ -127,16 +148,28 @@ impl Look {
     async fn take(jetstream: &Context) -> Result<Self, async_nats::Error> {
         let layout = layout();
         let mut last = Vec::new();
-        for kind in [StreamKind::Messages, StreamKind::Urgent, StreamKind::Events, StreamKind::Dead] {
+        for kind in [
+            StreamKind::Messages,
+            StreamKind::Urgent,
+            StreamKind::Events,
+            StreamKind::Dead,
+        ] {
             let mut stream = jetstream.get_stream(layout.stream_name(kind)).await?;
             last.push(stream.info().await?.state.last_sequence);
         }
         let mut busy = None;
         // The escalation timer may hold a fact back for a while before it arms its deadline; until that is due nothing
         // follows from it.
-        let consumers = layout.consumers().into_iter().filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
+        let consumers = layout
+            .consumers()
+            .into_iter()
+            .filter(|consumer| consumer.kind != ConsumerKind::Deadlines);
         for ConsumerDefinition { stream, name, .. } in consumers {
-            let info = jetstream.get_stream_no_info(stream).await?.consumer_info(&name).await?;
+            let info = jetstream
+                .get_stream_no_info(stream)
+                .await?
+                .consumer_info(&name)
+                .await?;
             let (waiting, under_way) = (info.num_pending, info.num_ack_pending);
             if waiting > 0 || under_way > 0 {
                 busy = Some(format!("{name}: {waiting} wait, {under_way} are under way"));

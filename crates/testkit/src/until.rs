@@ -16,7 +16,13 @@ pub struct Missing {
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "waited {:.1} s in vain for {}; last seen: {}", self.waited.as_secs_f64(), self.what, self.status)
+        write!(
+            f,
+            "waited {:.1} s in vain for {}; last seen: {}",
+            self.waited.as_secs_f64(),
+            self.what,
+            self.status
+        )
     }
 }
 
@@ -26,7 +32,11 @@ impl std::error::Error for Missing {}
 /// missing.
 ///
 /// A look that does not return counts as a look that found nothing.
-pub async fn until<T, F>(what: impl fmt::Display, within: Duration, mut look: F) -> Result<T, Missing>
+pub async fn until<T, F>(
+    what: impl fmt::Display,
+    within: Duration,
+    mut look: F,
+) -> Result<T, Missing>
 where
     F: AsyncFnMut() -> Result<T, String>,
 {
@@ -39,7 +49,11 @@ where
             Err(_) => {}
         }
         if begun.elapsed() >= within {
-            return Err(Missing { what: what.to_string(), waited: begun.elapsed(), status });
+            return Err(Missing {
+                what: what.to_string(),
+                waited: begun.elapsed(),
+                status,
+            });
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
     }

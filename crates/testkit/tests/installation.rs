@@ -18,7 +18,10 @@ async fn a_broker_keeps_its_port_and_its_streams() {
     let broker = TestBroker::start().await;
     let url = broker.url();
     let jetstream = async_nats::jetstream::new(broker.client().await);
-    let config = async_nats::jetstream::stream::Config { name: "KEPT".into(), ..Default::default() };
+    let config = async_nats::jetstream::stream::Config {
+        name: "KEPT".into(),
+        ..Default::default()
+    };
     jetstream.create_stream(config).await.unwrap();
     broker.server().kill();
     broker.server().start().await.unwrap();
@@ -36,15 +39,26 @@ async fn a_broker_keeps_its_port_and_its_streams() {
 #[tokio::test]
 async fn a_condition_that_does_not_come_is_named() {
     let look = async || Err::<(), _>("3 of 5 have answered".to_owned());
-    let missing = until("all answers", Duration::from_millis(50), look).await.unwrap_err().to_string();
-    assert!(missing.contains("all answers") && missing.contains("3 of 5 have answered"), "{missing}");
+    let missing = until("all answers", Duration::from_millis(50), look)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        missing.contains("all answers") && missing.contains("3 of 5 have answered"),
+        "{missing}"
+    );
     let look = async || -> Result<(), String> { std::future::pending().await };
-    assert!(until("an answer", Duration::from_millis(50), look).await.is_err());
+    assert!(
+        until("an answer", Duration::from_millis(50), look)
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
 async fn a_case_is_decided_although_services_and_broker_are_killed() {
-    let installation = TestInstallation::start_with(|plan| plan.with_replicas(Service::Coordinator, 2)).await;
+    let installation =
+        TestInstallation::start_with(|plan| plan.with_replicas(Service::Coordinator, 2)).await;
     let client = installation.client();
     let low = json!({ "summary": "Harmless.", "risk_score": 20 });
     let high = json!({ "summary": "Dangerous.", "risk_score": 80 });
@@ -53,25 +67,39 @@ async fn a_case_is_decided_although_services_and_broker_are_killed() {
         Agent::steadfast(client, "ben", high.clone(), 0.9).await,
         Agent::agreeable(client, "cem", high, 0.8).await,
     ];
-    let parameters =
-        json!({ "participants": ["ann", "ben", "cem"], "task": { "type": "test" }, "policy": { "rounds_max": 1 } });
+    let parameters = json!({ "participants": ["ann", "ben", "cem"], "task": { "type": "test" }, "policy": { "rounds_max": 1 } });
     let case = installation.open_case(&parameters).await;
     let decided = installation.decision(&case, SOON).await;
     // Cem agrees with the first of the others, Ann, and their confidences together are more than Ben's.
-    assert_eq!(decided["decision"]["outcome"]["risk_score"], 20.0, "{decided}");
+    assert_eq!(
+        decided["decision"]["outcome"]["risk_score"], 20.0,
+        "{decided}"
+    );
 
     let pid = installation.pid(Service::Coordinator, 1).unwrap();
     installation.kill(Service::Coordinator, 1).unwrap();
     assert!(!is_alive(pid) && installation.pid(Service::Coordinator, 1).is_none());
     installation.restart(Service::Coordinator, 1).await.unwrap();
-    assert!(installation.stop_broker().await.unwrap(), "the broker ends by itself on SIGTERM");
+    assert!(
+        installation.stop_broker().await.unwrap(),
+        "the broker ends by itself on SIGTERM"
+    );
     installation.start_broker().await.unwrap();
     installation.ready().await.unwrap();
     let case = installation.open_case(&parameters).await;
     installation.decision(&case, SOON).await;
 
-    assert!(installation.terminate(Service::Coordinator, 0).await.unwrap(), "a service drains on SIGTERM");
-    let mut pids: Vec<u32> = installation.processes().filter_map(|(s, n)| installation.pid(s, n)).collect();
+    assert!(
+        installation
+            .terminate(Service::Coordinator, 0)
+            .await
+            .unwrap(),
+        "a service drains on SIGTERM"
+    );
+    let mut pids: Vec<u32> = installation
+        .processes()
+        .filter_map(|(s, n)| installation.pid(s, n))
+        .collect();
     pids.push(installation.broker().unwrap().pid().unwrap());
     drop(installation);
     assert!(pids.into_iter().all(|pid| !is_alive(pid)));
@@ -83,6 +111,12 @@ async fn a_service_that_does_not_start_shows_its_log() {
     let mut plan = concord_testkit::Plan::new(directory.path()).with_setting("work.drain=1");
     plan.nats_server = Some(concord_testkit::nats_server());
     plan.binaries = Some(concord_testkit::binaries());
-    let error = concord_testkit::Installation::start(plan, |_| {}).await.unwrap_err().to_string();
-    assert!(error.contains("has ended") && error.contains("did you mean \"work.drain_ms\"?"), "{error}");
+    let error = concord_testkit::Installation::start(plan, |_| {})
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("has ended") && error.contains("did you mean \"work.drain_ms\"?"),
+        "{error}"
+    );
 }

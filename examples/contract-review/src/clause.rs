@@ -56,7 +56,10 @@ impl Clause {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim();
-        Self::ALL.iter().copied().find(|clause| clause.name().eq_ignore_ascii_case(name))
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|clause| clause.name().eq_ignore_ascii_case(name))
     }
 }
 
@@ -78,7 +81,12 @@ impl Rule {
     /// A rule with neither further conditions nor exceptions.
     #[must_use]
     pub const fn any(clause: Clause, any: &'static [&'static str]) -> Self {
-        Self { clause, any, with: &[], unless: &[] }
+        Self {
+            clause,
+            any,
+            with: &[],
+            unless: &[],
+        }
     }
 }
 
@@ -126,12 +134,17 @@ impl Recogniser {
     /// Whether `sentence` is a `clause` by these rules.
     #[must_use]
     pub fn accepts(&self, clause: Clause, sentence: &Sentence) -> bool {
-        self.rules.iter().any(|rule| rule.clause == clause && rule.matches(sentence))
+        self.rules
+            .iter()
+            .any(|rule| rule.clause == clause && rule.matches(sentence))
     }
 
     /// The clause types of `sentence`, each once.
     pub fn read<'a>(&'a self, sentence: &'a Sentence) -> impl Iterator<Item = Clause> + 'a {
-        Clause::ALL.iter().copied().filter(move |clause| self.accepts(*clause, sentence))
+        Clause::ALL
+            .iter()
+            .copied()
+            .filter(move |clause| self.accepts(*clause, sentence))
     }
 
     /// The clauses of `document` and where they stand, in the document's order.

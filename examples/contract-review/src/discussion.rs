@@ -60,11 +60,17 @@ pub fn reply(role: Role, question: &Question) -> Result<Reply, Error> {
     let profile = role.profile();
     let matter = Matter::of(&question.conflict)?;
     let own = question.your_position.evidence.iter();
-    let others = question.other_positions.iter().flat_map(|position| position.evidence.iter());
+    let others = question
+        .other_positions
+        .iter()
+        .flat_map(|position| position.evidence.iter());
     // Without the contract, the quotes are all there is to read.
     let quoted = Document::new(own.clone().chain(others.clone()));
     let own_quotes = Document::new(own.clone());
-    let contract = question.task.as_ref().map(|task| Document::new(&task.input.sentences));
+    let contract = question
+        .task
+        .as_ref()
+        .map(|task| Document::new(&task.input.sentences));
     let known = contract.as_ref().unwrap_or(&own_quotes);
     let document = contract.as_ref().unwrap_or(&quoted);
 
@@ -74,7 +80,14 @@ pub fn reply(role: Role, question: &Question) -> Result<Reply, Error> {
     let news = admit(&before, &matter, document, others);
     admitted.extend(&news);
     let after = Reading::new(profile, document, &admitted);
-    Ok(Answer { question, matter: &matter, before: &before, after: &after, admitted: &news }.write())
+    Ok(Answer {
+        question,
+        matter: &matter,
+        before: &before,
+        after: &after,
+        admitted: &news,
+    }
+    .write())
 }
 
 /// The quotes that pass the check: sentences of `document` that `reading` had not counted.
@@ -118,7 +131,8 @@ impl Answer<'_> {
         let own = &self.question.your_position;
         let was = self.matter.value(self.before);
         let is = self.matter.value(self.after);
-        let changed = is.is_some() && is != was && !is.as_ref().is_some_and(|is| agree(is, &own.value));
+        let changed =
+            is.is_some() && is != was && !is.as_ref().is_some_and(|is| agree(is, &own.value));
         let value = match is {
             Some(is) if changed || own.value.is_null() => is,
             _ => own.value.clone(),
@@ -126,8 +140,17 @@ impl Answer<'_> {
         let peer = self.peer(&value, changed);
         let confidence = self.confidence(changed);
         let reasoning = self.reasoning(changed, peer);
-        let revised_position = if changed { words(&value) } else { self.kept(&value) };
-        let room = quotes::room(self.question.limits.as_ref().and_then(|limits| limits.max_tokens));
+        let revised_position = if changed {
+            words(&value)
+        } else {
+            self.kept(&value)
+        };
+        let room = quotes::room(
+            self.question
+                .limits
+                .as_ref()
+                .and_then(|limits| limits.max_tokens),
+        );
         let spent = reasoning.len() + revised_position.len();
         Reply {
             changed,
@@ -143,7 +166,11 @@ impl Answer<'_> {
 
     fn kept(&self, value: &Value) -> String {
         let words_kept = self.question.your_position.position.trim();
-        if words_kept.is_empty() { words(value) } else { words_kept.to_owned() }
+        if words_kept.is_empty() {
+            words(value)
+        } else {
+            words_kept.to_owned()
+        }
     }
 
     /// The colleague whose position this is now. A reader that has not moved agrees only when every
@@ -152,14 +179,26 @@ impl Answer<'_> {
     fn peer(&self, value: &Value, changed: bool) -> Option<&Position> {
         let others = &self.question.other_positions;
         let holds = |peer: &&Position| agree(value, &peer.value);
-        if changed || others.iter().all(|peer| holds(&peer)) { others.iter().find(holds) } else { None }
+        if changed || others.iter().all(|peer| holds(&peer)) {
+            others.iter().find(holds)
+        } else {
+            None
+        }
     }
 
     /// A new view is held with less confidence than one's own; a view that met contrary evidence
     /// and stood is held with slightly less than before.
     fn confidence(&self, changed: bool) -> f64 {
-        let own = self.question.your_position.confidence.unwrap_or_else(|| self.before.confidence());
-        let met_evidence = self.question.other_positions.iter().any(|peer| !peer.evidence.is_empty());
+        let own = self
+            .question
+            .your_position
+            .confidence
+            .unwrap_or_else(|| self.before.confidence());
+        let met_evidence = self
+            .question
+            .other_positions
+            .iter()
+            .any(|peer| !peer.evidence.is_empty());
         let loss = if changed {
             0.1
         } else if met_evidence {
@@ -171,8 +210,12 @@ impl Answer<'_> {
     }
 
     fn reasoning(&self, changed: bool, peer: Option<&Position>) -> String {
-        let names: Vec<&str> =
-            self.admitted.clauses.iter().map(|(clause, _)| clause.name()).fold(Vec::new(), |mut names, name| {
+        let names: Vec<&str> = self
+            .admitted
+            .clauses
+            .iter()
+            .map(|(clause, _)| clause.name())
+            .fold(Vec::new(), |mut names, name| {
                 if !names.contains(&name) {
                     names.push(name);
                 }
@@ -199,14 +242,23 @@ impl Answer<'_> {
 
     /// The sentences that carry the answer: what was just accepted, then the reader's own.
     fn relevant(&self) -> Vec<&Sentence> {
-        let mut relevant: Vec<&Sentence> = self.admitted.clauses.iter().map(|(_, sentence)| *sentence).collect();
+        let mut relevant: Vec<&Sentence> = self
+            .admitted
+            .clauses
+            .iter()
+            .map(|(_, sentence)| *sentence)
+            .collect();
         relevant.extend(self.admitted.facts.iter().map(|(_, sentence)| *sentence));
         for clause in self.matter.scope(self.after.profile()) {
             relevant.extend(self.after.sentences(clause).first());
         }
         if let Matter::Fact(name) = self.matter {
             let mut facts = self.after.facts().iter();
-            relevant.extend(facts.find(|fact| names(fact.attribute) == *name).map(|fact| fact.sentence));
+            relevant.extend(
+                facts
+                    .find(|fact| names(fact.attribute) == *name)
+                    .map(|fact| fact.sentence),
+            );
         }
         relevant
     }

@@ -45,10 +45,19 @@ impl Attribute {
     fn confirmations(self) -> &'static [&'static str] {
         match self {
             Self::LiabilityCap => &["liab*|damages ... exceed*|limited|greater|more"],
-            Self::NoticePeriod => &["terminat*|cancel*|renew* ... notice", "notice ... terminat*|cancel*|renew*"],
-            Self::InitialTerm => &["term|period ... # .. months|years|year", "continue ... # .. months|years|year"],
+            Self::NoticePeriod => &[
+                "terminat*|cancel*|renew* ... notice",
+                "notice ... terminat*|cancel*|renew*",
+            ],
+            Self::InitialTerm => &[
+                "term|period ... # .. months|years|year",
+                "continue ... # .. months|years|year",
+            ],
             Self::RenewalAutomatic => &["renew*|extend*"],
-            Self::GoverningLaw => &["govern*|construed|interpreted ... law|laws", "law|laws of ... apply|govern"],
+            Self::GoverningLaw => &[
+                "govern*|construed|interpreted ... law|laws",
+                "law|laws of ... apply|govern",
+            ],
             Self::EffectiveDate => &["effective|dated|commence*|entered"],
         }
     }
@@ -155,27 +164,47 @@ impl FactReader {
         let chosen = match self.rule.pick {
             Pick::First => candidates.reduce(|first, _| first),
             Pick::Last => candidates.reduce(|_, last| last),
-            Pick::Most => candidates.reduce(|best, next| if next.size > best.size { next } else { best }),
-            Pick::Least => candidates.reduce(|best, next| if next.size < best.size { next } else { best }),
+            Pick::Most => {
+                candidates.reduce(|best, next| if next.size > best.size { next } else { best })
+            }
+            Pick::Least => {
+                candidates.reduce(|best, next| if next.size < best.size { next } else { best })
+            }
         }?;
-        Some(Fact { attribute: self.rule.attribute, value: chosen.value, unit: chosen.unit, sentence: chosen.sentence })
+        Some(Fact {
+            attribute: self.rule.attribute,
+            value: chosen.value,
+            unit: chosen.unit,
+            sentence: chosen.sentence,
+        })
     }
 
     fn candidates<'a>(&self, sentence: &'a Sentence) -> Vec<Candidate<'a>> {
-        let plain = |value: Value, size: f64, unit| Candidate { value, unit, size, sentence };
+        let plain = |value: Value, size: f64, unit| Candidate {
+            value,
+            unit,
+            size,
+            sentence,
+        };
         match self.rule.attribute {
-            Attribute::LiabilityCap => {
-                numbers::dollars(sentence.text()).into_iter().map(|sum| plain(number(sum), sum, Some("USD"))).collect()
-            }
+            Attribute::LiabilityCap => numbers::dollars(sentence.text())
+                .into_iter()
+                .map(|sum| plain(number(sum), sum, Some("USD")))
+                .collect(),
             Attribute::NoticePeriod => self.lengths(sentence, near_notice(sentence)),
             Attribute::InitialTerm => self.lengths(sentence, terms(sentence)),
             Attribute::RenewalAutomatic => {
                 let automatic = is_automatic(sentence);
-                vec![plain(json!(automatic), if automatic { 1.0 } else { 0.0 }, None)]
+                vec![plain(
+                    json!(automatic),
+                    if automatic { 1.0 } else { 0.0 },
+                    None,
+                )]
             }
-            Attribute::GoverningLaw => {
-                places::places(sentence.text()).into_iter().map(|place| plain(json!(place), 0.0, None)).collect()
-            }
+            Attribute::GoverningLaw => places::places(sentence.text())
+                .into_iter()
+                .map(|place| plain(json!(place), 0.0, None))
+                .collect(),
             Attribute::EffectiveDate => places::dates(sentence)
                 .into_iter()
                 .map(|date| plain(json!(date.to_string()), date.ordinal(), None))
@@ -200,10 +229,17 @@ impl FactReader {
 }
 
 /// A number to two places, without a point when it is whole: to some readers of JSON 30.0 is not 30.
-#[expect(clippy::cast_possible_truncation, reason = "the branch is taken for whole numbers only")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the branch is taken for whole numbers only"
+)]
 fn number(value: f64) -> Value {
     let value = (value * 100.0).round() / 100.0;
-    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        json!(value as i64)
+    } else {
+        json!(value)
+    }
 }
 
 /// Lengths of time with the word "notice" close by.
@@ -213,7 +249,11 @@ fn near_notice(sentence: &Sentence) -> Vec<Duration> {
     let is_near = |at: usize| {
         words
             .get(at.saturating_sub(REACH)..words.len().min(at + REACH))
-            .is_some_and(|around| around.iter().any(|word| word.starts_with("notice") || word == "notification"))
+            .is_some_and(|around| {
+                around
+                    .iter()
+                    .any(|word| word.starts_with("notice") || word == "notification")
+            })
     };
     let mut lengths = numbers::durations(sentence);
     lengths.retain(|length| is_near(length.at));
@@ -224,7 +264,9 @@ fn near_notice(sentence: &Sentence) -> Vec<Duration> {
 fn terms(sentence: &Sentence) -> Vec<Duration> {
     let notices = near_notice(sentence);
     let mut lengths = numbers::durations(sentence);
-    lengths.retain(|length| matches!(length.unit, Unit::Months | Unit::Years) && !notices.contains(length));
+    lengths.retain(|length| {
+        matches!(length.unit, Unit::Months | Unit::Years) && !notices.contains(length)
+    });
     lengths
 }
 

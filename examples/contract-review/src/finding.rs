@@ -82,15 +82,24 @@ pub struct FactFinding {
 pub fn write(reading: &Reading<'_>, title: &str) -> Finding {
     let points = reading.points();
     let judges = reading.judges();
-    let severity = points.first().map_or(Severity::Info, |point| point.severity);
+    let severity = points
+        .first()
+        .map_or(Severity::Info, |point| point.severity);
     Finding {
         summary: summary(reading, title, &points),
         risk_score: judges.then(|| reading.score()),
         severity: judges.then(|| severity.to_string()),
         recommendation: judges.then(|| reading.recommendation().to_string()),
-        critical_findings: points.iter().map(|point| critical(reading, point)).collect(),
+        critical_findings: points
+            .iter()
+            .map(|point| critical(reading, point))
+            .collect(),
         clauses: clauses(reading),
-        affected_clauses: reading.found().keys().map(|clause| clause.name().to_owned()).collect(),
+        affected_clauses: reading
+            .found()
+            .keys()
+            .map(|clause| clause.name().to_owned())
+            .collect(),
         facts: facts(reading),
         evidence: evidence(reading),
         assumptions: vec![
@@ -108,9 +117,21 @@ fn summary(reading: &Reading<'_>, title: &str, points: &[Point]) -> String {
     if role == Role::ClauseExtractor {
         return format!("{head}.");
     }
-    let gravest: Vec<&str> = points.iter().take(3).map(|point| point.clause.name()).collect();
-    let list = if gravest.is_empty() { "nothing of note".to_owned() } else { gravest.join(", ") };
-    format!("{head}; risk {}, advice: {}. Gravest: {list}.", reading.score(), reading.recommendation())
+    let gravest: Vec<&str> = points
+        .iter()
+        .take(3)
+        .map(|point| point.clause.name())
+        .collect();
+    let list = if gravest.is_empty() {
+        "nothing of note".to_owned()
+    } else {
+        gravest.join(", ")
+    };
+    format!(
+        "{head}; risk {}, advice: {}. Gravest: {list}.",
+        reading.score(),
+        reading.recommendation()
+    )
 }
 
 fn critical(reading: &Reading<'_>, point: &Point) -> CriticalFinding {
@@ -118,7 +139,11 @@ fn critical(reading: &Reading<'_>, point: &Point) -> CriticalFinding {
         Some(sentence) => format!("Present: \u{201c}{}\u{201d}", sentence.text()),
         None => "No sentence of this kind was found.".to_owned(),
     };
-    CriticalFinding { topic: point.clause.name().to_owned(), severity: point.severity.to_string(), detail }
+    CriticalFinding {
+        topic: point.clause.name().to_owned(),
+        severity: point.severity.to_string(),
+        detail,
+    }
 }
 
 fn clauses(reading: &Reading<'_>) -> Vec<ClauseFinding> {
@@ -128,7 +153,10 @@ fn clauses(reading: &Reading<'_>) -> Vec<ClauseFinding> {
     let entry = |clause: Clause| ClauseFinding {
         clause: clause.name().to_owned(),
         present: reading.has(clause),
-        text: reading.sentences(clause).first().map(|sentence| sentence.text().to_owned()),
+        text: reading
+            .sentences(clause)
+            .first()
+            .map(|sentence| sentence.text().to_owned()),
     };
     reading.profile().interests().map(entry).collect()
 }
@@ -149,9 +177,15 @@ fn facts(reading: &Reading<'_>) -> Vec<FactFinding> {
 /// The sentences relied on. Every clause and fact comes with its first sentence before any comes
 /// with its second, so that whoever has to shorten the list cuts repetitions.
 fn evidence(reading: &Reading<'_>) -> Vec<String> {
-    let firsts = reading.found().values().filter_map(|sentences| sentences.first().copied());
+    let firsts = reading
+        .found()
+        .values()
+        .filter_map(|sentences| sentences.first().copied());
     let facts = reading.facts().iter().map(|fact| fact.sentence);
-    let others = reading.found().values().flat_map(|sentences| sentences.iter().skip(1).copied());
+    let others = reading
+        .found()
+        .values()
+        .flat_map(|sentences| sentences.iter().skip(1).copied());
     let mut evidence: Vec<String> = Vec::new();
     for sentence in firsts.chain(facts).chain(others) {
         if !evidence.iter().any(|quote| quote == sentence.text()) {

@@ -43,14 +43,18 @@ pub(crate) enum Matter {
 
 impl Matter {
     pub(crate) fn of(conflict: &Conflict) -> Result<Self, Error> {
-        let subject = conflict.subject.as_deref().or(conflict.topic.as_deref()).unwrap_or_default();
+        let subject = conflict
+            .subject
+            .as_deref()
+            .or(conflict.topic.as_deref())
+            .unwrap_or_default();
         let clause = || Clause::parse(subject);
         match conflict.kind {
             Kind::RiskScoreDisagreement => Ok(Self::Score),
             Kind::RecommendationConflict => Ok(Self::Advice),
-            Kind::ClausePresenceDisagreement => {
-                clause().map(Self::Presence).ok_or_else(|| Error::UnknownSubject(subject.to_owned()))
-            }
+            Kind::ClausePresenceDisagreement => clause()
+                .map(Self::Presence)
+                .ok_or_else(|| Error::UnknownSubject(subject.to_owned())),
             Kind::SeverityDisagreement => Ok(clause().map_or(Self::Foreign, Self::Gravity)),
             Kind::FactualDisagreement => Ok(Self::Fact(subject.to_owned())),
         }
@@ -60,15 +64,21 @@ impl Matter {
     pub(crate) fn value(&self, reading: &Reading<'_>) -> Option<Value> {
         match self {
             Self::Score => reading.judges().then(|| json!(reading.score())),
-            Self::Advice => reading.judges().then(|| json!(reading.recommendation().to_string())),
+            Self::Advice => reading
+                .judges()
+                .then(|| json!(reading.recommendation().to_string())),
             Self::Presence(clause) => Some(json!(reading.has(*clause))),
-            Self::Gravity(clause) => reading.severity(*clause).map(|severity| json!(severity.to_string())),
-            Self::Fact(name) => {
-                reading.facts().iter().find(|fact| names(fact.attribute) == *name).map(|fact| match fact.unit {
+            Self::Gravity(clause) => reading
+                .severity(*clause)
+                .map(|severity| json!(severity.to_string())),
+            Self::Fact(name) => reading
+                .facts()
+                .iter()
+                .find(|fact| names(fact.attribute) == *name)
+                .map(|fact| match fact.unit {
                     Some(unit) => json!({ "value": fact.value, "unit": unit }),
                     None => fact.value.clone(),
-                })
-            }
+                }),
             Self::Foreign => None,
         }
     }
@@ -80,7 +90,10 @@ impl Matter {
             Self::Presence(clause) => vec![*clause],
             Self::Gravity(clause) => {
                 let mut concerns = profile.temper.concerns.iter();
-                match concerns.find(|concern| concern.clause == *clause).map(|concern| concern.turn) {
+                match concerns
+                    .find(|concern| concern.clause == *clause)
+                    .map(|concern| concern.turn)
+                {
                     Some(Turn::With(other, _) | Turn::Without(other, _)) => vec![*clause, other],
                     _ => vec![*clause],
                 }
@@ -105,7 +118,9 @@ pub(crate) fn agree(left: &Value, right: &Value) -> bool {
 }
 
 fn parts(value: &Value) -> (&Value, Option<&str>) {
-    value.get("value").map_or((value, None), |inner| (inner, value.get("unit").and_then(Value::as_str)))
+    value.get("value").map_or((value, None), |inner| {
+        (inner, value.get("unit").and_then(Value::as_str))
+    })
 }
 
 /// A structured position in words.

@@ -99,7 +99,9 @@ const SMALL: [&str; 20] = [
     "eighteen",
     "nineteen",
 ];
-const TENS: [&str; 10] = ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+const TENS: [&str; 10] = [
+    "", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+];
 
 /// Whether a word is a number, in digits or spelled out.
 #[must_use]
@@ -115,12 +117,23 @@ pub fn value_of(word: &str) -> Option<f64> {
     }
     let place = |names: &[&str]| names.iter().position(|name| *name == word);
     let small = place(&SMALL).or_else(|| place(&TENS).map(|tens| tens * 10));
-    small.or((word == "hundred").then_some(100)).and_then(|value| u32::try_from(value).ok()).map(f64::from)
+    small
+        .or((word == "hundred").then_some(100))
+        .and_then(|value| u32::try_from(value).ok())
+        .map(f64::from)
 }
 
 /// Words that may stand between a number and its unit.
-const BETWEEN: [&str; 8] =
-    ["calendar", "business", "consecutive", "full", "working", "additional", "successive", "more"];
+const BETWEEN: [&str; 8] = [
+    "calendar",
+    "business",
+    "consecutive",
+    "full",
+    "working",
+    "additional",
+    "successive",
+    "more",
+];
 
 /// The lengths of time in `sentence`, in order.
 #[must_use]
@@ -152,8 +165,18 @@ fn count_before(words: &[String]) -> Option<f64> {
     if last.bytes().all(|byte| byte.is_ascii_digit()) {
         return value_of(last);
     }
-    let spelled: Vec<f64> =
-        rest.iter().rev().map_while(|word| if word == "and" { Some(0.0) } else { value_of(word) }).take(5).collect();
+    let spelled: Vec<f64> = rest
+        .iter()
+        .rev()
+        .map_while(|word| {
+            if word == "and" {
+                Some(0.0)
+            } else {
+                value_of(word)
+            }
+        })
+        .take(5)
+        .collect();
     if spelled.is_empty() || (spelled.len() == 1 && last == "and") {
         return None;
     }
@@ -177,9 +200,15 @@ pub fn dollars(text: &str) -> Vec<f64> {
 
 fn sum(after: &str) -> Option<f64> {
     let after = after.trim_start();
-    let digits: String =
-        after.chars().take_while(|letter| letter.is_ascii_digit() || matches!(letter, ',' | '.')).collect();
-    let tail = after.get(digits.len()..).unwrap_or_default().trim_start().to_lowercase();
+    let digits: String = after
+        .chars()
+        .take_while(|letter| letter.is_ascii_digit() || matches!(letter, ',' | '.'))
+        .collect();
+    let tail = after
+        .get(digits.len()..)
+        .unwrap_or_default()
+        .trim_start()
+        .to_lowercase();
     let plain = digits.replace(',', "");
     let value: f64 = plain.trim_end_matches('.').parse().ok()?;
     let factor = [("million", 1e6), ("billion", 1e9), ("thousand", 1e3)]
@@ -193,13 +222,19 @@ mod tests {
     use super::*;
 
     fn days(text: &str) -> Vec<f64> {
-        durations(&Sentence::new(text)).iter().map(Duration::days).collect()
+        durations(&Sentence::new(text))
+            .iter()
+            .map(Duration::days)
+            .collect()
     }
 
     #[test]
     fn durations_in_digits_in_words_and_in_both() {
         assert_eq!(days("upon ninety (90) days prior notice"), [90.0]);
-        assert_eq!(days("upon sixty calendar days' notice or 2 months"), [60.0, 60.0]);
+        assert_eq!(
+            days("upon sixty calendar days' notice or 2 months"),
+            [60.0, 60.0]
+        );
         assert_eq!(days("no less than one hundred eighty days"), [180.0]);
         assert_eq!(days("one hundred and twenty days"), [120.0]);
         assert_eq!(days("a five-year term"), [1800.0]);
@@ -208,7 +243,10 @@ mod tests {
 
     #[test]
     fn dollars_with_separators_and_magnitudes() {
-        assert_eq!(dollars("exceed US$ 1.5 million or $2,500,000."), [1_500_000.0, 2_500_000.0]);
+        assert_eq!(
+            dollars("exceed US$ 1.5 million or $2,500,000."),
+            [1_500_000.0, 2_500_000.0]
+        );
         assert_eq!(dollars("$ and $***"), Vec::<f64>::new());
     }
 

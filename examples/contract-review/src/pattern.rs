@@ -38,7 +38,10 @@ impl Choice {
         if text == "#" {
             return Self::Number;
         }
-        text.strip_suffix('*').map_or_else(|| Self::Exact(text.to_owned()), |stem| Self::Prefix(stem.to_owned()))
+        text.strip_suffix('*').map_or_else(
+            || Self::Exact(text.to_owned()),
+            |stem| Self::Prefix(stem.to_owned()),
+        )
     }
 
     fn matches(&self, word: &str) -> bool {
@@ -168,7 +171,10 @@ fn end_of(tokens: &[Token], words: &[String]) -> Option<usize> {
         Token::Word(choices, _) => {
             let (word, rest) = words.split_first()?;
             let is_match = choices.iter().any(|choice| choice.matches(word));
-            is_match.then(|| end_of(tokens, rest)).flatten().map(|end| end + 1)
+            is_match
+                .then(|| end_of(tokens, rest))
+                .flatten()
+                .map(|end| end + 1)
         }
     }
 }
@@ -183,7 +189,10 @@ mod tests {
 
     #[test]
     fn words_prefixes_and_choices() {
-        assert!(matches("not assign*", "Neither party shall not assigned it"));
+        assert!(matches(
+            "not assign*",
+            "Neither party shall not assigned it"
+        ));
         assert!(matches("may|shall not assign", "It shall not assign"));
         assert!(!matches("assign", "assigned"));
         assert!(matches("no* party", "to no party"));
@@ -193,7 +202,10 @@ mod tests {
     fn gaps_are_bounded() {
         assert!(matches("not .. assign", "shall not a b c d e f assign"));
         assert!(!matches("not .. assign", "shall not a b c d e f g assign"));
-        assert!(matches("not ... assign", "shall not a b c d e f g h assign"));
+        assert!(matches(
+            "not ... assign",
+            "shall not a b c d e f g h assign"
+        ));
         assert!(!matches("not ... assign", "assign and not"));
     }
 

@@ -63,7 +63,10 @@ pub fn places(text: &str) -> Vec<String> {
 fn name_at(text: &str) -> Option<String> {
     let mut name: Vec<String> = Vec::new();
     for token in text.split_whitespace().take(8) {
-        let word: String = token.chars().filter(|letter| letter.is_alphabetic()).collect();
+        let word: String = token
+            .chars()
+            .filter(|letter| letter.is_alphabetic())
+            .collect();
         let lower = word.to_lowercase();
         if name.is_empty() && NOT_A_NAME.contains(&lower.as_str()) {
             continue;
@@ -82,7 +85,10 @@ fn name_at(text: &str) -> Option<String> {
 
 fn title(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
 /// A day of the calendar.
@@ -101,7 +107,8 @@ impl Date {
     }
 
     fn new(year: u32, month: u32, day: u32) -> Option<Self> {
-        let plausible = (1950..=2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+        let plausible =
+            (1950..=2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
         plausible.then_some(Self { year, month, day })
     }
 }
@@ -112,14 +119,21 @@ impl fmt::Display for Date {
     }
 }
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
 
 /// What follows the first three letters of a month.
-const ENDINGS: [&str; 12] = ["uary", "ruary", "ch", "il", "e", "y", "ust", "t", "tember", "ober", "ember", ""];
+const ENDINGS: [&str; 12] = [
+    "uary", "ruary", "ch", "il", "e", "y", "ust", "t", "tember", "ober", "ember", "",
+];
 
 fn month_of(word: &str) -> Option<u32> {
     // "mare" and "mayor" begin like months; a month is its abbreviation or its full name.
-    let is_name = |stem: &str| word.strip_prefix(stem).is_some_and(|rest| rest.is_empty() || ENDINGS.contains(&rest));
+    let is_name = |stem: &str| {
+        word.strip_prefix(stem)
+            .is_some_and(|rest| rest.is_empty() || ENDINGS.contains(&rest))
+    };
     let at = MONTHS.iter().position(|stem| is_name(stem))?;
     u32::try_from(at + 1).ok()
 }
@@ -144,7 +158,9 @@ pub fn dates(sentence: &Sentence) -> Vec<Date> {
         };
         let date = match (month_of(first), month_of(second)) {
             (Some(month), _) => three(number(third), Some(month), number(second)),
-            (_, Some(month)) if is_written_day(first) => three(number(third), Some(month), number(first)),
+            (_, Some(month)) if is_written_day(first) => {
+                three(number(third), Some(month), number(first))
+            }
             _ if sentence.text().contains('/') => in_figures(first, second, third),
             _ => None,
         };
@@ -185,18 +201,26 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<String> {
-        dates(&Sentence::new(text)).iter().map(ToString::to_string).collect()
+        dates(&Sentence::new(text))
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
     fn places_of_law_and_of_courts() {
         assert_eq!(
-            places("governed by the laws of the State of New York, and the courts of Delaware shall"),
+            places(
+                "governed by the laws of the State of New York, and the courts of Delaware shall"
+            ),
             ["New York", "Delaware"]
         );
         assert_eq!(places("the laws of England and Wales."), ["England"]);
         assert_eq!(places("THE LAWS OF THE STATE OF TEXAS."), ["Texas"]);
-        assert_eq!(places("subject to all laws of general application"), Vec::<String>::new());
+        assert_eq!(
+            places("subject to all laws of general application"),
+            Vec::<String>::new()
+        );
     }
 
     #[test]

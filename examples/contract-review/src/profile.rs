@@ -23,8 +23,12 @@ pub enum Role {
 
 impl Role {
     /// Every role.
-    pub const ALL: [Self; 4] =
-        [Self::ClauseExtractor, Self::RiskAssessor, Self::NegotiationAdvisor, Self::ExecutiveReviewer];
+    pub const ALL: [Self; 4] = [
+        Self::ClauseExtractor,
+        Self::RiskAssessor,
+        Self::NegotiationAdvisor,
+        Self::ExecutiveReviewer,
+    ];
 
     /// The role's name, which is also its agent id.
     #[must_use]
@@ -139,12 +143,18 @@ impl Profile {
     /// The patterns whose wording changes the gravity of `clause`.
     #[must_use]
     pub fn turn_patterns(&self, clause: Clause) -> &[Pattern] {
-        self.turns.iter().find(|(turned, _)| *turned == clause).map_or(&[], |(_, patterns)| patterns.as_slice())
+        self.turns
+            .iter()
+            .find(|(turned, _)| *turned == clause)
+            .map_or(&[], |(_, patterns)| patterns.as_slice())
     }
 
     /// The clause types this reader knows.
     pub fn interests(&self) -> impl Iterator<Item = Clause> + '_ {
-        Clause::ALL.iter().copied().filter(|clause| self.temper.rules.iter().any(|rule| rule.clause == *clause))
+        Clause::ALL
+            .iter()
+            .copied()
+            .filter(|clause| self.temper.rules.iter().any(|rule| rule.clause == *clause))
     }
 }
 

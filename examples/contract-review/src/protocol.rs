@@ -93,7 +93,8 @@ pub fn answer(role: Role, line: &str) -> Value {
             Err(why) => invalid("the question cannot be read", &why.to_string()),
         },
         // News that asks for nothing: there is nothing to say, and that is not an error.
-        "notification" | "info_update" | "session_briefing" | "agent_joined" | "acknowledgement" => json!({}),
+        "notification" | "info_update" | "session_briefing" | "agent_joined"
+        | "acknowledgement" => json!({}),
         other => invalid("unknown message_type", other),
     }
 }
@@ -108,7 +109,11 @@ fn review(role: Role, assignment: &Assignment) -> Value {
     }
     let document = Document::new(&task.input.sentences);
     let reading = Reading::new(role.profile(), &document, &Admitted::default());
-    let title = if task.input.title.is_empty() { &task.title } else { &task.input.title };
+    let title = if task.input.title.is_empty() {
+        &task.title
+    } else {
+        &task.input.title
+    };
     json!({
         "message_type": "finding",
         "payload": finding::write(&reading, title),

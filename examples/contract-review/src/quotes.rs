@@ -14,7 +14,11 @@ const MOST: usize = 6;
 /// The letters an answer may use for its texts under a limit of `max_tokens`.
 #[must_use]
 pub fn room(max_tokens: Option<usize>) -> usize {
-    max_tokens.map_or(usize::MAX, |tokens| tokens.saturating_mul(LETTERS_PER_TOKEN).saturating_sub(FRAME))
+    max_tokens.map_or(usize::MAX, |tokens| {
+        tokens
+            .saturating_mul(LETTERS_PER_TOKEN)
+            .saturating_sub(FRAME)
+    })
 }
 
 /// The first of `sentences`, each once, as many as fit into `room` letters; the last one is cut at
@@ -44,7 +48,11 @@ fn cut(text: &str, room: usize) -> Option<String> {
         return None;
     }
     let fits = |end: &usize| *end + '\u{2026}'.len_utf8() <= room;
-    let (end, _) = text.char_indices().filter(|(_, letter)| *letter == ' ').take_while(|(at, _)| fits(at)).last()?;
+    let (end, _) = text
+        .char_indices()
+        .filter(|(_, letter)| *letter == ' ')
+        .take_while(|(at, _)| fits(at))
+        .last()?;
     text.get(..end).map(|head| format!("{head}\u{2026}"))
 }
 
@@ -61,7 +69,13 @@ mod tests {
         let quotes = fit(sentences.clone(), 60);
         assert_eq!(quotes.len(), 2);
         assert!(quotes.iter().map(String::len).sum::<usize>() <= 60);
-        assert_eq!(quotes.last().and_then(|quote| document.find(quote)).map(Sentence::text), Some(long));
+        assert_eq!(
+            quotes
+                .last()
+                .and_then(|quote| document.find(quote))
+                .map(Sentence::text),
+            Some(long)
+        );
         assert_eq!(fit(sentences.clone(), 20), ["Short one."]);
         assert_eq!(fit(sentences, usize::MAX).len(), 2);
     }

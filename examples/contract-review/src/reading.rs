@@ -72,12 +72,18 @@ impl<'a> Reading<'a> {
             .filter_map(|reader| {
                 let is_admitted = |sentence: &Sentence| {
                     let mut facts = admitted.facts.iter();
-                    facts.any(|(attribute, known)| *attribute == reader.attribute() && *known == sentence)
+                    facts.any(|(attribute, known)| {
+                        *attribute == reader.attribute() && *known == sentence
+                    })
                 };
                 reader.read(document.sentences().iter(), is_admitted)
             })
             .collect();
-        Self { profile, found, facts }
+        Self {
+            profile,
+            found,
+            facts,
+        }
     }
 
     /// The reader.
@@ -123,7 +129,13 @@ impl<'a> Reading<'a> {
         let points: i32 = temper
             .concerns
             .iter()
-            .map(|concern| if self.has(concern.clause) { concern.present } else { concern.missing })
+            .map(|concern| {
+                if self.has(concern.clause) {
+                    concern.present
+                } else {
+                    concern.missing
+                }
+            })
             .sum();
         (temper.base + points).clamp(0, 100)
     }
@@ -163,7 +175,10 @@ impl<'a> Reading<'a> {
             Turn::Worded(_, severity) => {
                 let patterns = self.profile.turn_patterns(concern.clause);
                 let mut sentences = self.sentences(concern.clause).iter();
-                (sentences.any(|sentence| pattern::any(patterns, sentence)), severity)
+                (
+                    sentences.any(|sentence| pattern::any(patterns, sentence)),
+                    severity,
+                )
             }
         };
         turns.then_some(severity)
@@ -191,7 +206,10 @@ impl<'a> Reading<'a> {
 
     /// How sure the reader is, 0 to 1: surer the more of the clauses it knows it has found.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "there are a few dozen clause types")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are a few dozen clause types"
+    )]
     pub fn confidence(&self) -> f64 {
         let known = self.profile.interests().count().max(1) as f64;
         let share = self.found.len() as f64 / known;

@@ -17,7 +17,12 @@ impl Sentence {
         let words = words_of(text);
         let bits: Vec<u128> = words.iter().map(|word| bit_of(word)).collect();
         let signature = bits.iter().fold(0, |all, bit| all | bit);
-        Self { text: text.to_owned(), words, bits, signature }
+        Self {
+            text: text.to_owned(),
+            words,
+            bits,
+            signature,
+        }
     }
 
     /// The sentence as it stands in the contract.
@@ -50,7 +55,10 @@ impl Sentence {
 /// letters or more fall into the same bucket.
 #[must_use]
 pub fn bit_of(word: &str) -> u128 {
-    let hash = word.bytes().take(3).fold(7_u32, |hash, byte| hash.wrapping_mul(31) ^ u32::from(byte));
+    let hash = word
+        .bytes()
+        .take(3)
+        .fold(7_u32, |hash, byte| hash.wrapping_mul(31) ^ u32::from(byte));
     1 << (hash % 128)
 }
 
@@ -126,9 +134,13 @@ impl Document {
         if words.is_empty() {
             return None;
         }
-        self.sentences
-            .iter()
-            .find(|sentence| if cut.is_some() { sentence.words.starts_with(&words) } else { sentence.words == words })
+        self.sentences.iter().find(|sentence| {
+            if cut.is_some() {
+                sentence.words.starts_with(&words)
+            } else {
+                sentence.words == words
+            }
+        })
     }
 }
 
@@ -138,8 +150,22 @@ mod tests {
 
     #[test]
     fn words_are_lower_case_and_without_possessives() {
-        let sentence = Sentence::new("Each Party\u{2019}s non-exclusive Know\u{ad}How, the owners' (30) days");
-        assert_eq!(sentence.words(), ["each", "party", "non", "exclusive", "knowhow", "the", "owners", "30", "days"]);
+        let sentence =
+            Sentence::new("Each Party\u{2019}s non-exclusive Know\u{ad}How, the owners' (30) days");
+        assert_eq!(
+            sentence.words(),
+            [
+                "each",
+                "party",
+                "non",
+                "exclusive",
+                "knowhow",
+                "the",
+                "owners",
+                "30",
+                "days"
+            ]
+        );
     }
 
     #[test]
@@ -149,7 +175,12 @@ mod tests {
 
     #[test]
     fn a_document_holds_each_sentence_once_and_finds_quotes() {
-        let document = Document::new(["One sentence here.", "  ", "One sentence here. ", "Another one."]);
+        let document = Document::new([
+            "One sentence here.",
+            "  ",
+            "One sentence here. ",
+            "Another one.",
+        ]);
         assert_eq!(document.sentences().len(), 2);
         assert!(document.find("one sentence HERE").is_some());
         assert!(document.find("One sen\u{2026}").is_none());

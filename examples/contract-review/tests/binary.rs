@@ -1,6 +1,10 @@
 //! The program `panel-agent` over its standard streams.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may fail by panicking"
+)]
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -25,7 +29,9 @@ fn answers(input: &[u8]) -> Vec<Value> {
     assert!(output.status.success());
     assert!(output.stderr.is_empty());
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -64,14 +70,21 @@ fn the_end_of_input_is_the_end_and_a_last_line_without_a_newline_counts() {
 #[test]
 fn the_same_input_gives_the_same_bytes() {
     let line = b"{\"message_type\":\"task_assignment\",\"payload\":{\"task\":{\"type\":\"contract_review\",\"input\":{\"sentences\":[\"Buyer shall not compete.\",\"A penalty applies.\"]}}}}\n";
-    assert_eq!(run(&["executive_reviewer"], line).stdout, run(&["executive_reviewer"], line).stdout);
+    assert_eq!(
+        run(&["executive_reviewer"], line).stdout,
+        run(&["executive_reviewer"], line).stdout
+    );
 }
 
 #[test]
 fn help_and_wrong_arguments() {
     let help = run(&["--help"], b"");
     assert!(help.status.success());
-    assert!(String::from_utf8(help.stdout).unwrap().contains("panel-agent ROLE"));
+    assert!(
+        String::from_utf8(help.stdout)
+            .unwrap()
+            .contains("panel-agent ROLE")
+    );
     for arguments in [&["poet"][..], &[], &["risk_assessor", "more"]] {
         let refused = run(arguments, b"");
         assert_eq!(refused.status.code(), Some(2));

@@ -1,6 +1,10 @@
 //! The readers on short contracts and on the sample: what they find, and what changes their minds.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may fail by panicking"
+)]
 
 use contract_review_panel::clause::{Clause, Recogniser};
 use contract_review_panel::profile::{Role, confirm};
@@ -11,11 +15,15 @@ use serde_json::{Value, json};
 
 const LAW: &str = "This Agreement shall be governed by the laws of the State of Texas.";
 const CAP: &str = "In no event shall the liability of Supplier exceed $100,000 in aggregate.";
-const HIDDEN_CAP: &str = "Supplier may be asked for damages, but for no more than a maximum of the fees of one month.";
+const HIDDEN_CAP: &str =
+    "Supplier may be asked for damages, but for no more than a maximum of the fees of one month.";
 const QUIET_EXCLUSIVE: &str = "Buyer shall be served exclusively by Seller.";
 
 fn ask(role: Role, message_type: &str, payload: &Value) -> Value {
-    answer(role, &json!({ "message_type": message_type, "payload": payload }).to_string())
+    answer(
+        role,
+        &json!({ "message_type": message_type, "payload": payload }).to_string(),
+    )
 }
 
 fn task(sentences: &[&str]) -> Value {
@@ -46,22 +54,75 @@ fn recognisers_tell_a_clause_from_its_neighbours() {
     let strict = Recogniser::new(rules::strict::RULES);
     let cases = [
         (Clause::GoverningLaw, true, LAW),
-        (Clause::GoverningLaw, false, "The committee shall govern its own procedure."),
+        (
+            Clause::GoverningLaw,
+            false,
+            "The committee shall govern its own procedure.",
+        ),
         (Clause::CapOnLiability, true, CAP),
-        (Clause::Exclusivity, true, "Seller grants Buyer the exclusive right to sell the Products."),
-        (Clause::Exclusivity, false, "Seller grants Buyer a non-exclusive right to sell the Products."),
-        (Clause::Exclusivity, false, "The courts of Paris have exclusive jurisdiction."),
-        (Clause::TerminationForConvenience, true, "Either party may terminate this Agreement without cause."),
-        (Clause::TerminationForConvenience, false, "Buyer may terminate upon ten (10) days notice of a breach."),
-        (Clause::NonCompete, true, "Buyer shall not sell products that compete with the Products."),
-        (Clause::AuditRights, true, "Licensor may audit the books and records of Licensee."),
-        (Clause::Insurance, true, "Buyer shall maintain commercial general liability insurance."),
-        (Clause::MinimumCommitment, true, "Buyer guarantees a minimum annual purchase."),
-        (Clause::RenewalTerm, true, "This Agreement shall automatically renew for one year."),
-        (Clause::WarrantyDuration, false, "Each party represents and warrants that it was founded ten years ago."),
+        (
+            Clause::Exclusivity,
+            true,
+            "Seller grants Buyer the exclusive right to sell the Products.",
+        ),
+        (
+            Clause::Exclusivity,
+            false,
+            "Seller grants Buyer a non-exclusive right to sell the Products.",
+        ),
+        (
+            Clause::Exclusivity,
+            false,
+            "The courts of Paris have exclusive jurisdiction.",
+        ),
+        (
+            Clause::TerminationForConvenience,
+            true,
+            "Either party may terminate this Agreement without cause.",
+        ),
+        (
+            Clause::TerminationForConvenience,
+            false,
+            "Buyer may terminate upon ten (10) days notice of a breach.",
+        ),
+        (
+            Clause::NonCompete,
+            true,
+            "Buyer shall not sell products that compete with the Products.",
+        ),
+        (
+            Clause::AuditRights,
+            true,
+            "Licensor may audit the books and records of Licensee.",
+        ),
+        (
+            Clause::Insurance,
+            true,
+            "Buyer shall maintain commercial general liability insurance.",
+        ),
+        (
+            Clause::MinimumCommitment,
+            true,
+            "Buyer guarantees a minimum annual purchase.",
+        ),
+        (
+            Clause::RenewalTerm,
+            true,
+            "This Agreement shall automatically renew for one year.",
+        ),
+        (
+            Clause::WarrantyDuration,
+            false,
+            "Each party represents and warrants that it was founded ten years ago.",
+        ),
     ];
     for (clause, expected, text) in cases {
-        assert_eq!(strict.accepts(clause, &Sentence::new(text)), expected, "{}: {text}", clause.name());
+        assert_eq!(
+            strict.accepts(clause, &Sentence::new(text)),
+            expected,
+            "{}: {text}",
+            clause.name()
+        );
     }
 }
 
@@ -79,7 +140,10 @@ fn the_extractor_reports_every_type_and_does_not_judge() {
     let finding = finding(Role::ClauseExtractor, &[CAP, LAW]);
     let clauses = finding["clauses"].as_array().unwrap();
     assert_eq!(clauses.len(), Clause::ALL.len());
-    let law = clauses.iter().find(|clause| clause["type"] == "Governing Law").unwrap();
+    let law = clauses
+        .iter()
+        .find(|clause| clause["type"] == "Governing Law")
+        .unwrap();
     assert_eq!((&law["present"], &law["text"]), (&json!(true), &json!(LAW)));
     assert_eq!(finding["risk_score"], Value::Null);
     let facts = json!([
@@ -92,11 +156,19 @@ fn the_extractor_reports_every_type_and_does_not_judge() {
 
 #[test]
 fn a_judging_reader_scores_advises_and_quotes() {
-    let finding = finding(Role::RiskAssessor, &[LAW, "Buyer shall pay liquidated damages of $5 a day."]);
+    let finding = finding(
+        Role::RiskAssessor,
+        &[LAW, "Buyer shall pay liquidated damages of $5 a day."],
+    );
     assert_eq!(finding["risk_score"], 28 + 12 + 12 + 4);
     assert_eq!(finding["recommendation"], "escalate");
     assert_eq!(finding["severity"], "high");
-    let topics: Vec<&Value> = finding["critical_findings"].as_array().unwrap().iter().map(|p| &p["topic"]).collect();
+    let topics: Vec<&Value> = finding["critical_findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| &p["topic"])
+        .collect();
     assert_eq!(topics, ["Cap On Liability", "Liquidated Damages"]);
     assert_eq!(finding["affected_clauses"], json!(["Liquidated Damages"]));
 }
@@ -117,7 +189,10 @@ fn neither_confidence_nor_a_weak_quote_nor_an_invented_one_changes_a_mind() {
     for (sentences, quotes) in [
         (vec![LAW, QUIET_EXCLUSIVE], vec![]),
         (vec![LAW, QUIET_EXCLUSIVE], vec![LAW]),
-        (vec![LAW], vec!["Buyer shall be the sole distributor of the Products."]),
+        (
+            vec![LAW],
+            vec!["Buyer shall be the sole distributor of the Products."],
+        ),
     ] {
         let reply = presence(&sentences, &quotes, true);
         assert_eq!(reply["message_type"], "disagreement", "{reply}");
@@ -130,7 +205,9 @@ fn neither_confidence_nor_a_weak_quote_nor_an_invented_one_changes_a_mind() {
 #[test]
 fn a_score_is_computed_again_with_the_new_sentence_and_by_own_weights() {
     let sentences = [LAW, HIDDEN_CAP];
-    let before = finding(Role::RiskAssessor, &sentences)["risk_score"].as_i64().unwrap();
+    let before = finding(Role::RiskAssessor, &sentences)["risk_score"]
+        .as_i64()
+        .unwrap();
     let question = json!({
         "conflict": { "type": "risk_score_disagreement", "topic": "Risk score spread", "subject": null },
         "your_position": { "agent_id": "risk_assessor", "position": "44", "value": before, "confidence": 0.7 },
@@ -161,7 +238,10 @@ fn the_same_length_of_time_in_other_units_is_agreement() {
     });
     let reply = ask(Role::NegotiationAdvisor, "question", &question);
     assert_eq!(reply["message_type"], "agreement");
-    assert_eq!(reply["payload"]["value"], json!({ "value": 1, "unit": "months" }));
+    assert_eq!(
+        reply["payload"]["value"],
+        json!({ "value": 1, "unit": "months" })
+    );
 }
 
 #[test]
@@ -172,36 +252,70 @@ fn that_one_of_two_colleagues_was_of_the_same_mind_is_not_agreement() {
         "other_positions": [{ "agent_id": "x", "value": "sign" }, { "agent_id": "y", "value": "reject" }],
         "task": task(&[LAW, CAP]),
     });
-    assert_eq!(ask(Role::RiskAssessor, "question", &question)["message_type"], "disagreement");
+    assert_eq!(
+        ask(Role::RiskAssessor, "question", &question)["message_type"],
+        "disagreement"
+    );
 }
 
 #[test]
 fn an_answer_keeps_to_its_limit() {
-    let long = format!("Buyer shall be the sole distributor of {}the Products.", "any and all of ".repeat(300));
+    let long = format!(
+        "Buyer shall be the sole distributor of {}the Products.",
+        "any and all of ".repeat(300)
+    );
     let reply = presence(&[&long], &[&long], true);
     assert_eq!(reply["message_type"], "agreement");
     let length = reply["payload"].to_string().chars().count();
     assert!(length < 500 * 4, "{length}");
-    assert!(reply["payload"]["evidence"][0].as_str().unwrap().ends_with('\u{2026}'));
+    assert!(
+        reply["payload"]["evidence"][0]
+            .as_str()
+            .unwrap()
+            .ends_with('\u{2026}')
+    );
 }
 
 #[test]
 fn the_panel_disagrees_about_the_sample_contract() {
     let sample: Value = serde_json::from_str(include_str!("../sample-contract.json")).unwrap();
     let clauses = sample["clauses"].as_object().unwrap();
-    let sentences: Vec<&str> =
-        clauses.values().flat_map(|list| list.as_array().unwrap()).map(|s| s.as_str().unwrap()).collect();
+    let sentences: Vec<&str> = clauses
+        .values()
+        .flat_map(|list| list.as_array().unwrap())
+        .map(|s| s.as_str().unwrap())
+        .collect();
     assert!((20..=35).contains(&sentences.len()));
     let findings = Role::ALL.map(|role| finding(role, &sentences));
-    let scores: Vec<i64> = findings.iter().filter_map(|finding| finding["risk_score"].as_i64()).collect();
-    assert!(scores.iter().max().unwrap() - scores.iter().min().unwrap() > 20, "{scores:?}");
+    let scores: Vec<i64> = findings
+        .iter()
+        .filter_map(|finding| finding["risk_score"].as_i64())
+        .collect();
+    assert!(
+        scores.iter().max().unwrap() - scores.iter().min().unwrap() > 20,
+        "{scores:?}"
+    );
     assert_ne!(findings[1]["recommendation"], findings[2]["recommendation"]);
     let fact = |finding: &Value, name: &str| {
         let facts = finding["facts"].as_array().unwrap();
-        facts.iter().find(|fact| fact["attribute"] == name).map(|fact| fact["value"].clone())
+        facts
+            .iter()
+            .find(|fact| fact["attribute"] == name)
+            .map(|fact| fact["value"].clone())
     };
-    assert_ne!(fact(&findings[0], "governing_law"), fact(&findings[3], "governing_law"));
-    let absent = findings[0]["clauses"].as_array().unwrap().iter().filter(|clause| clause["present"] == false);
+    assert_ne!(
+        fact(&findings[0], "governing_law"),
+        fact(&findings[3], "governing_law")
+    );
+    let absent = findings[0]["clauses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|clause| clause["present"] == false);
     let relied_on = findings[1]["affected_clauses"].as_array().unwrap();
-    assert!(absent.clone().any(|clause| relied_on.contains(&clause["type"])));
+    assert!(
+        absent
+            .clone()
+            .any(|clause| relied_on.contains(&clause["type"]))
+    );
 }

@@ -32,14 +32,20 @@ impl Lease {
         }
         self.left.requests = self.left.requests.saturating_sub(wish.requests);
         self.left.tokens = self.left.tokens.saturating_sub(wish.tokens);
-        Some(Charge { tokens: wish.tokens, noted: self.noted })
+        Some(Charge {
+            tokens: wish.tokens,
+            noted: self.noted,
+        })
     }
 
     /// Takes note of what a call has used in fact.
     pub(crate) fn settle(&mut self, charge: Charge, used: u64) {
         match used.checked_sub(charge.tokens) {
             None => {
-                let back = Amount { requests: 0, tokens: charge.tokens - used };
+                let back = Amount {
+                    requests: 0,
+                    tokens: charge.tokens - used,
+                };
                 if self.noted == charge.noted {
                     self.left = self.left.plus(back);
                 } else {
@@ -63,7 +69,10 @@ impl Lease {
 
     /// Takes back what could not be given up.
     pub(crate) fn keep(&mut self, unused: Unused) {
-        for (noted, amount) in unused.into_iter().filter(|(_, amount)| !amount.is_nothing()) {
+        for (noted, amount) in unused
+            .into_iter()
+            .filter(|(_, amount)| !amount.is_nothing())
+        {
             let kept = self.unused.entry(noted).or_default();
             *kept = kept.plus(amount);
         }
@@ -73,7 +82,10 @@ impl Lease {
     pub(crate) fn renew(&mut self, amount: Amount, until: i64, noted: i64, for_owed: u64) {
         // What a call gave back while the new lease was stored.
         self.keep([(self.noted, self.left)].into());
-        self.left = Amount { tokens: amount.tokens.saturating_sub(for_owed), ..amount };
+        self.left = Amount {
+            tokens: amount.tokens.saturating_sub(for_owed),
+            ..amount
+        };
         self.owed = self.owed.saturating_sub(for_owed);
         (self.until, self.noted) = (until, noted);
     }
@@ -91,14 +103,25 @@ mod tests {
     }
 
     /// Asks as a replica does: of its lease, else of the note that all share.
-    fn take(lease: &mut Lease, granted: &mut Granted, now: i64, limits: Limits, tokens: u64) -> Option<Charge> {
+    fn take(
+        lease: &mut Lease,
+        granted: &mut Granted,
+        now: i64,
+        limits: Limits,
+        tokens: u64,
+    ) -> Option<Charge> {
         let wish = amount(1, tokens);
         if let Some(charge) = lease.use_of(now, limits, wish) {
             return Some(charge);
         }
         let rest = granted.without(&lease.give_up());
         match rest.grant(now, limits, wish) {
-            Verdict::Lease { amount, until, noted, granted: next } => {
+            Verdict::Lease {
+                amount,
+                until,
+                noted,
+                granted: next,
+            } => {
                 *granted = next;
                 lease.renew(amount, until, noted, 0);
                 lease.use_of(now, limits, wish)
@@ -113,7 +136,10 @@ mod tests {
     #[test]
     fn replicas_that_call_now_and_then_are_granted_what_the_provider_allows() {
         // Ten replicas, each a call in 2.1 seconds: 285 of the 600 calls that are allowed in a minute.
-        let limits = Limits { requests: Some(600), tokens: None };
+        let limits = Limits {
+            requests: Some(600),
+            tokens: None,
+        };
         let (mut granted, mut replicas) = (Granted::default(), Vec::new());
         replicas.resize_with(10, Lease::default);
         for place in 0..1_000 {
@@ -126,8 +152,12 @@ mod tests {
     #[test]
     fn tokens_that_a_call_has_not_used_are_for_others_though_its_lease_is_over() {
         // Each call asks for 1,000 tokens, uses 300 and takes three seconds.
-        let limits = Limits { requests: None, tokens: Some(6_000) };
-        let (mut granted, mut replicas) = (Granted::default(), [Lease::default(), Lease::default()]);
+        let limits = Limits {
+            requests: None,
+            tokens: Some(6_000),
+        };
+        let (mut granted, mut replicas) =
+            (Granted::default(), [Lease::default(), Lease::default()]);
         let mut calls = 0;
         for second in (0..60).step_by(3) {
             for lease in &mut replicas {
@@ -143,18 +173,30 @@ mod tests {
 
     #[test]
     fn what_was_used_too_much_is_owed_and_what_comes_back_late_is_given_up() {
-        let limits = Limits { requests: Some(100), tokens: Some(6_000) };
+        let limits = Limits {
+            requests: Some(100),
+            tokens: Some(6_000),
+        };
         let mut lease = Lease::default();
         lease.renew(amount(1, 500), LEASE_MS, 1_000, 0);
         let charge = lease.use_of(0, limits, amount(1, 400)).expect("a charge");
-        assert!(lease.use_of(0, limits, amount(1, 50)).is_none() && lease.use_of(0, limits, amount(0, 101)).is_none());
+        assert!(
+            lease.use_of(0, limits, amount(1, 50)).is_none()
+                && lease.use_of(0, limits, amount(0, 101)).is_none()
+        );
         lease.settle(charge, 700);
         assert_eq!((lease.left.tokens, lease.owed), (0, 200));
         lease.renew(amount(2, 900), 9_000, 8_000, 200);
         assert_eq!((lease.left, lease.owed), (amount(2, 700), 0));
-        assert!(lease.use_of(9_000, limits, amount(1, 1)).is_none(), "a lease ends");
+        assert!(
+            lease.use_of(9_000, limits, amount(1, 1)).is_none(),
+            "a lease ends"
+        );
         lease.settle(charge, 300);
-        assert_eq!(lease.give_up(), Unused::from([(1_000, amount(0, 100)), (8_000, amount(2, 700))]));
+        assert_eq!(
+            lease.give_up(),
+            Unused::from([(1_000, amount(0, 100)), (8_000, amount(2, 700))])
+        );
         assert_eq!(lease.give_up(), Unused::new());
     }
 

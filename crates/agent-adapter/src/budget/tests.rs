@@ -7,10 +7,20 @@ use concord_testkit::TestBroker;
 use super::*;
 
 async fn replica(server: &TestBroker, budget: BudgetSettings) -> Arc<Budget> {
-    let settings = BrokerSettings { servers: server.url(), ..BrokerSettings::default() };
-    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true).await.unwrap();
+    let settings = BrokerSettings {
+        servers: server.url(),
+        ..BrokerSettings::default()
+    };
+    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true)
+        .await
+        .unwrap();
     provision::streams(&broker).await.unwrap();
-    Arc::new(Budget::new(&broker, Metrics::default(), &Token::new("free").unwrap(), budget))
+    Arc::new(Budget::new(
+        &broker,
+        Metrics::default(),
+        &Token::new("free").unwrap(),
+        budget,
+    ))
 }
 
 fn soon(ms: u64) -> Instant {
@@ -20,8 +30,14 @@ fn soon(ms: u64) -> Instant {
 #[tokio::test]
 async fn two_replicas_that_ask_at_once_are_granted_no_more_than_the_limit() {
     let server = TestBroker::start().await;
-    let limits = BudgetSettings { requests_per_minute: Some(40), tokens_per_minute: None };
-    let replicas = [replica(&server, limits).await, replica(&server, limits).await];
+    let limits = BudgetSettings {
+        requests_per_minute: Some(40),
+        tokens_per_minute: None,
+    };
+    let replicas = [
+        replica(&server, limits).await,
+        replica(&server, limits).await,
+    ];
     // Who wins the races that follow is a matter of luck; both have a part in the same minute.
     for budget in &replicas {
         budget.take(10, soon(5_000)).await.unwrap();
@@ -29,13 +45,19 @@ async fn two_replicas_that_ask_at_once_are_granted_no_more_than_the_limit() {
     let mut tasks = Vec::new();
     for place in 0..100 {
         let budget = Arc::clone(&replicas[place % 2]);
-        tasks.push(tokio::spawn(async move { (place % 2, budget.take(10, soon(20_000)).await) }));
+        tasks.push(tokio::spawn(async move {
+            (place % 2, budget.take(10, soon(20_000)).await)
+        }));
     }
     let mut granted = [1, 1];
     for task in tasks {
         match task.await.unwrap() {
             (replica, Ok(_)) => granted[replica] += 1,
-            (_, Err(failure)) => assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded, "{failure:?}"),
+            (_, Err(failure)) => assert_eq!(
+                failure.verdict.code,
+                ErrorCode::CapacityExceeded,
+                "{failure:?}"
+            ),
         }
     }
     assert_eq!(granted[0] + granted[1], 40, "{granted:?}");
@@ -44,32 +66,56 @@ async fn two_replicas_that_ask_at_once_are_granted_no_more_than_the_limit() {
 #[tokio::test]
 async fn a_budget_of_tokens_alone_lets_as_many_calls_through_as_there_are_tokens_for() {
     let server = TestBroker::start().await;
-    let limits = BudgetSettings { requests_per_minute: None, tokens_per_minute: Some(600_000) };
+    let limits = BudgetSettings {
+        requests_per_minute: None,
+        tokens_per_minute: Some(600_000),
+    };
     let budget = replica(&server, limits).await;
     for call in 0..200 {
         let taken = budget.take(100, soon(5_000)).await;
-        taken.unwrap_or_else(|failure| panic!("call {call} that there are tokens for: {failure:?}"));
+        taken
+            .unwrap_or_else(|failure| panic!("call {call} that there are tokens for: {failure:?}"));
     }
 }
 
 #[tokio::test]
 async fn without_the_broker_nothing_is_granted() {
     let server = TestBroker::start().await;
-    let budget = replica(&server, BudgetSettings { requests_per_minute: Some(40), tokens_per_minute: None }).await;
+    let budget = replica(
+        &server,
+        BudgetSettings {
+            requests_per_minute: Some(40),
+            tokens_per_minute: None,
+        },
+    )
+    .await;
     budget.take(1, soon(5_000)).await.unwrap();
     server.server().kill();
     let failure = budget.take(1, soon(1_000)).await.unwrap_err();
     assert!(failure.why.contains("free"), "{failure:?}");
-    assert!(matches!(failure.verdict.code, ErrorCode::AgentUnavailable | ErrorCode::CapacityExceeded), "{failure:?}");
+    assert!(
+        matches!(
+            failure.verdict.code,
+            ErrorCode::AgentUnavailable | ErrorCode::CapacityExceeded
+        ),
+        "{failure:?}"
+    );
     let begun = Instant::now();
     assert!(budget.take(1, soon(200)).await.is_err());
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn what_was_not_used_is_given_back_and_what_was_used_too_much_is_owed() {
     let server = TestBroker::start().await;
-    let limits = BudgetSettings { requests_per_minute: Some(1_000), tokens_per_minute: Some(6_000) };
+    let limits = BudgetSettings {
+        requests_per_minute: Some(1_000),
+        tokens_per_minute: Some(6_000),
+    };
     let budget = replica(&server, limits).await;
     let charge = budget.take(1_000, soon(5_000)).await.unwrap();
     budget.settle(charge, 100);
@@ -87,19 +133,36 @@ async fn what_was_not_used_is_given_back_and_what_was_used_too_much_is_owed() {
     let failure = budget.take(5_000, soon(3_000)).await.unwrap_err();
     assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded);
     // More than a minute has.
-    assert!(budget.take(6_001, soon(3_000)).await.unwrap_err().why.contains("in a minute"));
+    assert!(
+        budget
+            .take(6_001, soon(3_000))
+            .await
+            .unwrap_err()
+            .why
+            .contains("in a minute")
+    );
 }
 
 #[tokio::test]
 async fn what_one_replica_has_not_used_another_may() {
     let server = TestBroker::start().await;
-    let limits = BudgetSettings { requests_per_minute: None, tokens_per_minute: Some(6_000) };
-    let [one, other] = [replica(&server, limits).await, replica(&server, limits).await];
+    let limits = BudgetSettings {
+        requests_per_minute: None,
+        tokens_per_minute: Some(6_000),
+    };
+    let [one, other] = [
+        replica(&server, limits).await,
+        replica(&server, limits).await,
+    ];
     let charge = one.take(1_000, soon(5_000)).await.unwrap();
     one.settle(charge, 100);
     // It does not suffice for this, and is given back with the next lease.
     one.take(1_500, soon(5_000)).await.unwrap();
     other.take(4_400, soon(5_000)).await.unwrap();
     let failure = other.take(1, soon(3_000)).await.unwrap_err();
-    assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded, "{failure:?}");
+    assert_eq!(
+        failure.verdict.code,
+        ErrorCode::CapacityExceeded,
+        "{failure:?}"
+    );
 }

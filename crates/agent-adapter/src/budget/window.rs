@@ -58,7 +58,12 @@ pub(crate) type Unused = BTreeMap<i64, Amount>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// So much may be used until then, once this is stored. It is noted at a time by which what is not used is given back.
-    Lease { amount: Amount, until: i64, noted: i64, granted: Granted },
+    Lease {
+        amount: Amount,
+        until: i64,
+        noted: i64,
+        granted: Granted,
+    },
     /// Not before then, and perhaps not even then.
     Wait(i64),
     /// It is more than a whole minute's.
@@ -67,7 +72,8 @@ pub(crate) enum Verdict {
 
 impl Limits {
     pub(crate) fn fits(self, amount: Amount) -> bool {
-        self.requests.is_none_or(|most| amount.requests <= most) && self.tokens.is_none_or(|most| amount.tokens <= most)
+        self.requests.is_none_or(|most| amount.requests <= most)
+            && self.tokens.is_none_or(|most| amount.tokens <= most)
     }
 }
 
@@ -93,16 +99,27 @@ impl Amount {
 
 impl Granted {
     fn sum(&self) -> Amount {
-        self.grants.iter().fold(Amount::default(), |sum, grant| sum.plus(grant.amount))
+        self.grants
+            .iter()
+            .fold(Amount::default(), |sum, grant| sum.plus(grant.amount))
     }
 
     /// The same without what will not be used. What counts no more already is passed over.
     pub(crate) fn without(&self, unused: &Unused) -> Self {
         let less = |grant: &Grant| Grant {
-            amount: grant.amount.minus(unused.get(&grant.at).copied().unwrap_or_default()),
+            amount: grant
+                .amount
+                .minus(unused.get(&grant.at).copied().unwrap_or_default()),
             ..*grant
         };
-        Self { grants: self.grants.iter().map(less).filter(|grant| !grant.amount.is_nothing()).collect() }
+        Self {
+            grants: self
+                .grants
+                .iter()
+                .map(less)
+                .filter(|grant| !grant.amount.is_nothing())
+                .collect(),
+        }
     }
 
     /// Grants at least `wish`, if there is room.
@@ -110,8 +127,14 @@ impl Granted {
         if !limits.fits(wish) {
             return Verdict::Never;
         }
-        let mut rest =
-            Self { grants: self.grants.iter().copied().filter(|grant| grant.at + COUNTS_MS > now).collect() };
+        let mut rest = Self {
+            grants: self
+                .grants
+                .iter()
+                .copied()
+                .filter(|grant| grant.at + COUNTS_MS > now)
+                .collect(),
+        };
         rest.grants.sort_by_key(|grant| grant.at);
         let used = rest.sum();
         if !limits.fits(used.plus(wish)) {
@@ -126,7 +149,12 @@ impl Granted {
             Some(grant) => grant.amount = grant.amount.plus(amount),
             None => rest.grants.push(Grant { at, amount }),
         }
-        Verdict::Lease { amount, until: now + LEASE_MS, noted: at, granted: rest }
+        Verdict::Lease {
+            amount,
+            until: now + LEASE_MS,
+            noted: at,
+            granted: rest,
+        }
     }
 
     /// When enough of the grants, the oldest first, count no more.
@@ -134,7 +162,13 @@ impl Granted {
         let mut left = self.grants.clone();
         while !left.is_empty() {
             let oldest = left.remove(0);
-            if limits.fits(Self { grants: left.clone() }.sum().plus(wish)) {
+            if limits.fits(
+                Self {
+                    grants: left.clone(),
+                }
+                .sum()
+                .plus(wish),
+            ) {
                 return oldest.at + COUNTS_MS;
             }
         }
@@ -157,7 +191,10 @@ fn share(limit: Option<u64>, used: u64, wish: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const FREE: Limits = Limits { requests: Some(30), tokens: Some(6_000) };
+    const FREE: Limits = Limits {
+        requests: Some(30),
+        tokens: Some(6_000),
+    };
 
     fn amount(requests: u64, tokens: u64) -> Amount {
         Amount { requests, tokens }
@@ -167,22 +204,40 @@ mod tests {
     fn thirty_calls_fit_into_a_minute_and_the_next_waits() {
         let mut granted = Granted::default();
         for place in 0..30 {
-            let Verdict::Lease { amount: leased, until, granted: next, .. } =
-                granted.grant(place * 100, FREE, amount(1, 100))
+            let Verdict::Lease {
+                amount: leased,
+                until,
+                granted: next,
+                ..
+            } = granted.grant(place * 100, FREE, amount(1, 100))
             else {
                 panic!("call {place} does not fit")
             };
             assert_eq!((leased, until), (amount(1, 100), place * 100 + LEASE_MS));
             granted = next;
         }
-        assert!(granted.grants.len() <= 4, "noted to the second: {granted:?}");
-        assert_eq!(granted.grant(3_000, FREE, amount(1, 1)), Verdict::Wait(1_000 + COUNTS_MS));
-        assert!(matches!(granted.grant(1_000 + COUNTS_MS, FREE, amount(1, 1)), Verdict::Lease { .. }));
+        assert!(
+            granted.grants.len() <= 4,
+            "noted to the second: {granted:?}"
+        );
+        assert_eq!(
+            granted.grant(3_000, FREE, amount(1, 1)),
+            Verdict::Wait(1_000 + COUNTS_MS)
+        );
+        assert!(matches!(
+            granted.grant(1_000 + COUNTS_MS, FREE, amount(1, 1)),
+            Verdict::Lease { .. }
+        ));
     }
 
     #[test]
     fn the_table_of_wishes() {
-        let full = |at, requests, tokens| Granted { grants: vec![Grant { at, amount: amount(requests, tokens) }] };
+        let full = |at, requests, tokens| Granted {
+            grants: vec![Grant {
+                at,
+                amount: amount(requests, tokens),
+            }],
+        };
         for (granted, wish, expected) in [
             (Granted::default(), amount(31, 0), Verdict::Never),
             (Granted::default(), amount(1, 6_001), Verdict::Never),
@@ -190,30 +245,66 @@ mod tests {
             (full(0, 1, 6_000), amount(1, 1), Verdict::Wait(COUNTS_MS)),
             (full(0, 1, 5_950), amount(1, 51), Verdict::Wait(COUNTS_MS)),
         ] {
-            assert_eq!(granted.grant(10, FREE, wish), expected, "{granted:?} {wish:?}");
+            assert_eq!(
+                granted.grant(10, FREE, wish),
+                expected,
+                "{granted:?} {wish:?}"
+            );
         }
         // A busy provider's lease is a sixtieth of its minute, or what is left.
-        let busy = Limits { requests: Some(6_000), tokens: None };
-        for (granted, requests) in [(Granted::default(), 100), (full(0, 5_950, 0), 50), (full(0, 5_999, 0), 1)] {
-            let Verdict::Lease { amount: leased, .. } = granted.grant(10, busy, amount(1, 70)) else { panic!() };
+        let busy = Limits {
+            requests: Some(6_000),
+            tokens: None,
+        };
+        for (granted, requests) in [
+            (Granted::default(), 100),
+            (full(0, 5_950, 0), 50),
+            (full(0, 5_999, 0), 1),
+        ] {
+            let Verdict::Lease { amount: leased, .. } = granted.grant(10, busy, amount(1, 70))
+            else {
+                panic!()
+            };
             assert_eq!(leased, amount(requests, 70));
         }
         // Old grants go.
-        let Verdict::Lease { granted, .. } = full(0, 30, 6_000).grant(COUNTS_MS, FREE, amount(1, 0)) else { panic!() };
+        let Verdict::Lease { granted, .. } =
+            full(0, 30, 6_000).grant(COUNTS_MS, FREE, amount(1, 0))
+        else {
+            panic!()
+        };
         assert_eq!(granted.grants.len(), 1);
     }
 
     #[test]
     fn what_is_given_back_is_there_again() {
-        let busy = Limits { requests: Some(600), tokens: Some(6_000) };
-        let Verdict::Lease { amount: leased, noted, granted, .. } = Granted::default().grant(10, busy, amount(1, 500))
+        let busy = Limits {
+            requests: Some(600),
+            tokens: Some(6_000),
+        };
+        let Verdict::Lease {
+            amount: leased,
+            noted,
+            granted,
+            ..
+        } = Granted::default().grant(10, busy, amount(1, 500))
         else {
             panic!()
         };
         assert_eq!((leased, noted), (amount(10, 500), 1_000));
-        let rest = granted.without(&Unused::from([(noted, amount(9, 400)), (0, amount(600, 6_000))]));
-        assert_eq!(rest.sum(), amount(1, 100), "what is noted elsewhere is not touched");
+        let rest = granted.without(&Unused::from([
+            (noted, amount(9, 400)),
+            (0, amount(600, 6_000)),
+        ]));
+        assert_eq!(
+            rest.sum(),
+            amount(1, 100),
+            "what is noted elsewhere is not touched"
+        );
         // Nothing is given back twice, and nothing remains of what was not used at all.
-        assert_eq!(rest.without(&Unused::from([(noted, amount(1_000, 1_000))])), Granted::default());
+        assert_eq!(
+            rest.without(&Unused::from([(noted, amount(1_000, 1_000))])),
+            Granted::default()
+        );
     }
 }

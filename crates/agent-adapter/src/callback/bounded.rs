@@ -26,7 +26,10 @@ pub(super) struct Bounded {
 
 impl Bounded {
     pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+        Self {
+            listener,
+            permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+        }
     }
 }
 
@@ -45,7 +48,14 @@ impl Listener for Bounded {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        (Connection { stream, over: Box::pin(sleep(LASTS_MAX)), _permit: permit }, address)
+        (
+            Connection {
+                stream,
+                over: Box::pin(sleep(LASTS_MAX)),
+                _permit: permit,
+            },
+            address,
+        )
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -60,11 +70,18 @@ impl Connection {
 }
 
 fn over<T>() -> io::Result<T> {
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the connection has lasted too long"))
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "the connection has lasted too long",
+    ))
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.is_over(context).is_ready() {
             return Poll::Ready(over());
         }
@@ -73,7 +90,11 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         if self.is_over(context).is_ready() {
             return Poll::Ready(over());
         }

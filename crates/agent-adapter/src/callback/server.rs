@@ -40,18 +40,35 @@ struct Callbacks {
 }
 
 /// Takes answers until the service stops.
-pub(crate) async fn serve(shell: Shell, listener: TcpListener, address: Arc<Address>, hosted: Hosted) {
+pub(crate) async fn serve(
+    shell: Shell,
+    listener: TcpListener,
+    address: Arc<Address>,
+    hosted: Hosted,
+) {
     let stop = shell.stop.clone();
-    let state = Arc::new(Callbacks { shell, address, hosted });
-    let router = Router::new().route(&format!("{PATH}{{token}}"), post(take)).with_state(state);
-    let serving = axum::serve(Bounded::new(listener), router).with_graceful_shutdown(stop.cancelled_owned());
+    let state = Arc::new(Callbacks {
+        shell,
+        address,
+        hosted,
+    });
+    let router = Router::new()
+        .route(&format!("{PATH}{{token}}"), post(take))
+        .with_state(state);
+    let serving =
+        axum::serve(Bounded::new(listener), router).with_graceful_shutdown(stop.cancelled_owned());
     if let Err(error) = serving.await {
         tracing::error!(%error, "The endpoint for answers that come later has ended.");
     }
 }
 
 fn said(status: StatusCode, message: &str) -> Response {
-    (status, [("content-type", "application/json")], json!({ "message": message }).to_string()).into_response()
+    (
+        status,
+        [("content-type", "application/json")],
+        json!({ "message": message }).to_string(),
+    )
+        .into_response()
 }
 
 async fn take(
@@ -71,16 +88,44 @@ async fn take(
     };
     let body = match tokio::time::timeout(ARRIVES_MAX, to_bytes(body, ANSWER_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return said(StatusCode::PAYLOAD_TOO_LARGE, "The answer was cut off, or is larger than 1 MiB."),
-        Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "The answer did not arrive in time."),
+        Ok(Err(_)) => {
+            return said(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The answer was cut off, or is larger than 1 MiB.",
+            );
+        }
+        Err(_) => {
+            return said(
+                StatusCode::REQUEST_TIMEOUT,
+                "The answer did not arrive in time.",
+            );
+        }
     };
-    let dialect = headers.get(header::DIALECT).map(|name| name.to_str().unwrap_or("?"));
-    let answer = match reply::message(&reply::Said { body: &body, dialect, speaks }, &asked, now, None) {
+    let dialect = headers
+        .get(header::DIALECT)
+        .map(|name| name.to_str().unwrap_or("?"));
+    let answer = match reply::message(
+        &reply::Said {
+            body: &body,
+            dialect,
+            speaks,
+        },
+        &asked,
+        now,
+        None,
+    ) {
         Ok(Some(answer)) => answer,
-        Ok(None) => return said(StatusCode::BAD_REQUEST, "Answer in your dialect, or with message_type and payload."),
+        Ok(None) => {
+            return said(
+                StatusCode::BAD_REQUEST,
+                "Answer in your dialect, or with message_type and payload.",
+            );
+        }
         Err(fault) => return said(StatusCode::BAD_REQUEST, &fault.to_string()),
     };
-    let brought = headers.get(header::TRACEPARENT).and_then(|trace| trace.to_str().ok());
+    let brought = headers
+        .get(header::TRACEPARENT)
+        .and_then(|trace| trace.to_str().ok());
     callbacks.publish(&asked, &answer, brought).await
 }
 
@@ -88,11 +133,23 @@ impl Callbacks {
     /// An agent that records spans goes on with what it was sent in the header; for the others the address knows.
     async fn publish(&self, asked: &Asked, answer: &Envelope, brought: Option<&str>) -> Response {
         let parent = brought.map(str::to_owned).or_else(|| asked.trace.clone());
-        let brought = parent.map(|parent| Trace { parent, state: None });
+        let brought = parent.map(|parent| Trace {
+            parent,
+            state: None,
+        });
         let case = asked.case_id.as_ref();
-        let about = About { brought: brought.as_ref(), case, message_type: &answer.message_type };
+        let about = About {
+            brought: brought.as_ref(),
+            case,
+            message_type: &answer.message_type,
+        };
         let part = Turn::later(&self.shell, &asked.agent, about);
-        match self.shell.broker.publish_first(answer, part.context()).await {
+        match self
+            .shell
+            .broker
+            .publish_first(answer, part.context())
+            .await
+        {
             Ok(true) => {
                 part.came_to("answered");
                 said(StatusCode::OK, "Published.")
@@ -100,12 +157,18 @@ impl Callbacks {
             // Somebody has answered before: this agent a second time, or the adapter that the time was over.
             Ok(false) => {
                 part.came_to("answered_before");
-                said(StatusCode::OK, "It was answered before; this changes nothing.")
+                said(
+                    StatusCode::OK,
+                    "It was answered before; this changes nothing.",
+                )
             }
             Err(error) => {
                 part.failed("not_published");
                 tracing::warn!(agent = %asked.agent, error = %Chain(&error), "A later answer could not be published.");
-                said(StatusCode::SERVICE_UNAVAILABLE, "It could not be published; post it again.")
+                said(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "It could not be published; post it again.",
+                )
             }
         }
     }

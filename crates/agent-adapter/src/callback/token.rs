@@ -93,14 +93,24 @@ impl Key {
     }
 
     pub(crate) fn open(&self, token: &str, now: Timestamp) -> Result<Asked, Refusal> {
-        let (text, signature) =
-            token.split_once('.').filter(|_| token.len() <= TOKEN_BYTES_MAX).ok_or(Refusal::Unknown)?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| Refusal::Unknown)?;
+        let (text, signature) = token
+            .split_once('.')
+            .filter(|_| token.len() <= TOKEN_BYTES_MAX)
+            .ok_or(Refusal::Unknown)?;
+        let signature = URL_SAFE_NO_PAD
+            .decode(signature)
+            .map_err(|_| Refusal::Unknown)?;
         // Compared in a time that does not depend on where they differ.
-        self.mac(text).verify_slice(&signature).map_err(|_| Refusal::Unknown)?;
+        self.mac(text)
+            .verify_slice(&signature)
+            .map_err(|_| Refusal::Unknown)?;
         let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Unknown)?;
         let asked: Asked = serde_json::from_slice(&json).map_err(|_| Refusal::Unknown)?;
-        if now >= asked.until { Err(Refusal::Over) } else { Ok(asked) }
+        if now >= asked.until {
+            Err(Refusal::Over)
+        } else {
+            Ok(asked)
+        }
     }
 }
 
@@ -127,10 +137,18 @@ mod tests {
         let at = |ms| Timestamp::default().plus_millis(ms);
         let (key, same) = (Key::new(b"0123").unwrap(), Key::new(b"0123").unwrap());
         let token = key.seal(&asked(1_000));
-        assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)), "{token}");
+        assert!(
+            token
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)),
+            "{token}"
+        );
         assert_eq!(same.open(&token, at(999)), Ok(asked(1_000)));
         assert_eq!(same.open(&token, at(1_000)), Err(Refusal::Over));
-        assert_eq!(Key::new(b"0124").unwrap().open(&token, at(0)), Err(Refusal::Unknown));
+        assert_eq!(
+            Key::new(b"0124").unwrap().open(&token, at(0)),
+            Err(Refusal::Unknown)
+        );
     }
 
     #[test]
@@ -150,7 +168,11 @@ mod tests {
             &format!("{token}a"),
             &long,
         ] {
-            assert_eq!(key.open(wrong, Timestamp::default()), Err(Refusal::Unknown), "{wrong}");
+            assert_eq!(
+                key.open(wrong, Timestamp::default()),
+                Err(Refusal::Unknown),
+                "{wrong}"
+            );
         }
     }
 }

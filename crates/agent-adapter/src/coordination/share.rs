@@ -23,7 +23,9 @@ pub(super) struct Share(LruCache<MessageId, Whose>);
 
 impl Default for Share {
     fn default() -> Self {
-        Self(LruCache::new(NonZeroUsize::new(MESSAGES_MAX).unwrap_or(NonZeroUsize::MIN)))
+        Self(LruCache::new(
+            NonZeroUsize::new(MESSAGES_MAX).unwrap_or(NonZeroUsize::MIN),
+        ))
     }
 }
 
@@ -39,7 +41,10 @@ impl Share {
     /// Something follows from a message: it, where it counts here.
     pub(super) fn counted(&mut self, counted: Counted) -> Option<What> {
         let Counted { because, what } = counted;
-        match self.0.get_or_insert_mut(because, || Whose::Unknown(Vec::new())) {
+        match self
+            .0
+            .get_or_insert_mut(because, || Whose::Unknown(Vec::new()))
+        {
             Whose::Own => Some(what),
             Whose::Unknown(waiting) => {
                 waiting.push(what);
@@ -59,7 +64,13 @@ mod tests {
 
     #[test]
     fn of_two_replicas_one_counts_whatever_comes_first() {
-        let things = [What::Message { through_lead: false }, What::Session, What::Asked];
+        let things = [
+            What::Message {
+                through_lead: false,
+            },
+            What::Session,
+            What::Asked,
+        ];
         for given_after in 0..=things.len() {
             let (mut one, mut other) = (Share::default(), Share::default());
             let mut counted = Vec::new();
@@ -67,7 +78,10 @@ mod tests {
                 if place == given_after {
                     counted.extend(one.own(&id("m-1")));
                 }
-                let thing = || Counted { because: id("m-1"), what };
+                let thing = || Counted {
+                    because: id("m-1"),
+                    what,
+                };
                 counted.extend(one.counted(thing()));
                 assert_eq!(other.counted(thing()), None);
             }
@@ -75,7 +89,10 @@ mod tests {
                 counted.extend(one.own(&id("m-1")));
             }
             assert_eq!(counted, things, "given after {given_after}");
-            assert!(one.own(&id("m-1")).is_empty(), "a second time it counts for nothing");
+            assert!(
+                one.own(&id("m-1")).is_empty(),
+                "a second time it counts for nothing"
+            );
         }
     }
 
@@ -83,7 +100,10 @@ mod tests {
     fn what_is_never_given_to_anybody_here_is_forgotten() {
         let mut share = Share::default();
         for number in 0..MESSAGES_MAX + 10 {
-            share.counted(Counted { because: id(&format!("m-{number}")), what: What::Session });
+            share.counted(Counted {
+                because: id(&format!("m-{number}")),
+                what: What::Session,
+            });
         }
         assert_eq!(share.0.len(), MESSAGES_MAX);
         assert!(share.own(&id("m-0")).is_empty());

@@ -28,13 +28,17 @@ type Answer = (u16, Vec<(&'static str, String)>, String);
 
 /// A server that gives its answers in order, and the last one again and again: its address, and what it was sent.
 async fn server(answers: Vec<Answer>) -> (String, Arc<Mutex<Vec<Heads>>>) {
-    let (count, heads) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (count, heads) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(Mutex::new(Vec::new())),
+    );
     let seen = Arc::clone(&heads);
     let give = move |head: Heads| {
         let place = count.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1);
         seen.lock().unwrap().push(head);
         let (status, headers, body) = answers[place].clone();
-        let mut response = (axum::http::StatusCode::from_u16(status).unwrap(), body).into_response();
+        let mut response =
+            (axum::http::StatusCode::from_u16(status).unwrap(), body).into_response();
         for (name, value) in headers {
             response.headers_mut().insert(name, value.parse().unwrap());
         }
@@ -49,7 +53,10 @@ async fn server(answers: Vec<Answer>) -> (String, Arc<Mutex<Vec<Heads>>>) {
 fn agent(url: &str, idempotent: bool) -> HostedAgent {
     let http = json!({ "url": url, "idempotent": idempotent, "headers": { "x-key": "sk-secret" } });
     let breaker = json!({ "failures_max": 3, "open_ms": 60_000 });
-    serde_json::from_value(json!({ "agent_id": "ann", "http": http, "timeout_ms": 2_000, "breaker": breaker })).unwrap()
+    serde_json::from_value(
+        json!({ "agent_id": "ann", "http": http, "timeout_ms": 2_000, "breaker": breaker }),
+    )
+    .unwrap()
 }
 
 fn plain(status: u16) -> Answer {
@@ -59,11 +66,24 @@ fn plain(status: u16) -> Answer {
 async fn ask(agent: &HostedAgent, guard: &Guard, within_ms: u64) -> Result<Answered, Failure> {
     let endpoint = Endpoint::of_server("agents[0].http", agent.http.as_ref().unwrap()).unwrap();
     let id = MessageId::new("m-1-ann").unwrap();
-    let beside = Beside { dialect: Dialect::Panel, callback: Some("http://call.me/back") };
+    let beside = Beside {
+        dialect: Dialect::Panel,
+        callback: Some("http://call.me/back"),
+    };
     let message = Post::new(&endpoint, b"{}".to_vec(), id, beside);
-    let trace = Trace { parent: TRACE.into(), state: None };
+    let trace = Trace {
+        parent: TRACE.into(),
+        state: None,
+    };
     let turn = Turn::unrecorded(&agent.agent_id, Some(trace));
-    guard.run(0, Instant::now() + Duration::from_millis(within_ms), &message, &turn).await
+    guard
+        .run(
+            0,
+            Instant::now() + Duration::from_millis(within_ms),
+            &message,
+            &turn,
+        )
+        .await
 }
 
 #[tokio::test]
@@ -75,18 +95,42 @@ async fn a_call_is_made_again_where_that_is_safe_and_under_the_same_key() {
         (vec![soon(503)], false, 3, Some(ErrorCode::AgentUnavailable)),
         (vec![soon(429)], false, 3, Some(ErrorCode::CapacityExceeded)),
         // It may have been done: not again, but for a server that can tell.
-        (vec![plain(500), plain(200)], false, 1, Some(ErrorCode::AgentUnavailable)),
+        (
+            vec![plain(500), plain(200)],
+            false,
+            1,
+            Some(ErrorCode::AgentUnavailable),
+        ),
         (vec![plain(500), plain(200)], true, 2, None),
-        (vec![plain(400), plain(200)], true, 1, Some(ErrorCode::InternalError)),
-        (vec![plain(401), plain(200)], true, 1, Some(ErrorCode::InternalError)),
-        (vec![plain(307), plain(200)], true, 1, Some(ErrorCode::InternalError)),
+        (
+            vec![plain(400), plain(200)],
+            true,
+            1,
+            Some(ErrorCode::InternalError),
+        ),
+        (
+            vec![plain(401), plain(200)],
+            true,
+            1,
+            Some(ErrorCode::InternalError),
+        ),
+        (
+            vec![plain(307), plain(200)],
+            true,
+            1,
+            Some(ErrorCode::InternalError),
+        ),
     ] {
         let first = answers[0].0;
         let (url, heads) = server(answers).await;
         let agent = agent(&url, idempotent);
         let guard = Guard::new(&agent, None, Metrics::default());
         let failure = ask(&agent, &guard, 20_000).await.err();
-        assert_eq!(failure.as_ref().map(|failure| failure.verdict.code), code, "{first} {failure:?}");
+        assert_eq!(
+            failure.as_ref().map(|failure| failure.verdict.code),
+            code,
+            "{first} {failure:?}"
+        );
         let heads = heads.lock().unwrap();
         assert_eq!(heads.len(), calls, "{first}");
         for head in heads.iter() {
@@ -108,7 +152,9 @@ async fn a_server_that_wants_to_be_left_alone_for_longer_than_there_is_time_is_l
         let (url, heads) = server(vec![(429, vec![("retry-after", after)], String::new())]).await;
         let agent = agent(&url, false);
         let begun = Instant::now();
-        let failure = ask(&agent, &Guard::new(&agent, None, Metrics::default()), 5_000).await.unwrap_err();
+        let failure = ask(&agent, &Guard::new(&agent, None, Metrics::default()), 5_000)
+            .await
+            .unwrap_err();
         assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded);
         assert_eq!(failure.after, Some(RETRY_AFTER_MAX));
         assert!(begun.elapsed() < Duration::from_secs(4));
@@ -127,20 +173,30 @@ async fn an_agent_that_fails_again_and_again_is_not_asked_and_its_askers_are_tol
     assert_eq!(guard.stands().standing, Standing::Open);
     let failure = ask(&agent, &guard, 5_000).await.unwrap_err();
     assert_eq!(failure.verdict.code, ErrorCode::AgentUnavailable);
-    assert!(failure.why.contains("circuit breaker") && !failure.suggestions().is_empty(), "{failure:?}");
+    assert!(
+        failure.why.contains("circuit breaker") && !failure.suggestions().is_empty(),
+        "{failure:?}"
+    );
     assert_eq!(heads.lock().unwrap().len(), 3, "the fourth was not made");
     assert!(guard.check().is_err());
 }
 
 #[tokio::test]
 async fn a_busy_server_and_a_message_it_does_not_want_say_nothing_of_its_health() {
-    let (url, _) = server(vec![plain(400), (429, vec![("retry-after", "0".into())], String::new())]).await;
+    let (url, _) = server(vec![
+        plain(400),
+        (429, vec![("retry-after", "0".into())], String::new()),
+    ])
+    .await;
     let agent = agent(&url, false);
     let guard = Guard::new(&agent, None, Metrics::default());
     for _ in 0..4 {
         ask(&agent, &guard, 20_000).await.unwrap_err();
     }
-    assert_eq!((guard.stands().standing, guard.stands().failures), (Standing::Closed, 0));
+    assert_eq!(
+        (guard.stands().standing, guard.stands().failures),
+        (Standing::Closed, 0)
+    );
 }
 
 #[tokio::test]
@@ -153,7 +209,9 @@ async fn an_answer_may_be_now_later_or_nothing() {
     ] {
         let (url, _) = server(vec![answer]).await;
         let agent = agent(&url, false);
-        let answered = ask(&agent, &Guard::new(&agent, None, Metrics::default()), 5_000).await.unwrap();
+        let answered = ask(&agent, &Guard::new(&agent, None, Metrics::default()), 5_000)
+            .await
+            .unwrap();
         let said = match &answered {
             Answered::Now(line, _) => Some(&line[..]),
             Answered::Later => None,

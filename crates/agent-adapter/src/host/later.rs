@@ -20,17 +20,28 @@ impl Host {
         let address = self.shared.address.as_ref()?;
         let until = address.until(clock::now(), asked.deadline);
         let trace = turn.context().map(|trace| trace.parent.clone());
-        Some(address.url(&Asked { trace, ..Asked::of(asked, &self.agent.agent_id, until) }))
+        Some(address.url(&Asked {
+            trace,
+            ..Asked::of(asked, &self.agent.agent_id, until)
+        }))
     }
 
     /// Waits for an answer that comes later, through whichever replica.
-    pub(super) async fn wait_for(&self, asked: &Envelope, delivery: &Delivery, answer: Wait) -> Result<(), Stop> {
+    pub(super) async fn wait_for(
+        &self,
+        asked: &Envelope,
+        delivery: &Delivery,
+        answer: Wait,
+    ) -> Result<(), Stop> {
         let Some(address) = &self.shared.address else {
             let why = "it will answer later (status 202), and service.callback.listen is not set";
             return Err(Failure::here(ErrorCode::InternalError, why).into());
         };
         let Ok(_permit) = self.later.try_acquire() else {
-            let why = format!("{} answers that come later are waited for already", self.agent.queue_max);
+            let why = format!(
+                "{} answers that come later are waited for already",
+                self.agent.queue_max
+            );
             return Err(Failure::here(ErrorCode::CapacityExceeded, why).into());
         };
         let now = clock::now();
@@ -40,22 +51,35 @@ impl Host {
         if heard || self.has_answered(asked, delivery).await? {
             return Ok(());
         }
-        Err(Failure::here(ErrorCode::Timeout, "the answer that it promised (status 202) did not come").into())
+        Err(Failure::here(
+            ErrorCode::Timeout,
+            "the answer that it promised (status 202) did not come",
+        )
+        .into())
     }
 
     /// Whether the agent's answer to a message is stored, whoever published it.
-    pub(super) async fn has_answered(&self, asked: &Envelope, delivery: &Delivery) -> Result<bool, Problem> {
+    pub(super) async fn has_answered(
+        &self,
+        asked: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<bool, Problem> {
         let broker = &self.shared.shell.broker;
         let answers = |said: &Envelope, _| {
             let is_answer = said.message_type != MessageType::Acknowledgement;
             (is_answer && said.reply_to.as_deref() == Some(asked.message_id.as_str())).then_some(())
         };
         for lane in Lane::ALL {
-            let filter = broker.subjects().said_to(lane, &self.agent.agent_id, &asked.from_agent);
+            let filter = broker
+                .subjects()
+                .said_to(lane, &self.agent.agent_id, &asked.from_agent);
             // Of the other lane only its own sequences are known, and there is little on it between two agents.
             let is_own = delivery.stream == broker.layout.stream_name(StreamKind::of_lane(lane));
             let first = if is_own { delivery.sequence } else { 1 };
-            if transcript::find(broker, lane, &filter, first, answers).await?.is_some() {
+            if transcript::find(broker, lane, &filter, first, answers)
+                .await?
+                .is_some()
+            {
                 return Ok(true);
             }
         }

@@ -36,9 +36,15 @@ pub(super) fn verb(shell: &Shell, notifiers: Vec<Arc<Notifier>>) -> Verb {
         let done: Answer = Box::pin(async move {
             let request: Request = concord_protocol::envelope::from_json(&request, "")?;
             let of_channel = |notifier: &&Arc<Notifier>| notifier.channel == request.channel;
-            let notifier = notifiers.iter().find(of_channel).ok_or_else(|| off(request.channel))?;
-            let told = tokio::time::timeout(ANSWER_MAX, again(&shell, notifier, request.sequence)).await;
-            told.unwrap_or_else(|_| Err(failed(format!("no end within {} s", ANSWER_MAX.as_secs()))))
+            let notifier = notifiers
+                .iter()
+                .find(of_channel)
+                .ok_or_else(|| off(request.channel))?;
+            let told =
+                tokio::time::timeout(ANSWER_MAX, again(&shell, notifier, request.sequence)).await;
+            told.unwrap_or_else(|_| {
+                Err(failed(format!("no end within {} s", ANSWER_MAX.as_secs())))
+            })
         });
         done
     })
@@ -46,27 +52,55 @@ pub(super) fn verb(shell: &Shell, notifiers: Vec<Arc<Notifier>>) -> Verb {
 
 fn off(channel: Channel) -> Fault {
     let channel = channel.as_str();
-    Fault::invalid("/channel", format!("Nobody is notified by {channel}: it is off."), "See docs/configuration.md.")
+    Fault::invalid(
+        "/channel",
+        format!("Nobody is notified by {channel}: it is off."),
+        "See docs/configuration.md.",
+    )
 }
 
 fn failed(why: impl std::fmt::Display) -> Fault {
     let advice = "See the log of the agent-adapter; mend the cause and ask again.";
-    Fault::new(ErrorCode::InternalError, "", format!("Nobody was notified: {why}."), advice)
+    Fault::new(
+        ErrorCode::InternalError,
+        "",
+        format!("Nobody was notified: {why}."),
+        advice,
+    )
 }
 
 async fn again(shell: &Shell, notifier: &Notifier, sequence: u64) -> Result<Bytes, Fault> {
-    let sender = notifier.sender.as_ref().ok_or_else(|| off(notifier.channel))?;
-    let none =
-        || Fault::invalid("/sequence", format!("{sequence} is no fact that people are told of."), "Name another.");
-    let stream = shell.broker.stream(StreamKind::Events).await.map_err(|error| failed(Chain(&error)))?;
-    let stored = stream.get_raw_message(sequence).await.map_err(|error| failed(Chain(&error)))?;
-    let Ok(Subject::Event { aggregate, fact, .. }) = shell.broker.subjects().parse(&stored.subject) else {
+    let sender = notifier
+        .sender
+        .as_ref()
+        .ok_or_else(|| off(notifier.channel))?;
+    let none = || {
+        Fault::invalid(
+            "/sequence",
+            format!("{sequence} is no fact that people are told of."),
+            "Name another.",
+        )
+    };
+    let stream = shell
+        .broker
+        .stream(StreamKind::Events)
+        .await
+        .map_err(|error| failed(Chain(&error)))?;
+    let stored = stream
+        .get_raw_message(sequence)
+        .await
+        .map_err(|error| failed(Chain(&error)))?;
+    let Ok(Subject::Event {
+        aggregate, fact, ..
+    }) = shell.broker.subjects().parse(&stored.subject)
+    else {
         return Err(none());
     };
     if !notifies(aggregate, fact.as_str()) {
         return Err(none());
     }
-    let record = Record::decode(&stored.payload, sequence).map_err(|error| failed(Chain(&error)))?;
+    let record =
+        Record::decode(&stored.payload, sequence).map_err(|error| failed(Chain(&error)))?;
     let notice = Notice::of(record).ok_or_else(none)?;
     let recipients = sender.recipients(&notice);
     for recipient in &recipients {
@@ -75,8 +109,13 @@ async fn again(shell: &Shell, notifier: &Notifier, sequence: u64) -> Result<Byte
         }
         // Whoever asks knows of the earlier tries, and of the time that is over.
         let told = notifier.tell_one(sender, &notice, recipient).await;
-        told.map_err(|failure| failed(format!("{}: {failure}", shown(notifier.channel, recipient))))?;
+        told.map_err(|failure| {
+            failed(format!("{}: {failure}", shown(notifier.channel, recipient)))
+        })?;
     }
-    let shown: Vec<String> = recipients.iter().map(|recipient| shown(notifier.channel, recipient)).collect();
+    let shown: Vec<String> = recipients
+        .iter()
+        .map(|recipient| shown(notifier.channel, recipient))
+        .collect();
     answer(&json!({ "notified": shown }))
 }

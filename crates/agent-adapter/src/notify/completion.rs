@@ -23,11 +23,22 @@ pub(super) struct Completions {
 
 impl Completions {
     pub(super) fn new(shell: &Shell, settings: &NotifySettings) -> Result<Self, Error> {
-        Ok(Self { shell: shell.clone(), caller: Caller::new(settings)?, settings: settings.clone() })
+        Ok(Self {
+            shell: shell.clone(),
+            caller: Caller::new(settings)?,
+            settings: settings.clone(),
+        })
     }
 
     fn count(&self, result: &'static str) {
-        self.shell.metrics.notifications.get_or_create(&NoticeLabels { channel: CHANNEL, result }).inc();
+        self.shell
+            .metrics
+            .notifications
+            .get_or_create(&NoticeLabels {
+                channel: CHANNEL,
+                result,
+            })
+            .inc();
     }
 }
 
@@ -62,7 +73,9 @@ fn completion(event: &RequestEvent) -> Option<(&str, Value)> {
 impl Handler for Completions {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let record = Record::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
-        let Some((url, body)) = completion(&record.event) else { return Ok(Done::Acknowledge) };
+        let Some((url, body)) = completion(&record.event) else {
+            return Ok(Done::Acknowledge);
+        };
         let Some(caller) = &self.caller else {
             self.count("off");
             let why = "no address may be called: the adapter's settings notify.webhook.hosts and secret are not set";

@@ -29,14 +29,25 @@ impl Mailer {
     /// By these settings; none when no server is named.
     pub(crate) fn new(notify: &NotifySettings) -> Result<Option<Self>, Error> {
         let settings = &notify.email;
-        let Some(host) = settings.host.as_deref().map(str::trim).filter(|host| !host.is_empty()) else {
+        let Some(host) = settings
+            .host
+            .as_deref()
+            .map(str::trim)
+            .filter(|host| !host.is_empty())
+        else {
             return Ok(None);
         };
-        let from = settings.from.as_deref().ok_or_else(|| Error::new("email.from", "say who the mails are from"))?;
-        let from: Mailbox = from.parse().map_err(|error| Error::new("email.from", format!("{from:?}: {error}")))?;
+        let from = settings
+            .from
+            .as_deref()
+            .ok_or_else(|| Error::new("email.from", "say who the mails are from"))?;
+        let from: Mailbox = from
+            .parse()
+            .map_err(|error| Error::new("email.from", format!("{from:?}: {error}")))?;
         for mailbox in &settings.gate_to {
             let address: Result<Address, _> = mailbox.parse();
-            address.map_err(|error| Error::new("email.gate_to", format!("{mailbox:?}: {error}")))?;
+            address
+                .map_err(|error| Error::new("email.gate_to", format!("{mailbox:?}: {error}")))?;
         }
         let security = match settings.tls {
             Tls::None => Security::None,
@@ -56,7 +67,11 @@ impl Mailer {
         if let Some(credentials) = credentials(notify)? {
             builder = builder.credentials(credentials);
         }
-        Ok(Some(Self { transport: builder.build(), from, gate_to: settings.gate_to.clone() }))
+        Ok(Some(Self {
+            transport: builder.build(),
+            from,
+            gate_to: settings.gate_to.clone(),
+        }))
     }
 
     /// The mailboxes for a notice.
@@ -68,15 +83,26 @@ impl Mailer {
     }
 
     /// Gives the server one mail for one mailbox.
-    pub(crate) async fn send(&self, notice: &Notice, to: &str, prefix: &str) -> Result<(), Failure> {
+    pub(crate) async fn send(
+        &self,
+        notice: &Notice,
+        to: &str,
+        prefix: &str,
+    ) -> Result<(), Failure> {
         let message = message(notice, &self.from, to, prefix)?;
         match self.transport.send(message).await {
             Ok(_) => Ok(()),
             Err(error) => {
                 // With its causes: that is how this library writes its errors.
                 let why = error.to_string();
-                let login = error.status().is_some_and(|code| LOGIN_REFUSED.contains(&u16::from(code)));
-                Err(if error.is_permanent() && !login { Failure::Lasting(why) } else { Failure::Passing(why) })
+                let login = error
+                    .status()
+                    .is_some_and(|code| LOGIN_REFUSED.contains(&u16::from(code)));
+                Err(if error.is_permanent() && !login {
+                    Failure::Lasting(why)
+                } else {
+                    Failure::Passing(why)
+                })
             }
         }
     }
@@ -85,23 +111,35 @@ impl Mailer {
 fn tls(host: &str, notify: &NotifySettings) -> Result<TlsParameters, Error> {
     let mut parameters = TlsParameters::builder(host.to_owned());
     if let Some(path) = &notify.tls_ca {
-        let wrong = |error: &dyn std::fmt::Display| Error::new("tls_ca", format!("{}: {error}", path.display()));
+        let wrong = |error: &dyn std::fmt::Display| {
+            Error::new("tls_ca", format!("{}: {error}", path.display()))
+        };
         let pem = std::fs::read(path).map_err(|error| wrong(&error))?;
-        parameters = parameters.add_root_certificate(Certificate::from_pem(&pem).map_err(|error| wrong(&error))?);
+        parameters = parameters
+            .add_root_certificate(Certificate::from_pem(&pem).map_err(|error| wrong(&error))?);
     }
-    parameters.build_rustls().map_err(|error| Error::new("email.tls", error.to_string()))
+    parameters
+        .build_rustls()
+        .map_err(|error| Error::new("email.tls", error.to_string()))
 }
 
 fn credentials(notify: &NotifySettings) -> Result<Option<Credentials>, Error> {
     let settings = &notify.email;
-    let password = secret("email.password", settings.password.as_ref(), settings.password_file.as_ref())?;
+    let password = secret(
+        "email.password",
+        settings.password.as_ref(),
+        settings.password_file.as_ref(),
+    )?;
     match (&settings.username, password) {
         (None, None) => Ok(None),
         (Some(_), Some(_)) if settings.tls == Tls::None => Err(Error::new(
             "email.tls",
             "a password is not sent without TLS: set starttls or tls, or leave out username",
         )),
-        (Some(user), Some(password)) => Ok(Some(Credentials::new(user.clone(), password.reveal().to_owned()))),
+        (Some(user), Some(password)) => Ok(Some(Credentials::new(
+            user.clone(),
+            password.reveal().to_owned(),
+        ))),
         (Some(_), None) => Err(Error::new("email.username", "there is no password for it")),
         (None, Some(_)) => Err(Error::new("email.password", "there is no username for it")),
     }
@@ -109,7 +147,9 @@ fn credentials(notify: &NotifySettings) -> Result<Option<Credentials>, Error> {
 
 /// A mail. The library encodes what is in headers; what strangers wrote has become one line before.
 fn message(notice: &Notice, from: &Mailbox, to: &str, prefix: &str) -> Result<Message, Failure> {
-    let unusable = |error: &dyn std::fmt::Display| Failure::Lasting(format!("no mail can be made for {to:?}: {error}"));
+    let unusable = |error: &dyn std::fmt::Display| {
+        Failure::Lasting(format!("no mail can be made for {to:?}: {error}"))
+    };
     let address: Address = to.parse().map_err(|error| unusable(&error))?;
     let domain = from.email.domain();
     let builder = Message::builder()
@@ -121,7 +161,9 @@ fn message(notice: &Notice, from: &Mailbox, to: &str, prefix: &str) -> Result<Me
         .references(format!("<{prefix}-{}@{domain}>", notice.debate_id))
         .raw_header(HeaderValue::new(AUTO_SUBMITTED, "auto-generated".into()))
         .header(ContentType::TEXT_PLAIN);
-    builder.body(text::body(notice)).map_err(|error| unusable(&error))
+    builder
+        .body(text::body(notice))
+        .map_err(|error| unusable(&error))
 }
 
 #[cfg(test)]

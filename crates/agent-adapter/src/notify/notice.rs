@@ -1,6 +1,8 @@
 //! What people are told, made from the facts of debates.
 
-use concord_protocol::event::{AwaitsGate, DebateAssigned, DebateEvent, FellBack, Record, Reminded};
+use concord_protocol::event::{
+    AwaitsGate, DebateAssigned, DebateEvent, FellBack, Record, Reminded,
+};
 use concord_protocol::payload::{BriefedPosition, Contact, DebatePriority, Resolution};
 use concord_protocol::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
@@ -79,41 +81,99 @@ impl Notice {
     pub(crate) fn of(record: Record<DebateEvent>) -> Option<Self> {
         let (sequence, at) = (record.sequence, record.meta.at);
         let debate_id = DebateId::new(record.meta.id.as_str()).ok()?;
-        let new =
-            |case_id, topic, what, to, until| Some(Self { sequence, at, debate_id, case_id, topic, what, to, until });
+        let new = |case_id, topic, what, to, until| {
+            Some(Self {
+                sequence,
+                at,
+                debate_id,
+                case_id,
+                topic,
+                what,
+                to,
+                until,
+            })
+        };
         match record.event {
             DebateEvent::Assigned(assigned) => {
-                let DebateAssigned { case_id, briefed, contact, .. } = *assigned;
+                let DebateAssigned {
+                    case_id,
+                    briefed,
+                    contact,
+                    ..
+                } = *assigned;
                 let named = |one: BriefedPosition| {
-                    let BriefedPosition { position_id, position, value, .. } = one;
-                    Position { position_id: Some(position_id), position, value }
+                    let BriefedPosition {
+                        position_id,
+                        position,
+                        value,
+                        ..
+                    } = one;
+                    Position {
+                        position_id: Some(position_id),
+                        position,
+                        value,
+                    }
                 };
                 let what = What::Assigned {
                     priority: briefed.brief.priority,
                     digest: briefed.digest,
                     positions: briefed.brief.positions.into_iter().map(named).collect(),
                 };
-                let to = Audience::Expert { expert: Some(briefed.expert), contact };
+                let to = Audience::Expert {
+                    expert: Some(briefed.expert),
+                    contact,
+                };
                 new(case_id, briefed.brief.topic, what, to, Some(briefed.due))
             }
-            DebateEvent::Reminded(Reminded { case_id, topic, expert, contact, percent, due, .. }) => {
-                new(case_id, topic, What::Reminded(percent), Audience::Expert { expert, contact }, Some(due))
-            }
+            DebateEvent::Reminded(Reminded {
+                case_id,
+                topic,
+                expert,
+                contact,
+                percent,
+                due,
+                ..
+            }) => new(
+                case_id,
+                topic,
+                What::Reminded(percent),
+                Audience::Expert { expert, contact },
+                Some(due),
+            ),
             DebateEvent::FellBack(fell) => {
-                let FellBack { case_id, topic, outcome, .. } = *fell;
+                let FellBack {
+                    case_id,
+                    topic,
+                    outcome,
+                    ..
+                } = *fell;
                 let provisional = outcome.provisional?;
                 // Without a gate ahead there is nothing for anybody to do.
                 let gate = provisional.review_at?;
                 let position = outcome.resolution.map(|chosen| {
-                    let Resolution { position, value, .. } = chosen;
-                    Position { position_id: None, position, value }
+                    let Resolution {
+                        position, value, ..
+                    } = chosen;
+                    Position {
+                        position_id: None,
+                        position,
+                        value,
+                    }
                 });
                 // When the window has closed, the gate is told that it is awaited: one of the two is enough.
-                new(case_id, topic, What::FellBack(position), Audience::Gate(gate), Some(provisional.until))
+                new(
+                    case_id,
+                    topic,
+                    What::FellBack(position),
+                    Audience::Gate(gate),
+                    Some(provisional.until),
+                )
             }
-            DebateEvent::AwaitsGate(AwaitsGate { case_id, topic, gate }) => {
-                new(case_id, topic, What::AwaitsGate, Audience::Gate(gate), None)
-            }
+            DebateEvent::AwaitsGate(AwaitsGate {
+                case_id,
+                topic,
+                gate,
+            }) => new(case_id, topic, What::AwaitsGate, Audience::Gate(gate), None),
             _ => None,
         }
     }
@@ -166,9 +226,13 @@ mod tests {
             (notice.kind(), notice.id("concord", "email")),
             ("debate.reminded", "concord-d-1-7-email".to_owned())
         );
-        let Audience::Expert { contact, .. } = notice.to else { panic!("{notice:?}") };
+        let Audience::Expert { contact, .. } = notice.to else {
+            panic!("{notice:?}")
+        };
         assert_eq!(contact.email.as_deref(), Some("e@x.org"));
-        let Audience::Expert { contact, .. } = Notice::of(reminded("", due)).unwrap().to else { panic!() };
+        let Audience::Expert { contact, .. } = Notice::of(reminded("", due)).unwrap().to else {
+            panic!()
+        };
         assert!(contact.is_empty());
     }
 
@@ -176,8 +240,17 @@ mod tests {
     fn what_is_late_or_old_is_stale() {
         let notice = Notice::of(reminded("", "2026-01-03T00:00:00.000Z")).unwrap();
         let day = 86_400_000;
-        for (hours, why) in [(1, None), (24, None), (25, Some("it is too old")), (48, Some("its time is over"))] {
-            assert_eq!(notice.stale(notice.at.plus_millis(hours * 3_600_000), day), why, "{hours} h");
+        for (hours, why) in [
+            (1, None),
+            (24, None),
+            (25, Some("it is too old")),
+            (48, Some("its time is over")),
+        ] {
+            assert_eq!(
+                notice.stale(notice.at.plus_millis(hours * 3_600_000), day),
+                why,
+                "{hours} h"
+            );
         }
     }
 }

@@ -119,7 +119,10 @@ pub struct WebhookSettings {
 impl NotifySettings {
     /// How long a notice that fails is tried again.
     pub(crate) fn patience(&self) -> Patience {
-        let (first, max) = (Duration::from_millis(self.wait_first_ms), Duration::from_millis(self.wait_max_ms));
+        let (first, max) = (
+            Duration::from_millis(self.wait_first_ms),
+            Duration::from_millis(self.wait_max_ms),
+        );
         Patience::spread(self.tries_max, first, max)
     }
 
@@ -135,7 +138,10 @@ impl NotifySettings {
         ];
         match numbers.into_iter().find(|(_, number)| *number == 0) {
             Some((key, _)) => Err(Error::new(key, "it must be at least 1")),
-            None if self.tries_max > TRIES_MAX => Err(Error::new("tries_max", format!("it is at most {TRIES_MAX}"))),
+            None if self.tries_max > TRIES_MAX => Err(Error::new(
+                "tries_max",
+                format!("it is at most {TRIES_MAX}"),
+            )),
             None => Ok(()),
         }
     }
@@ -154,18 +160,31 @@ pub(crate) struct Error {
 
 impl Error {
     pub(crate) fn new(key: &str, message: impl Into<String>) -> Self {
-        Self { key: key.to_owned(), message: message.into() }
+        Self {
+            key: key.to_owned(),
+            message: message.into(),
+        }
     }
 }
 
 /// The secret that is given itself or in a file, if one is.
-pub(crate) fn secret(key: &str, itself: Option<&Secret>, file: Option<&PathBuf>) -> Result<Option<Secret>, Error> {
+pub(crate) fn secret(
+    key: &str,
+    itself: Option<&Secret>,
+    file: Option<&PathBuf>,
+) -> Result<Option<Secret>, Error> {
     match (itself, file) {
-        (Some(_), Some(_)) => Err(Error::new(key, format!("it is given twice; leave out {key} or {key}_file"))),
+        (Some(_), Some(_)) => Err(Error::new(
+            key,
+            format!("it is given twice; leave out {key} or {key}_file"),
+        )),
         (Some(secret), None) => Ok(Some(secret.clone())),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
-                Error::new(&format!("{key}_file"), format!("{} cannot be read: {error}", file.display()))
+                Error::new(
+                    &format!("{key}_file"),
+                    format!("{} cannot be read: {error}", file.display()),
+                )
             })?;
             Ok(Some(Secret::new(text.trim_end_matches(['\r', '\n']))))
         }

@@ -17,19 +17,33 @@ pub(crate) fn subject(notice: &Notice) -> String {
     let topic = &notice.topic;
     let text = match (&notice.what, &notice.to) {
         (What::Assigned { .. }, _) => format!("[Concord] A ruling is awaited: {topic}"),
-        (What::Reminded(percent), _) => format!("[Concord] {percent} % of the time is over: {topic}"),
-        (What::FellBack(_), Audience::Gate(gate)) => format!("[Concord] Provisional before the gate {gate}: {topic}"),
+        (What::Reminded(percent), _) => {
+            format!("[Concord] {percent} % of the time is over: {topic}")
+        }
+        (What::FellBack(_), Audience::Gate(gate)) => {
+            format!("[Concord] Provisional before the gate {gate}: {topic}")
+        }
         (_, Audience::Gate(gate)) => format!("[Concord] The gate {gate} must review: {topic}"),
-        (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => format!("[Concord] To be reviewed: {topic}"),
+        (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => {
+            format!("[Concord] To be reviewed: {topic}")
+        }
     };
     one_line(&text, SUBJECT_MAX)
 }
 
 /// The text.
 pub(crate) fn body(notice: &Notice) -> String {
-    let mut lines = vec![happened(notice), String::new(), format!("Disputed: {}", one_line(&notice.topic, LINE_MAX))];
+    let mut lines = vec![
+        happened(notice),
+        String::new(),
+        format!("Disputed: {}", one_line(&notice.topic, LINE_MAX)),
+    ];
     match &notice.what {
-        What::Assigned { priority, positions, .. } => {
+        What::Assigned {
+            priority,
+            positions,
+            ..
+        } => {
             for position in positions.iter().take(POSITIONS_MAX) {
                 let id = position.position_id.as_deref().unwrap_or("-");
                 lines.push(format!("  {id}: {}", held(position)));
@@ -46,7 +60,10 @@ pub(crate) fn body(notice: &Notice) -> String {
     if let Some(until) = notice.until {
         lines.push(format!("Until: {until}"));
     }
-    lines.push(format!("Debate: {} of the case {}", notice.debate_id, notice.case_id));
+    lines.push(format!(
+        "Debate: {} of the case {}",
+        notice.debate_id, notice.case_id
+    ));
     lines.push(String::new());
     lines.extend(answer(notice));
     lines.join("\n") + "\n"
@@ -55,7 +72,11 @@ pub(crate) fn body(notice: &Notice) -> String {
 /// A position in words, and its value where the words do not hold it.
 fn held(position: &Position) -> String {
     let words = one_line(&position.position, LINE_MAX);
-    let value = position.value.as_ref().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let value = position.value.as_ref().map(|value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    });
     match value.filter(|value| !words.contains(value.as_str())) {
         Some(value) => format!("{words} ({})", one_line(&value, LINE_MAX)),
         None => words,
@@ -69,14 +90,20 @@ fn happened(notice: &Notice) -> String {
 fn sentence(notice: &Notice) -> String {
     match (&notice.what, &notice.to) {
         (What::Assigned { .. }, _) => "A debate waits for your ruling.".into(),
-        (What::Reminded(percent), _) => format!("A debate waits for your ruling; {percent} % of the time is over."),
+        (What::Reminded(percent), _) => {
+            format!("A debate waits for your ruling; {percent} % of the time is over.")
+        }
         (What::FellBack(_), Audience::Gate(gate)) => {
             format!(
                 "No person has ruled on a debate. What is decided stands provisionally, until the gate {gate} reviews it."
             )
         }
-        (_, Audience::Gate(gate)) => format!("A provisional decision waits for its review at the gate {gate}."),
-        (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => "A provisional decision stands.".into(),
+        (_, Audience::Gate(gate)) => {
+            format!("A provisional decision waits for its review at the gate {gate}.")
+        }
+        (What::FellBack(_) | What::AwaitsGate, Audience::Expert { .. }) => {
+            "A provisional decision stands.".into()
+        }
     }
 }
 
@@ -90,7 +117,9 @@ fn answer(notice: &Notice) -> Vec<String> {
                 "What each side says, and the digest of it:".into(),
                 format!("  concord queue next --expert {expert}"),
                 "Your ruling, on a position of the brief or on one of your own (--own):".into(),
-                format!("  concord rule {debate} --position p1 --rationale \"...\" --expert {expert}"),
+                format!(
+                    "  concord rule {debate} --position p1 --rationale \"...\" --expert {expert}"
+                ),
             ]
         }
         Audience::Gate(gate) => {
@@ -112,7 +141,9 @@ fn quoted(text: &str) -> String {
 
 /// The text on one line that says what it seems to say: no line breaks, nothing that turns the direction of writing.
 fn one_line(text: &str, characters_max: usize) -> String {
-    let visible = text.chars().map(|c| if c.is_control() || turns(c) { ' ' } else { c });
+    let visible = text
+        .chars()
+        .map(|c| if c.is_control() || turns(c) { ' ' } else { c });
     let mut line: String = visible.clone().take(characters_max).collect();
     if visible.count() > characters_max {
         line.push('…');

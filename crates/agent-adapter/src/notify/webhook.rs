@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use concord_outbound::{
-    Allowed, Caller as Outbound, HeaderMap, HeaderName, HeaderValue, Key, Limits, Method, Origin, Request, StatusCode,
-    TlsError, header,
+    Allowed, Caller as Outbound, HeaderMap, HeaderName, HeaderValue, Key, Limits, Method, Origin,
+    Request, StatusCode, TlsError, header,
 };
 use concord_protocol::payload::Contact;
 use concord_runtime::clock;
@@ -16,7 +16,11 @@ use super::notice::{Audience, Notice, What};
 use super::settings::{Error, NotifySettings, secret};
 
 /// Answers that a server gives for a time only.
-const PASSING: [StatusCode; 3] = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
+const PASSING: [StatusCode; 3] = [
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::TOO_EARLY,
+    StatusCode::TOO_MANY_REQUESTS,
+];
 /// Who may be called, as refusals name it.
 const SETTINGS: (&str, &str) = ("notify.webhook.hosts", "notify.webhook.allow_private");
 
@@ -34,41 +38,73 @@ impl Caller {
         let settings = &notify.webhook;
         if settings.hosts.is_empty() {
             let gate = settings.gate_url.as_ref();
-            return gate
-                .map_or(Ok(None), |_| Err(Error::new("webhook.gate_url", "its host is not among webhook.hosts")));
+            return gate.map_or(Ok(None), |_| {
+                Err(Error::new(
+                    "webhook.gate_url",
+                    "its host is not among webhook.hosts",
+                ))
+            });
         }
         let origins = settings.hosts.iter().map(|text| {
             let form = "write example.org, example.org:8443 or http://10.0.0.7:8080";
-            Origin::read(text).ok_or_else(|| Error::new("webhook.hosts", format!("{text:?} is no host; {form}")))
+            Origin::read(text)
+                .ok_or_else(|| Error::new("webhook.hosts", format!("{text:?} is no host; {form}")))
         });
-        let allowed = Allowed::new(origins.collect::<Result<_, _>>()?, settings.allow_private, SETTINGS);
+        let allowed = Allowed::new(
+            origins.collect::<Result<_, _>>()?,
+            settings.allow_private,
+            SETTINGS,
+        );
         if let Some(url) = &settings.gate_url {
             let target = allowed.target(url);
             target.map_err(|error| Error::new("webhook.gate_url", error.to_string()))?;
         }
-        let secret = secret("webhook.secret", settings.secret.as_ref(), settings.secret_file.as_ref())?;
-        let secret = secret.ok_or_else(|| Error::new("webhook.secret", "calls are signed, and there is no key"))?;
+        let secret = secret(
+            "webhook.secret",
+            settings.secret.as_ref(),
+            settings.secret_file.as_ref(),
+        )?;
+        let secret = secret
+            .ok_or_else(|| Error::new("webhook.secret", "calls are signed, and there is no key"))?;
         let key = Key::read(secret.reveal()).map_err(|why| Error::new("webhook.secret", why))?;
-        let outbound = Outbound::new(allowed, notify.tls_ca.as_deref()).map_err(|error| match error {
-            TlsError::Authorities { .. } => Error::new("tls_ca", error.to_string()),
-            TlsError::Setup(_) => Error::new("webhook", error.to_string()),
-        })?;
+        let outbound =
+            Outbound::new(allowed, notify.tls_ca.as_deref()).map_err(|error| match error {
+                TlsError::Authorities { .. } => Error::new("tls_ca", error.to_string()),
+                TlsError::Setup(_) => Error::new("webhook", error.to_string()),
+            })?;
         // Nothing in an answer's body could matter.
-        let limits = Limits { timeout: Duration::from_millis(notify.timeout_ms), body_bytes_max: None };
-        Ok(Some(Self { outbound, key, gate_url: settings.gate_url.clone(), limits }))
+        let limits = Limits {
+            timeout: Duration::from_millis(notify.timeout_ms),
+            body_bytes_max: None,
+        };
+        Ok(Some(Self {
+            outbound,
+            key,
+            gate_url: settings.gate_url.clone(),
+            limits,
+        }))
     }
 
     /// The addresses for a notice.
     pub(crate) fn recipients(&self, notice: &Notice) -> Vec<String> {
         match &notice.to {
-            Audience::Expert { contact: Contact { webhook, .. }, .. } => webhook.iter().cloned().collect(),
+            Audience::Expert {
+                contact: Contact { webhook, .. },
+                ..
+            } => webhook.iter().cloned().collect(),
             Audience::Gate(_) => self.gate_url.iter().cloned().collect(),
         }
     }
 
     /// Calls one address.
-    pub(crate) async fn send(&self, notice: &Notice, to: &str, prefix: &str) -> Result<(), Failure> {
-        self.post(notify_body(notice)?, notice.id(prefix, "webhook"), to).await
+    pub(crate) async fn send(
+        &self,
+        notice: &Notice,
+        to: &str,
+        prefix: &str,
+    ) -> Result<(), Failure> {
+        self.post(notify_body(notice)?, notice.id(prefix, "webhook"), to)
+            .await
     }
 
     /// Posts a body to an address, signed, under an id that is the same each time.
@@ -81,12 +117,27 @@ impl Caller {
         let timestamp = clock::now().unix_millis().div_euclid(1_000);
         let value = |text: &str| HeaderValue::from_str(text).map_err(|error| unusable(&error));
         let headers = HeaderMap::from_iter([
-            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            ),
             (HeaderName::from_static("webhook-id"), value(&id)?),
-            (HeaderName::from_static("webhook-timestamp"), HeaderValue::from(timestamp)),
-            (HeaderName::from_static("webhook-signature"), value(&self.key.sign(&id, timestamp, &body))?),
+            (
+                HeaderName::from_static("webhook-timestamp"),
+                HeaderValue::from(timestamp),
+            ),
+            (
+                HeaderName::from_static("webhook-signature"),
+                value(&self.key.sign(&id, timestamp, &body))?,
+            ),
         ]);
-        Ok(Request { method: Method::POST, url: to.to_owned(), headers, body: Bytes::from(body), limits: self.limits })
+        Ok(Request {
+            method: Method::POST,
+            url: to.to_owned(),
+            headers,
+            body: Bytes::from(body),
+            limits: self.limits,
+        })
     }
 }
 
@@ -101,7 +152,11 @@ fn notify_body(notice: &Notice) -> Result<Vec<u8>, Failure> {
 impl From<concord_outbound::Error> for Failure {
     fn from(error: concord_outbound::Error) -> Self {
         let why = error.to_string();
-        if error.is_lasting() { Self::Lasting(why) } else { Self::Passing(why) }
+        if error.is_lasting() {
+            Self::Lasting(why)
+        } else {
+            Self::Passing(why)
+        }
     }
 }
 
@@ -114,7 +169,11 @@ fn judge(status: StatusCode) -> Result<(), Failure> {
     if status.is_server_error() || PASSING.contains(&status) {
         return Err(Failure::Passing(why));
     }
-    let redirect = if status.is_redirection() { "; redirects are not followed" } else { "" };
+    let redirect = if status.is_redirection() {
+        "; redirects are not followed"
+    } else {
+        ""
+    };
     Err(Failure::Lasting(why + redirect))
 }
 
@@ -136,7 +195,11 @@ fn body(notice: &Notice) -> Value {
         add("until", json!(until));
     }
     match &notice.what {
-        What::Assigned { priority, digest, positions } => {
+        What::Assigned {
+            priority,
+            digest,
+            positions,
+        } => {
             add("priority", json!(priority));
             add("digest", json!(digest));
             add("positions", json!(positions));
@@ -156,31 +219,109 @@ mod tests {
     use crate::notify::settings::WebhookSettings;
 
     fn refused(webhook: WebhookSettings) -> String {
-        let settings = NotifySettings { webhook, ..NotifySettings::default() };
-        let Err(error) = Caller::new(&settings) else { panic!("{settings:?} are good") };
+        let settings = NotifySettings {
+            webhook,
+            ..NotifySettings::default()
+        };
+        let Err(error) = Caller::new(&settings) else {
+            panic!("{settings:?} are good")
+        };
         error.to_string()
     }
 
     #[test]
     fn settings_that_could_not_work_are_refused_by_name() {
         let secret = || Some(Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
-        let usual = || WebhookSettings { hosts: vec!["a.example".into()], secret: secret(), ..Default::default() };
-        let of = |webhook| Caller::new(&NotifySettings { webhook, ..NotifySettings::default() });
-        assert!(of(WebhookSettings::default()).unwrap().is_none(), "it is off");
-        assert!(of(WebhookSettings { gate_url: Some("https://a.example/x".into()), ..usual() }).unwrap().is_some());
+        let usual = || WebhookSettings {
+            hosts: vec!["a.example".into()],
+            secret: secret(),
+            ..Default::default()
+        };
+        let of = |webhook| {
+            Caller::new(&NotifySettings {
+                webhook,
+                ..NotifySettings::default()
+            })
+        };
+        assert!(
+            of(WebhookSettings::default()).unwrap().is_none(),
+            "it is off"
+        );
+        assert!(
+            of(WebhookSettings {
+                gate_url: Some("https://a.example/x".into()),
+                ..usual()
+            })
+            .unwrap()
+            .is_some()
+        );
         let url = |text: &str| Some(text.to_owned());
         for (webhook, key) in [
-            (WebhookSettings { hosts: vec!["a.example/x".into()], ..usual() }, "hosts"),
-            (WebhookSettings { gate_url: url("https://b.example/"), ..usual() }, "gate_url"),
-            (WebhookSettings { gate_url: url("http://a.example/"), ..usual() }, "gate_url"),
-            (WebhookSettings { gate_url: url("https://a.example/"), hosts: Vec::new(), ..usual() }, "gate_url"),
-            (WebhookSettings { secret: None, ..usual() }, "secret"),
-            (WebhookSettings { secret: Some(Secret::new("MfKQ9r8G")), ..usual() }, "secret"),
-            (WebhookSettings { secret_file: Some("/x".into()), ..usual() }, "secret"),
-            (WebhookSettings { secret: None, secret_file: Some("/nowhere".into()), ..usual() }, "secret_file"),
+            (
+                WebhookSettings {
+                    hosts: vec!["a.example/x".into()],
+                    ..usual()
+                },
+                "hosts",
+            ),
+            (
+                WebhookSettings {
+                    gate_url: url("https://b.example/"),
+                    ..usual()
+                },
+                "gate_url",
+            ),
+            (
+                WebhookSettings {
+                    gate_url: url("http://a.example/"),
+                    ..usual()
+                },
+                "gate_url",
+            ),
+            (
+                WebhookSettings {
+                    gate_url: url("https://a.example/"),
+                    hosts: Vec::new(),
+                    ..usual()
+                },
+                "gate_url",
+            ),
+            (
+                WebhookSettings {
+                    secret: None,
+                    ..usual()
+                },
+                "secret",
+            ),
+            (
+                WebhookSettings {
+                    secret: Some(Secret::new("MfKQ9r8G")),
+                    ..usual()
+                },
+                "secret",
+            ),
+            (
+                WebhookSettings {
+                    secret_file: Some("/x".into()),
+                    ..usual()
+                },
+                "secret",
+            ),
+            (
+                WebhookSettings {
+                    secret: None,
+                    secret_file: Some("/nowhere".into()),
+                    ..usual()
+                },
+                "secret_file",
+            ),
         ] {
             let error = refused(webhook);
-            assert!(error.contains(&format!("\"service.notify.webhook.{key}\"")) && !error.contains("MfKQ"), "{error}");
+            assert!(
+                error.contains(&format!("\"service.notify.webhook.{key}\""))
+                    && !error.contains("MfKQ"),
+                "{error}"
+            );
         }
     }
 

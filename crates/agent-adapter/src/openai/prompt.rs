@@ -17,8 +17,17 @@ const EVIDENCE: &str = include_str!("evidence.txt");
 const REQUEST: &str = include_str!("request.txt");
 
 /// What may stand in braces in a template of a peer review.
-const OF_PEER_REVIEW: &[&str] =
-    &["topic", "your_position", "other_positions", "round", "max_rounds", "max_tokens", "deadline", "task", "message"];
+const OF_PEER_REVIEW: &[&str] = &[
+    "topic",
+    "your_position",
+    "other_positions",
+    "round",
+    "max_rounds",
+    "max_tokens",
+    "deadline",
+    "task",
+    "message",
+];
 /// What may stand in braces in the other templates.
 const OF_ALL: &[&str] = &["deadline", "task", "message"];
 
@@ -70,33 +79,57 @@ impl Prompts {
                 PEER_REVIEW,
                 OF_PEER_REVIEW,
             )?,
-            task: template("task_template", agent.task_template.as_deref(), TASK, OF_ALL)?,
-            request: template("request_template", agent.request_template.as_deref(), REQUEST, OF_ALL)?,
+            task: template(
+                "task_template",
+                agent.task_template.as_deref(),
+                TASK,
+                OF_ALL,
+            )?,
+            request: template(
+                "request_template",
+                agent.request_template.as_deref(),
+                REQUEST,
+                OF_ALL,
+            )?,
         })
     }
 
     /// The prompt for a message.
     pub(crate) fn of(&self, asked: &Envelope, task: Option<&Task>) -> Prompt {
-        let system = |mode: &str| format!("{}\n\n{mode}{RULES}", self.system).trim_start().to_owned();
+        let system = |mode: &str| {
+            format!("{}\n\n{mode}{RULES}", self.system)
+                .trim_start()
+                .to_owned()
+        };
         let given = Given { asked, task };
         let template = match Form::of(asked) {
             Form::InDebate(question) => {
                 let user = fill(&self.peer_review, |name| given.of_question(&question, name));
                 let max_tokens = Some(question.limits.max_tokens);
-                return Prompt { system: system("You are in peer review mode. "), user, max_tokens };
+                return Prompt {
+                    system: system("You are in peer review mode. "),
+                    user,
+                    max_tokens,
+                };
             }
             Form::Finding => &self.task,
             Form::Evidence => EVIDENCE,
             Form::Clarification | Form::Response => &self.request,
         };
-        Prompt { system: system(""), user: fill(template, |name| given.of_any(name)), max_tokens: None }
+        Prompt {
+            system: system(""),
+            user: fill(template, |name| given.of_any(name)),
+            max_tokens: None,
+        }
     }
 }
 
 /// What a party to a debate is asked, if that is what the message is.
 pub(super) fn question(asked: &Envelope) -> Option<Question> {
     let is_question = asked.message_type == MessageType::Question;
-    serde_json::from_str(asked.payload.get()).ok().filter(|_| is_question)
+    serde_json::from_str(asked.payload.get())
+        .ok()
+        .filter(|_| is_question)
 }
 
 struct Given<'a> {
@@ -112,8 +145,14 @@ impl Given<'_> {
             "other_positions" => {
                 // An agent's id is a token and can stand as it is.
                 let positions = question.other_positions.iter();
-                let lines = positions
-                    .map(|other| format!("{}: {} (conf: {})", other.agent_id, line(&other.position), other.confidence));
+                let lines = positions.map(|other| {
+                    format!(
+                        "{}: {} (conf: {})",
+                        other.agent_id,
+                        line(&other.position),
+                        other.confidence
+                    )
+                });
                 lines.collect::<Vec<_>>().join("\n")
             }
             "round" => question.round.to_string(),
@@ -126,12 +165,16 @@ impl Given<'_> {
     fn of_any(&self, name: &str) -> Option<String> {
         Some(match name {
             "task" if self.asked.message_type == MessageType::TaskAssignment => {
-                let payload: serde_json::Value = serde_json::from_str(self.asked.payload.get()).unwrap_or_default();
+                let payload: serde_json::Value =
+                    serde_json::from_str(self.asked.payload.get()).unwrap_or_default();
                 line(&payload.get("task").cloned().unwrap_or_default())
             }
             "task" => line(&self.task),
             "message" => line(&self.asked),
-            "deadline" => self.asked.deadline.map_or_else(|| "none".to_owned(), |deadline| deadline.to_string()),
+            "deadline" => self
+                .asked
+                .deadline
+                .map_or_else(|| "none".to_owned(), |deadline| deadline.to_string()),
             _ => return None,
         })
     }
@@ -176,15 +219,24 @@ fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 fn check(key: &str, template: &str, known: &[&str]) -> Result<(), Error> {
-    let mut names = template.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name));
+    let mut names = template
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}').map(|(name, _)| name));
     match names.find(|name| is_name(name) && !known.contains(name)) {
         Some(name) => {
             let known = known.join("}, {");
-            Err(Error::new(key, format!("there is no {{{name}}}; a template can name {{{known}}}")))
+            Err(Error::new(
+                key,
+                format!("there is no {{{name}}}; a template can name {{{known}}}"),
+            ))
         }
         None => Ok(()),
     }

@@ -1,7 +1,9 @@
 //! From a model's words to a message: only of a type that answers what was asked, and only what is good as that type.
 
 use concord_protocol::envelope::from_json;
-use concord_protocol::payload::{Answer, Clarification, Evidence, Finding, Question, ResponseStatus};
+use concord_protocol::payload::{
+    Answer, Clarification, Evidence, Finding, Question, ResponseStatus,
+};
 use concord_protocol::{Envelope, Fault, MessageType};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -28,7 +30,10 @@ pub(super) fn read(words: &str, asked: &Envelope) -> Result<Said, String> {
     let (message_type, payload) = match Form::of(asked) {
         Form::InDebate(question) => in_debate(&fields, &question)?,
         Form::Clarification => {
-            let text = fields.get("text").and_then(Value::as_str).map(str::to_owned);
+            let text = fields
+                .get("text")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
             let text = text.unwrap_or_else(|| Value::Object(fields.clone()).to_string());
             let clarification = Clarification { text };
             clarification.check().map_err(|fault| told(&fault))?;
@@ -47,11 +52,17 @@ pub(super) fn read(words: &str, asked: &Envelope) -> Result<Said, String> {
         }
         Form::Response => (MessageType::Response, to_raw_value(&response(fields))),
     };
-    if let Some(named) = named.filter(|named| *named != message_type.as_str() && !is_answer_in_debate(asked, named)) {
+    if let Some(named) =
+        named.filter(|named| *named != message_type.as_str() && !is_answer_in_debate(asked, named))
+    {
         return Err(format!("\"message_type\" is {named:?}; leave it out."));
     }
     let payload = payload.map_err(|error| format!("It cannot be written: {error}."))?;
-    Ok(Said { message_type, payload, confidence })
+    Ok(Said {
+        message_type,
+        payload,
+        confidence,
+    })
 }
 
 /// What kind of message answers a message.
@@ -67,9 +78,9 @@ pub(crate) enum Form {
 impl Form {
     pub(crate) fn of(asked: &Envelope) -> Self {
         match asked.message_type {
-            MessageType::Question => {
-                question(asked).map_or(Self::Clarification, |question| Self::InDebate(Box::new(question)))
-            }
+            MessageType::Question => question(asked).map_or(Self::Clarification, |question| {
+                Self::InDebate(Box::new(question))
+            }),
             MessageType::TaskAssignment => Self::Finding,
             MessageType::Challenge => Self::Evidence,
             MessageType::Request if is_mediation(asked) => Self::Evidence,
@@ -93,8 +104,14 @@ fn in_debate(fields: &Map<String, Value>, question: &Question) -> Result<Typed, 
         return Err(format!("It is longer than {most} tokens."));
     }
     let own = question.your_position.position.trim();
-    let changed = answer.revised_position.as_deref().is_some_and(|text| text.trim() != own);
-    Ok((expected::in_debate(answer.agrees_with_peer, changed), to_raw_value(&answer)))
+    let changed = answer
+        .revised_position
+        .as_deref()
+        .is_some_and(|text| text.trim() != own);
+    Ok((
+        expected::in_debate(answer.agrees_with_peer, changed),
+        to_raw_value(&answer),
+    ))
 }
 
 fn told(fault: &Fault) -> String {
@@ -103,7 +120,8 @@ fn told(fault: &Fault) -> String {
 
 /// Which of the three an answer is follows from what it says.
 fn is_answer_in_debate(asked: &Envelope, named: &str) -> bool {
-    asked.message_type == MessageType::Question && ["agreement", "disagreement", "revision"].contains(&named)
+    asked.message_type == MessageType::Question
+        && ["agreement", "disagreement", "revision"].contains(&named)
 }
 
 /// The one JSON object that the words are, with or without the fence that many models put around code.
@@ -112,8 +130,12 @@ fn object(words: &str) -> Result<Map<String, Value>, String> {
     if text.is_empty() {
         return Err("It is empty or was cut off; be shorter.".into());
     }
-    let fenced = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
-    let text = fenced.and_then(|text| text.strip_suffix("```")).map_or(text, str::trim);
+    let fenced = text
+        .strip_prefix("```json")
+        .or_else(|| text.strip_prefix("```"));
+    let text = fenced
+        .and_then(|text| text.strip_suffix("```"))
+        .map_or(text, str::trim);
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err("It is JSON, but no object.".into()),
@@ -123,12 +145,20 @@ fn object(words: &str) -> Result<Map<String, Value>, String> {
 
 /// A model that has seen the protocol writes a whole message; what counts is its payload.
 fn unwrapped(fields: Map<String, Value>) -> (Map<String, Value>, Option<String>) {
-    let named = fields.get("message_type").and_then(Value::as_str).map(str::to_owned);
+    let named = fields
+        .get("message_type")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     match (named, fields.get("payload")) {
         (Some(named), Some(Value::Object(payload))) => {
             let mut payload = payload.clone();
-            if let Some(confidence) = fields.get("metadata").and_then(|metadata| metadata.get("confidence")) {
-                payload.entry("confidence").or_insert_with(|| confidence.clone());
+            if let Some(confidence) = fields
+                .get("metadata")
+                .and_then(|metadata| metadata.get("confidence"))
+            {
+                payload
+                    .entry("confidence")
+                    .or_insert_with(|| confidence.clone());
             }
             (payload, Some(named))
         }
@@ -140,14 +170,16 @@ fn answer(fields: &Map<String, Value>) -> Result<Answer, String> {
     let mut fields = fields.clone();
     // Models fill in what the form shows, also where there is nothing to say.
     for name in ["agrees_with", "revised_position"] {
-        if fields
-            .get(name)
-            .is_some_and(|value| value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty()))
-        {
+        if fields.get(name).is_some_and(|value| {
+            value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+        }) {
             fields.remove(name);
         }
     }
-    if !["revised_position", "agrees_with_peer", "value"].iter().any(|name| fields.contains_key(*name)) {
+    if !["revised_position", "agrees_with_peer", "value"]
+        .iter()
+        .any(|name| fields.contains_key(*name))
+    {
         return Err("It lacks \"agrees_with_peer\" and \"revised_position\".".into());
     }
     let answer: Answer = typed(fields)?;
@@ -157,12 +189,18 @@ fn answer(fields: &Map<String, Value>) -> Result<Answer, String> {
 
 /// A response as it is, or what stands in its place as the result of one.
 fn response(mut fields: Map<String, Value>) -> Value {
-    let status = fields.get("status").and_then(|status| serde_json::from_value::<ResponseStatus>(status.clone()).ok());
-    let texts =
-        |value: Option<Value>| value.filter(|value| serde_json::from_value::<Vec<String>>(value.clone()).is_ok());
+    let status = fields
+        .get("status")
+        .and_then(|status| serde_json::from_value::<ResponseStatus>(status.clone()).ok());
+    let texts = |value: Option<Value>| {
+        value.filter(|value| serde_json::from_value::<Vec<String>>(value.clone()).is_ok())
+    };
     match status {
         Some(status) => {
-            let (errors, warnings) = (texts(fields.remove("errors")), texts(fields.remove("warnings")));
+            let (errors, warnings) = (
+                texts(fields.remove("errors")),
+                texts(fields.remove("warnings")),
+            );
             json!({
                 "status": status,
                 "result": fields.remove("result").unwrap_or_default(),

@@ -13,7 +13,16 @@ fn asked(kind: &str, payload: Value) -> Envelope {
 
 fn read_in(speaks: Dialect, asked: &Envelope, line: &str) -> Result<Option<Envelope>, Fault> {
     let asked = Asked::of(asked, &AgentId::new("alice").unwrap(), Timestamp::default());
-    message(&Said { body: line.as_bytes(), dialect: None, speaks }, &asked, Timestamp::default(), Some(5))
+    message(
+        &Said {
+            body: line.as_bytes(),
+            dialect: None,
+            speaks,
+        },
+        &asked,
+        Timestamp::default(),
+        Some(5),
+    )
 }
 
 fn read(line: &str) -> Result<Option<Envelope>, Fault> {
@@ -21,15 +30,22 @@ fn read(line: &str) -> Result<Option<Envelope>, Fault> {
 }
 
 fn said(speaks: Dialect, asked: &Envelope, line: &Value) -> (String, Value) {
-    let answer = read_in(speaks, asked, &line.to_string()).unwrap_or_else(|fault| panic!("{speaks}: {fault}: {line}"));
+    let answer = read_in(speaks, asked, &line.to_string())
+        .unwrap_or_else(|fault| panic!("{speaks}: {fault}: {line}"));
     let answer = answer.unwrap();
-    assert_eq!((answer.message_id.as_str(), answer.reply_to.as_deref()), ("d-1-7-0-alice", Some("d-1-7-0")), "{line}");
+    assert_eq!(
+        (answer.message_id.as_str(), answer.reply_to.as_deref()),
+        ("d-1-7-0-alice", Some("d-1-7-0")),
+        "{line}"
+    );
     (answer.message_type.to_string(), answer.payload().unwrap())
 }
 
 #[test]
 fn a_line_becomes_an_answer_to_what_was_asked() {
-    let answer = read(r#"{"message_type":"agreement","payload":{"reasoning":"ok"}}"#).unwrap().unwrap();
+    let answer = read(r#"{"message_type":"agreement","payload":{"reasoning":"ok"}}"#)
+        .unwrap()
+        .unwrap();
     assert_eq!(answer.message_id.as_str(), "d-1-7-0-alice");
     assert_eq!(answer.reply_to.as_deref(), Some("d-1-7-0"));
     assert_eq!(answer.correlation_id.as_deref(), Some("d-1"));
@@ -42,7 +58,14 @@ fn nothing_to_say_is_no_message_and_nonsense_is_a_fault() {
     let task = asked("task_assignment", json!({}));
     for speaks in Dialect::ALL {
         assert!(read_in(speaks, &task, "{}").unwrap().is_none(), "{speaks}");
-        for line in ["", "hello", "[1]", r#"{"foo":1}"#, r#"{"note":"x","id":"m-1"}"#, r#"{"role":"assistant"}"#] {
+        for line in [
+            "",
+            "hello",
+            "[1]",
+            r#"{"foo":1}"#,
+            r#"{"note":"x","id":"m-1"}"#,
+            r#"{"role":"assistant"}"#,
+        ] {
             assert!(read_in(speaks, &task, line).is_err(), "{speaks}: {line}");
         }
     }
@@ -50,14 +73,26 @@ fn nothing_to_say_is_no_message_and_nonsense_is_a_fault() {
         assert!(read(line).is_err(), "{line}");
     }
     for (line, place) in [
-        (r#"{"message_type":"finding","payload":{},"metadata":{"confidence":7}}"#, "/metadata/confidence"),
-        (r#"{"message_type":"finding","payload":["risky"]}"#, "/payload"),
-        (r#"{"message_type":"finding","payload":{},"metadata":{"version":"9.0"}}"#, "/metadata/version"),
+        (
+            r#"{"message_type":"finding","payload":{},"metadata":{"confidence":7}}"#,
+            "/metadata/confidence",
+        ),
+        (
+            r#"{"message_type":"finding","payload":["risky"]}"#,
+            "/payload",
+        ),
+        (
+            r#"{"message_type":"finding","payload":{},"metadata":{"version":"9.0"}}"#,
+            "/metadata/version",
+        ),
     ] {
         assert_eq!(read(line).unwrap_err().pointer, place, "{line}");
     }
     let of_none = read(r#"{"foo":1}"#).unwrap_err();
-    assert!(of_none.message.contains("none of the dialects"), "{of_none}");
+    assert!(
+        of_none.message.contains("none of the dialects"),
+        "{of_none}"
+    );
 }
 
 /// A finding in each dialect, as an agent writes it who names its asker and case, and in as few words as will do.
@@ -113,15 +148,27 @@ fn an_answer_is_read_in_its_dialect_whole_or_short() {
     let finding = json!({ "summary": "Risky.", "risk_score": 70.0 });
     for (dialect, whole, short) in findings() {
         for line in [&whole, &short] {
-            assert_eq!(said(dialect, &task, line), ("finding".to_owned(), finding.clone()), "{dialect}: {line}");
+            assert_eq!(
+                said(dialect, &task, line),
+                ("finding".to_owned(), finding.clone()),
+                "{dialect}: {line}"
+            );
         }
         // What only one dialect has is read in that, whatever the card says.
         if ![Dialect::Concord, Dialect::Exchange].contains(&dialect) {
-            assert_eq!(said(Dialect::Concord, &task, &whole), ("finding".to_owned(), finding.clone()), "{dialect}");
+            assert_eq!(
+                said(Dialect::Concord, &task, &whole),
+                ("finding".to_owned(), finding.clone()),
+                "{dialect}"
+            );
         }
         // The canonical form is read of everyone.
         let canonical = json!({ "message_type": "finding", "payload": finding });
-        assert_eq!(said(dialect, &task, &canonical), ("finding".to_owned(), finding.clone()), "{dialect}");
+        assert_eq!(
+            said(dialect, &task, &canonical),
+            ("finding".to_owned(), finding.clone()),
+            "{dialect}"
+        );
     }
 }
 
@@ -130,20 +177,62 @@ fn an_answer_that_says_only_that_it_is_one_is_what_was_asked_for() {
     let general = |content: Value| json!({ "sender_id": "alice", "message_type": "RESPONSE", "content": content });
     let debate = asked("question", question());
     for (asked, content, kind, payload) in [
-        (asked("task_assignment", json!({})), json!("Risky."), "finding", json!({ "summary": "Risky." })),
-        (asked("request", json!({ "action": "say" })), json!("Yes."), "response", json!({ "content": "Yes." })),
-        (asked("question", json!({})), json!("Both."), "clarification", json!({ "text": "Both." })),
-        (asked("challenge", json!({})), json!("Page 4."), "evidence", json!({ "statement": "Page 4." })),
-        (debate.clone(), json!("I stay."), "disagreement", json!({ "reasoning": "I stay." })),
-        (debate.clone(), json!({ "agrees_with_peer": true }), "agreement", json!({ "agrees_with_peer": true })),
-        (debate.clone(), json!({ "revised_position": "high" }), "disagreement", json!({ "revised_position": "high" })),
-        (debate.clone(), json!({ "revised_position": "low" }), "revision", json!({ "revised_position": "low" })),
+        (
+            asked("task_assignment", json!({})),
+            json!("Risky."),
+            "finding",
+            json!({ "summary": "Risky." }),
+        ),
+        (
+            asked("request", json!({ "action": "say" })),
+            json!("Yes."),
+            "response",
+            json!({ "content": "Yes." }),
+        ),
+        (
+            asked("question", json!({})),
+            json!("Both."),
+            "clarification",
+            json!({ "text": "Both." }),
+        ),
+        (
+            asked("challenge", json!({})),
+            json!("Page 4."),
+            "evidence",
+            json!({ "statement": "Page 4." }),
+        ),
+        (
+            debate.clone(),
+            json!("I stay."),
+            "disagreement",
+            json!({ "reasoning": "I stay." }),
+        ),
+        (
+            debate.clone(),
+            json!({ "agrees_with_peer": true }),
+            "agreement",
+            json!({ "agrees_with_peer": true }),
+        ),
+        (
+            debate.clone(),
+            json!({ "revised_position": "high" }),
+            "disagreement",
+            json!({ "revised_position": "high" }),
+        ),
+        (
+            debate.clone(),
+            json!({ "revised_position": "low" }),
+            "revision",
+            json!({ "revised_position": "low" }),
+        ),
     ] {
-        assert_eq!(said(Dialect::Collaboration, &asked, &general(content)), (kind.to_owned(), payload));
+        assert_eq!(
+            said(Dialect::Collaboration, &asked, &general(content)),
+            (kind.to_owned(), payload)
+        );
     }
     // The answer that the prompt of the peer review asks for, without a message around it.
-    let bare =
-        json!({ "revised_position": "high", "confidence": 0.5, "agrees_with_peer": false, "reasoning": "As is." });
+    let bare = json!({ "revised_position": "high", "confidence": 0.5, "agrees_with_peer": false, "reasoning": "As is." });
     assert_eq!(said(Dialect::Panel, &debate, &bare).0, "disagreement");
     // Other words are what they say.
     let error = json!({ "sender_id": "alice", "message_type": "ERROR", "content": "No." });
@@ -166,17 +255,36 @@ fn question() -> Value {
 fn nobody_answers_for_another_nor_to_another() {
     let task = asked("task_assignment", json!({}));
     for (line, pointer) in [
-        (json!({ "sender_id": "bob", "message_type": "RESPONSE", "content": "x" }), "/sender_id"),
-        (json!({ "sender_id": "alice", "receiver_id": "bob", "content": "x" }), "/receiver_id"),
-        (json!({ "sender_id": "alice", "receiver_id": null, "content": "x" }), "/receiver_id"),
+        (
+            json!({ "sender_id": "bob", "message_type": "RESPONSE", "content": "x" }),
+            "/sender_id",
+        ),
+        (
+            json!({ "sender_id": "alice", "receiver_id": "bob", "content": "x" }),
+            "/receiver_id",
+        ),
+        (
+            json!({ "sender_id": "alice", "receiver_id": null, "content": "x" }),
+            "/receiver_id",
+        ),
         (json!({ "sender": "bob", "content": "x" }), "/sender"),
-        (json!({ "interaction_type": "FINDING", "content": "x", "conversation_id": "c-2" }), "/conversation_id"),
-        (json!({ "interaction_type": "A B", "content": "x" }), "/interaction_type"),
+        (
+            json!({ "interaction_type": "FINDING", "content": "x", "conversation_id": "c-2" }),
+            "/conversation_id",
+        ),
+        (
+            json!({ "interaction_type": "A B", "content": "x" }),
+            "/interaction_type",
+        ),
     ] {
         let fault = read_in(Dialect::Concord, &task, &line.to_string()).unwrap_err();
         assert_eq!(fault.pointer, pointer, "{line}");
     }
-    let wrong = Said { body: b"{}", dialect: Some("latin"), speaks: Dialect::Concord };
+    let wrong = Said {
+        body: b"{}",
+        dialect: Some("latin"),
+        speaks: Dialect::Concord,
+    };
     let asked = Asked::of(&task, &AgentId::new("alice").unwrap(), Timestamp::default());
     assert!(message(&wrong, &asked, Timestamp::default(), None).is_err());
 }

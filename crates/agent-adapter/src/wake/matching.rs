@@ -79,7 +79,10 @@ impl Vectors {
     }
 
     pub(super) fn previous<'a>(&'a self, text: &'a str) -> Previous<'a> {
-        Previous { text, vector: self.previous.as_deref() }
+        Previous {
+            text,
+            vector: self.previous.as_deref(),
+        }
     }
 }
 
@@ -91,12 +94,18 @@ impl Matching {
             (Some(server), _) => {
                 tracing::info!("Messages are matched with skills by the vectors of a server.");
                 let (is_whole, is_failing) = (AtomicBool::new(false), AtomicBool::new(false));
-                Source::Server(Box::new(Served { server, is_whole, is_failing }))
+                Source::Server(Box::new(Served {
+                    server,
+                    is_whole,
+                    is_failing,
+                }))
             }
             (None, Some(dir)) => {
                 let embedder = Embedder::open(&settings.embedding())?;
                 tracing::info!(model = %dir.display(), "Messages are matched with skills by a model.");
-                embedder.map_or(Source::Letters, |embedder| Source::Model(Arc::new(embedder)))
+                embedder.map_or(Source::Letters, |embedder| {
+                    Source::Model(Arc::new(embedder))
+                })
             }
             (None, None) => {
                 tracing::warn!(
@@ -106,15 +115,26 @@ impl Matching {
                 Source::Letters
             }
         };
-        Ok(Arc::new(Self { matcher: RwLock::new(Matcher::new(Parameters::default())), source }))
+        Ok(Arc::new(Self {
+            matcher: RwLock::new(Matcher::new(Parameters::default())),
+            source,
+        }))
     }
 
     /// Keeps to what the directory knows until the service stops. The answer comes when all that were registered before are
     /// known, with vectors as far as these can be made.
-    pub(super) fn follow(matching: &Arc<Self>, shell: &Shell, directory: &Arc<Directory>) -> oneshot::Receiver<()> {
+    pub(super) fn follow(
+        matching: &Arc<Self>,
+        shell: &Shell,
+        directory: &Arc<Directory>,
+    ) -> oneshot::Receiver<()> {
         let (all_known, known_all) = oneshot::channel();
         let mut all_known = Some(all_known);
-        let (matching, directory, stop) = (Arc::clone(matching), Arc::clone(directory), shell.stop.clone());
+        let (matching, directory, stop) = (
+            Arc::clone(matching),
+            Arc::clone(directory),
+            shell.stop.clone(),
+        );
         let told = shell.clone();
         let mut changes = directory.changes();
         shell.spawn(async move {
@@ -129,7 +149,10 @@ impl Matching {
                 });
                 let is_whole = matching.renew(now, &mut known).await;
                 matching.report(&told);
-                if all_known.take().is_some_and(|all_known| all_known.send(()).is_err()) {
+                if all_known
+                    .take()
+                    .is_some_and(|all_known| all_known.send(()).is_err())
+                {
                     return;
                 }
                 tokio::select! {
@@ -144,7 +167,11 @@ impl Matching {
 
     /// Takes cards over in place of those that are known; whether all of them have the vectors that they should have. Those that
     /// lack them are not taken to be known, so that they are tried again.
-    async fn renew(&self, mut now: BTreeMap<AgentId, Card>, known: &mut BTreeMap<AgentId, Card>) -> bool {
+    async fn renew(
+        &self,
+        mut now: BTreeMap<AgentId, Card>,
+        known: &mut BTreeMap<AgentId, Card>,
+    ) -> bool {
         for gone in known.keys().filter(|agent| !now.contains_key(*agent)) {
             self.write(|matcher| matcher.remove(gone));
         }
@@ -181,7 +208,12 @@ impl Matching {
             Source::Model(embedder) => {
                 let (embedder, skills) = (Arc::clone(embedder), card.skills.clone());
                 let computed = tokio::task::spawn_blocking(move || {
-                    skills.iter().filter_map(|skill| Some((skill.name.clone(), vector_of(&embedder, skill)?))).collect()
+                    skills
+                        .iter()
+                        .filter_map(|skill| {
+                            Some((skill.name.clone(), vector_of(&embedder, skill)?))
+                        })
+                        .collect()
                 });
                 Some(computed.await.unwrap_or_default())
             }
@@ -213,12 +245,20 @@ impl Matching {
         }
         match &self.source {
             Source::Letters => Vectors::default(),
-            Source::Model(embedder) => of_model(Arc::clone(embedder), message.content.to_owned(), previous).await,
+            Source::Model(embedder) => {
+                of_model(Arc::clone(embedder), message.content.to_owned(), previous).await
+            }
             Source::Server(served) if served.is_whole.load(Ordering::Relaxed) => {
                 // One call for both.
-                let texts: Vec<&str> = [Some(message.content), previous.as_deref()].into_iter().flatten().collect();
+                let texts: Vec<&str> = [Some(message.content), previous.as_deref()]
+                    .into_iter()
+                    .flatten()
+                    .collect();
                 let mut made = served.embed(&texts).await.unwrap_or_default().into_iter();
-                Vectors { message: made.next(), previous: made.next() }
+                Vectors {
+                    message: made.next(),
+                    previous: made.next(),
+                }
             }
             Source::Server(_) => Vectors::default(),
         }
@@ -228,20 +268,31 @@ impl Matching {
     /// readiness.
     pub(super) fn report(&self, shell: &Shell) {
         let (by, restriction) = match &self.source {
-            Source::Letters => {
-                ("letters", Some("there is no model: messages are matched with skills by letters alone"))
-            }
+            Source::Letters => (
+                "letters",
+                Some("there is no model: messages are matched with skills by letters alone"),
+            ),
             Source::Model(_) => ("model", None),
-            Source::Server(served) if served.is_failing.load(Ordering::Relaxed) => {
-                ("letters", Some("the embedding server fails: messages are matched with skills by letters alone"))
-            }
-            Source::Server(served) if !served.is_whole.load(Ordering::Relaxed) => {
-                ("letters", Some("cards wait for their vectors: messages are matched with skills by letters alone"))
-            }
+            Source::Server(served) if served.is_failing.load(Ordering::Relaxed) => (
+                "letters",
+                Some(
+                    "the embedding server fails: messages are matched with skills by letters alone",
+                ),
+            ),
+            Source::Server(served) if !served.is_whole.load(Ordering::Relaxed) => (
+                "letters",
+                Some(
+                    "cards wait for their vectors: messages are matched with skills by letters alone",
+                ),
+            ),
             Source::Server(_) => ("server", None),
         };
         for way in ["letters", "model", "server"] {
-            shell.metrics.wake_matching.get_or_create(&MatchingLabel { by: way }).set(i64::from(way == by));
+            shell
+                .metrics
+                .wake_matching
+                .get_or_create(&MatchingLabel { by: way })
+                .set(i64::from(way == by));
         }
         shell.note("wake", restriction.map(str::to_owned));
     }
@@ -264,7 +315,10 @@ async fn of_model(embedder: Arc<Embedder>, text: String, previous: Option<String
                 None
             }
         };
-        Vectors { message: vector(&text), previous: previous.as_deref().and_then(vector) }
+        Vectors {
+            message: vector(&text),
+            previous: previous.as_deref().and_then(vector),
+        }
     });
     computed.await.unwrap_or_default()
 }

@@ -55,7 +55,12 @@ fn timeout_ms() -> u64 {
 impl Default for WakeSettings {
     fn default() -> Self {
         let vectors_max = EmbeddingSettings::default().cache;
-        Self { enabled: true, model_dir: None, embeddings: None, vectors_max }
+        Self {
+            enabled: true,
+            model_dir: None,
+            embeddings: None,
+            vectors_max,
+        }
     }
 }
 
@@ -63,14 +68,24 @@ impl WakeSettings {
     /// What the model is opened with.
     pub(super) fn embedding(&self) -> EmbeddingSettings {
         let (model_dir, cache) = (self.model_dir.clone(), self.vectors_max);
-        EmbeddingSettings { model_dir, cache, ..EmbeddingSettings::default() }
+        EmbeddingSettings {
+            model_dir,
+            cache,
+            ..EmbeddingSettings::default()
+        }
     }
 
     /// The server, not asked yet; none where none is set.
     pub(super) fn server(&self) -> Result<Option<Server>, Error> {
-        let Some(settings) = &self.embeddings else { return Ok(None) };
+        let Some(settings) = &self.embeddings else {
+            return Ok(None);
+        };
         let names = ("key_env", "key_file");
-        let place = KeyPlace { env: settings.key_env.as_ref(), file: settings.key_file.as_ref(), names };
+        let place = KeyPlace {
+            env: settings.key_env.as_ref(),
+            file: settings.key_file.as_ref(),
+            names,
+        };
         let server = Server::new(&ServerSettings {
             base_url: settings.base_url.clone(),
             model: settings.model.clone(),
@@ -78,13 +93,18 @@ impl WakeSettings {
             timeout: Duration::from_millis(settings.timeout_ms),
             cache: self.vectors_max,
         });
-        server.map(Some).map_err(|error| Error::new(KEY, error.to_string()))
+        server
+            .map(Some)
+            .map_err(|error| Error::new(KEY, error.to_string()))
     }
 
     /// Refuses what could not work.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.model_dir.is_some() && self.embeddings.is_some() {
-            return Err(Error::new(KEY, "leave out wake.model_dir or wake.embeddings"));
+            return Err(Error::new(
+                KEY,
+                "leave out wake.model_dir or wake.embeddings",
+            ));
         }
         self.server().map(|_| ())
     }

@@ -14,7 +14,9 @@ const FIELDS: [&str; 6] = ["content", "question", "request", "offer", "summary",
 /// The text of a message: the field that is meant for it or, where there is none, every text of the payload.
 pub(super) fn of(envelope: &Envelope) -> String {
     let payload: Value = envelope.payload().unwrap_or_default();
-    let named = FIELDS.iter().find_map(|field| payload.get(field).and_then(Value::as_str));
+    let named = FIELDS
+        .iter()
+        .find_map(|field| payload.get(field).and_then(Value::as_str));
     if let Some(text) = named {
         return beginning(text, TEXT_BYTES_MAX).to_owned();
     }
@@ -46,11 +48,14 @@ pub(super) fn preferred(envelope: &Envelope) -> Vec<AgentId> {
     let of_metadata = envelope.metadata.extensions.get("preferred_agents");
     let named: Option<Value> = match of_metadata {
         Some(raw) => serde_json::from_str(raw.get()).ok(),
-        None => {
-            envelope.payload::<Value>().ok().and_then(|mut payload| Some(payload.get_mut("preferred_agents")?.take()))
-        }
+        None => envelope
+            .payload::<Value>()
+            .ok()
+            .and_then(|mut payload| Some(payload.get_mut("preferred_agents")?.take())),
     };
-    let Some(Value::Array(named)) = named else { return Vec::new() };
+    let Some(Value::Array(named)) = named else {
+        return Vec::new();
+    };
     let ids = named.iter().take(PREFERRED_MAX).filter_map(Value::as_str);
     ids.filter_map(|id| AgentId::new(id).ok()).collect()
 }
@@ -67,15 +72,23 @@ mod tests {
             "message_id": "m-1", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "ann", "to_agent": "_any",
             "message_type": "peer_request", "payload": payload, "metadata": metadata,
         });
-        let subject = SubjectSpace::default().parse("concord.v1.msg._.ann._any.peer_request").unwrap();
+        let subject = SubjectSpace::default()
+            .parse("concord.v1.msg._.ann._any.peer_request")
+            .unwrap();
         Envelope::decode(bytes.to_string().as_bytes(), &subject).unwrap()
     }
 
     #[test]
     fn the_text_is_the_field_meant_for_it_or_all_there_is_within_bounds() {
         for (payload, text) in [
-            (json!({ "content": "Who knows OAuth?", "more": "x" }), "Who knows OAuth?"),
-            (json!({ "a": ["Who", { "b": "knows?" }], "n": 7 }), "Who knows?"),
+            (
+                json!({ "content": "Who knows OAuth?", "more": "x" }),
+                "Who knows OAuth?",
+            ),
+            (
+                json!({ "a": ["Who", { "b": "knows?" }], "n": 7 }),
+                "Who knows?",
+            ),
             (json!({}), ""),
         ] {
             assert_eq!(of(&message(payload, json!({}))), text);
@@ -88,11 +101,23 @@ mod tests {
     #[test]
     fn preferred_agents_are_read_from_either_place_and_nonsense_is_nobody() {
         let ids = |payload, metadata| -> Vec<String> {
-            preferred(&message(payload, metadata)).iter().map(ToString::to_string).collect()
+            preferred(&message(payload, metadata))
+                .iter()
+                .map(ToString::to_string)
+                .collect()
         };
-        assert_eq!(ids(json!({}), json!({ "preferred_agents": ["bob", 7, "a.b"] })), ["bob"]);
-        assert_eq!(ids(json!({ "preferred_agents": ["eve"] }), json!({})), ["eve"]);
+        assert_eq!(
+            ids(json!({}), json!({ "preferred_agents": ["bob", 7, "a.b"] })),
+            ["bob"]
+        );
+        assert_eq!(
+            ids(json!({ "preferred_agents": ["eve"] }), json!({})),
+            ["eve"]
+        );
         assert!(ids(json!({}), json!({ "preferred_agents": null })).is_empty());
-        assert_eq!(ids(json!({ "preferred_agents": vec!["eve"; 1_000] }), json!({})).len(), 64);
+        assert_eq!(
+            ids(json!({ "preferred_agents": vec!["eve"; 1_000] }), json!({})).len(),
+            64
+        );
     }
 }

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::watch;
 use crate::connection::{ConnectionArgs, ask};
 use crate::failure::Failure;
-use crate::output::{self, BAD, Cell, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, Table, ago, one_line, styled};
+use crate::output::{
+    self, BAD, Cell, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, Table, ago, one_line, styled,
+};
 
 /// An agent as the coordinator describes it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,11 +27,20 @@ struct Registered {
 }
 
 /// Runs the verb.
-pub(super) async fn run(connection: &ConnectionArgs, as_json: bool, watch: bool) -> Result<u8, Failure> {
+pub(super) async fn run(
+    connection: &ConnectionArgs,
+    as_json: bool,
+    watch: bool,
+) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     // First, so that nothing that happens between the two is missed.
-    let news = if watch { Some(watch::News::subscribe(&broker).await?) } else { None };
-    let registered: Vec<Registered> = ask(&broker, Service::Coordinator, "agents", &Value::Null).await?;
+    let news = if watch {
+        Some(watch::News::subscribe(&broker).await?)
+    } else {
+        None
+    };
+    let registered: Vec<Registered> =
+        ask(&broker, Service::Coordinator, "agents", &Value::Null).await?;
     let hosted = hosted(&broker).await;
     match as_json {
         true if watch => output::json_line(&json!({ "registered": registered, "hosted": hosted }))?,
@@ -44,7 +55,9 @@ pub(super) async fn run(connection: &ConnectionArgs, as_json: bool, watch: bool)
 
 /// What the adapter hosts; an installation may do without it.
 async fn hosted(broker: &Broker) -> Option<Vec<Value>> {
-    ask(broker, Service::AgentAdapter, "agents", &Value::Null).await.ok()
+    ask(broker, Service::AgentAdapter, "agents", &Value::Null)
+        .await
+        .ok()
 }
 
 pub(super) fn style(status: AgentStatus) -> anstyle::Style {
@@ -64,30 +77,61 @@ fn text(registered: &[Registered], hosted: Option<&[Value]>) -> String {
         table(registered)
     };
     match hosted {
-        None => text.push_str(&format!("{}\n", styled(FAINT, "No agent adapter runs; nothing is hosted."))),
-        Some([]) => text.push_str(&format!("{}\n", styled(FAINT, "The agent adapter hosts no agents."))),
+        None => text.push_str(&format!(
+            "{}\n",
+            styled(FAINT, "No agent adapter runs; nothing is hosted.")
+        )),
+        Some([]) => text.push_str(&format!(
+            "{}\n",
+            styled(FAINT, "The agent adapter hosts no agents.")
+        )),
         Some(hosted) => {
             text.push_str("\nHosted by the agent adapter:\n");
-            hosted.iter().for_each(|one| text.push_str(&hosted_line(one)));
+            hosted
+                .iter()
+                .for_each(|one| text.push_str(&hosted_line(one)));
         }
     }
     text
 }
 
 fn table(registered: &[Registered]) -> String {
-    let mut table =
-        Table::new(["AGENT", "STATUS", "SINCE", "HEARTBEAT", "DIALECT", "DOMAINS", "SKILLS", "ACTIONS", "WHY"]);
+    let mut table = Table::new([
+        "AGENT",
+        "STATUS",
+        "SINCE",
+        "HEARTBEAT",
+        "DIALECT",
+        "DOMAINS",
+        "SKILLS",
+        "ACTIONS",
+        "WHY",
+    ]);
     for one in registered {
         // A newer coordinator's card may hold what this build does not know.
         let card: Option<Card> = serde_json::from_value(one.card.clone()).ok();
         let strings = |name: &str| {
-            let list = one.card.get(name).and_then(Value::as_array).into_iter().flatten();
-            let names = list.filter_map(|item| item.as_str().or_else(|| item.get("name").and_then(Value::as_str)));
+            let list = one
+                .card
+                .get(name)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            let names = list.filter_map(|item| {
+                item.as_str()
+                    .or_else(|| item.get("name").and_then(Value::as_str))
+            });
             names.collect::<Vec<_>>().join(", ")
         };
         let dash = || "-".to_owned();
         table.row([
-            Cell::text(one.card.get("agent_id").and_then(Value::as_str).unwrap_or("?")).with(NAMED),
+            Cell::text(
+                one.card
+                    .get("agent_id")
+                    .and_then(Value::as_str)
+                    .unwrap_or("?"),
+            )
+            .with(NAMED),
             Cell::text(one.status).with(style(one.status)),
             Cell::text(one.since.map_or_else(dash, ago)),
             Cell::text(one.last_heartbeat.map_or_else(dash, ago)),
@@ -106,7 +150,15 @@ fn hosted_line(one: &Value) -> String {
     let id = one.get("agent_id").and_then(Value::as_str).unwrap_or("?");
     let told = one.as_object().into_iter().flatten();
     let fields = told.filter(|(name, value)| {
-        let shown_above = ["agent_id", "description", "skills", "actions", "domains", "card"].contains(&name.as_str());
+        let shown_above = [
+            "agent_id",
+            "description",
+            "skills",
+            "actions",
+            "domains",
+            "card",
+        ]
+        .contains(&name.as_str());
         !shown_above && !value.is_null()
     });
     let fields: Vec<String> = fields

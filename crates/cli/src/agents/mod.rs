@@ -78,15 +78,26 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: AgentsArgs) -> Result
     match args.verb {
         None => list::run(connection, args.json.json, args.watch).await,
         Some(AgentsVerb::Register(register)) => enter(connection, register, args.json.json).await,
-        Some(AgentsVerb::Deregister(deregister)) => leave(connection, deregister, args.json.json).await,
+        Some(AgentsVerb::Deregister(deregister)) => {
+            leave(connection, deregister, args.json.json).await
+        }
     }
 }
 
 fn read(args: &RegisterArgs) -> Result<Card, Failure> {
     let bytes = read_input(&args.file, "concord agents register")?;
     let data = |fault: Fault| {
-        let place = if fault.pointer.is_empty() { String::new() } else { format!(" at {}", fault.pointer) };
-        Failure::data(format!("{}{place}: {} {}", name(&args.file), fault.message, fault.advice))
+        let place = if fault.pointer.is_empty() {
+            String::new()
+        } else {
+            format!(" at {}", fault.pointer)
+        };
+        Failure::data(format!(
+            "{}{place}: {} {}",
+            name(&args.file),
+            fault.message,
+            fault.advice
+        ))
     };
     let card: Card = concord_protocol::envelope::from_json(&bytes, "").map_err(data)?;
     card.check("").map_err(data)?;
@@ -102,19 +113,31 @@ async fn enter(connection: &ConnectionArgs, args: RegisterArgs, json: bool) -> R
         true => output::json(&json!({ "registered": card, "by": args.by, "done": done }))?,
         false => {
             let skills = output::count(card.skills.len() as u64, "skill");
-            output::print(&format!("{} is registered: {skills}\n", styled(NAMED, &card.agent_id)))?;
+            output::print(&format!(
+                "{} is registered: {skills}\n",
+                styled(NAMED, &card.agent_id)
+            ))?;
         }
     }
     Ok(0)
 }
 
-async fn leave(connection: &ConnectionArgs, args: DeregisterArgs, json: bool) -> Result<u8, Failure> {
+async fn leave(
+    connection: &ConnectionArgs,
+    args: DeregisterArgs,
+    json: bool,
+) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let request = json!({ "agent_id": args.agent, "by": args.by, "why": args.why });
     let done = order(&broker, Service::Coordinator, "deregister_agent", &request).await?;
     match json || args.json.json {
-        true => output::json(&json!({ "left": args.agent, "by": args.by, "why": args.why, "done": done }))?,
-        false => output::print(&format!("{} is on the register no longer\n", styled(NAMED, &args.agent)))?,
+        true => output::json(
+            &json!({ "left": args.agent, "by": args.by, "why": args.why, "done": done }),
+        )?,
+        false => output::print(&format!(
+            "{} is on the register no longer\n",
+            styled(NAMED, &args.agent)
+        ))?,
     }
     Ok(0)
 }

@@ -26,7 +26,10 @@ impl News {
             let subscriber = broker.client.subscribe(subject).await;
             subscribed.push(subscriber.map_err(|error| Failure::failed(error.to_string()))?);
         }
-        Ok(Self { broker: broker.clone(), announced: select_all(subscribed) })
+        Ok(Self {
+            broker: broker.clone(),
+            announced: select_all(subscribed),
+        })
     }
 
     /// Prints what is announced until Ctrl-C.
@@ -38,9 +41,12 @@ impl News {
             };
             let Some(message) = message else { return Ok(0) };
             let subject = self.broker.subjects().parse(&message.subject).ok();
-            let envelope = subject.and_then(|subject| Envelope::decode(&message.payload, &subject).ok());
+            let envelope =
+                subject.and_then(|subject| Envelope::decode(&message.payload, &subject).ok());
             // Only the coordinator knows; what agents say of themselves it announces when it is so.
-            let Some(envelope) = envelope.filter(|one| one.from_agent == Service::Coordinator.agent_id()) else {
+            let Some(envelope) =
+                envelope.filter(|one| one.from_agent == Service::Coordinator.agent_id())
+            else {
                 continue;
             };
             if as_json {
@@ -57,13 +63,25 @@ fn line(envelope: &Envelope) -> Option<String> {
     match &envelope.message_type {
         MessageType::AgentJoined => {
             let joined: AgentJoined = envelope.payload().ok()?;
-            let (agent, status) = (styled(NAMED, &joined.card.agent_id), styled(style(joined.status), joined.status));
-            Some(format!("{at}  {agent}  joined, {status}: {}\n", output::one_line(&joined.card.description, 60)))
+            let (agent, status) = (
+                styled(NAMED, &joined.card.agent_id),
+                styled(style(joined.status), joined.status),
+            );
+            Some(format!(
+                "{at}  {agent}  joined, {status}: {}\n",
+                output::one_line(&joined.card.description, 60)
+            ))
         }
         MessageType::Status => {
             let report: StatusReport = envelope.payload().ok()?;
-            let (agent, status) = (styled(NAMED, report.agent_id?), styled(style(report.status), report.status));
-            Some(format!("{at}  {agent}  {status}  {}\n", output::one_line(&report.why, 80)))
+            let (agent, status) = (
+                styled(NAMED, report.agent_id?),
+                styled(style(report.status), report.status),
+            );
+            Some(format!(
+                "{at}  {agent}  {status}  {}\n",
+                output::one_line(&report.why, 80)
+            ))
         }
         _ => None,
     }

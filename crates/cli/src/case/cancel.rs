@@ -31,14 +31,25 @@ pub(crate) struct CancelArgs {
 /// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &CancelArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let CancelArgs { case, by, why, json } = args;
-    file::state(&broker, case).await?.ok_or_else(|| unknown(case))?;
+    let CancelArgs {
+        case,
+        by,
+        why,
+        json,
+    } = args;
+    file::state(&broker, case)
+        .await?
+        .ok_or_else(|| unknown(case))?;
     let request = json!({ "case_id": case, "by": by, "why": why });
     let done = order(&broker, Service::Coordinator, "cancel_case", &request).await?;
     match json.json {
         true => output::json(&json!({ "cancelled": case, "by": by, "why": why, "done": done }))?,
         false => {
-            let said = if done.fact.is_some() { "is cancelled, with its debates" } else { "was cancelled already" };
+            let said = if done.fact.is_some() {
+                "is cancelled, with its debates"
+            } else {
+                "was cancelled already"
+            };
             output::print(&format!("case {} {said}\n", styled(NAMED, case)))?;
         }
     }

@@ -60,7 +60,11 @@ pub(crate) struct EstimateArgs {
 
 fn price(text: &str) -> Result<f64, String> {
     let price: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
-    if price.is_finite() && price >= 0.0 { Ok(price) } else { Err("it is no price".to_owned()) }
+    if price.is_finite() && price >= 0.0 {
+        Ok(price)
+    } else {
+        Err("it is no price".to_owned())
+    }
 }
 
 /// What is printed as JSON.
@@ -79,7 +83,8 @@ pub(crate) fn run(args: &EstimateArgs) -> Result<u8, Failure> {
         (Some(file), _) => of_file(file)?,
         (None, name) => {
             let name = Value::String(name.clone().unwrap_or_default());
-            let policy = Policy::resolve(&name, "").map_err(|fault| Failure::data(format!("{fault}")))?;
+            let policy =
+                Policy::resolve(&name, "").map_err(|fault| Failure::data(format!("{fault}")))?;
             (policy, args.participants, None)
         }
     };
@@ -88,7 +93,10 @@ pub(crate) fn run(args: &EstimateArgs) -> Result<u8, Failure> {
         participants: participants.unwrap_or(usual.participants),
         conflicts: args.conflicts.unwrap_or(usual.conflicts),
         synthesis_calls: args.synthesis_calls,
-        task_tokens: args.task_tokens.or(task_tokens).unwrap_or(usual.task_tokens),
+        task_tokens: args
+            .task_tokens
+            .or(task_tokens)
+            .unwrap_or(usual.task_tokens),
         price_in: args.input_price,
         price_out: args.output_price,
         requests_per_minute: args.requests_per_minute,
@@ -97,8 +105,17 @@ pub(crate) fn run(args: &EstimateArgs) -> Result<u8, Failure> {
     };
     let estimate = estimate(&policy, &given);
     if args.json.json {
-        let Assumptions { participants, conflicts, .. } = given;
-        output::json(&Printed { policy: &policy.preset, participants, conflicts, estimate: &estimate })?;
+        let Assumptions {
+            participants,
+            conflicts,
+            ..
+        } = given;
+        output::json(&Printed {
+            policy: &policy.preset,
+            participants,
+            conflicts,
+            estimate: &estimate,
+        })?;
         return Ok(0);
     }
     output::print(&text(&estimate, &given))?;
@@ -111,17 +128,46 @@ fn of_file(file: &std::path::Path) -> Result<OfFile, Failure> {
     let name = open::name(file);
     let bytes = open::read_input(file, "concord case estimate")?;
     let parsed = open::parse(&bytes).map_err(|fault| open::malformed(&name, &fault));
-    let (OpenCase { participants, task, .. }, policy) = parsed?;
+    let (
+        OpenCase {
+            participants, task, ..
+        },
+        policy,
+    ) = parsed?;
     let bytes = serde_json::to_vec(&task).map_or(0, |json| json.len());
-    Ok((policy, u64::try_from(participants.len()).ok(), u64::try_from(bytes.div_ceil(4)).ok()))
+    Ok((
+        policy,
+        u64::try_from(participants.len()).ok(),
+        u64::try_from(bytes.div_ceil(4)).ok(),
+    ))
 }
 
 fn text(estimate: &Estimate, given: &Assumptions) -> String {
-    let mut table = Table::new(["PHASE", "MESSAGES", "CALLS", "TOKENS IN", "TOKENS OUT", "COST", "TIME"]);
+    let mut table = Table::new([
+        "PHASE",
+        "MESSAGES",
+        "CALLS",
+        "TOKENS IN",
+        "TOKENS OUT",
+        "COST",
+        "TIME",
+    ]);
     for phase in estimate.phases.iter().chain([&estimate.total]) {
-        let Phase { messages, calls, tokens_in, tokens_out, cost, time_ms, .. } = phase;
+        let Phase {
+            messages,
+            calls,
+            tokens_in,
+            tokens_out,
+            cost,
+            time_ms,
+            ..
+        } = phase;
         let ends = (format!("{:.4}", cost.least), format!("{:.4}", cost.most));
-        let cost = if ends.0 == ends.1 { ends.0 } else { format!("{}-{}", ends.0, ends.1) };
+        let cost = if ends.0 == ends.1 {
+            ends.0
+        } else {
+            format!("{}-{}", ends.0, ends.1)
+        };
         table.row([
             Cell::text(phase.phase).with(NAMED),
             Cell::number(range(*messages)),
@@ -132,12 +178,19 @@ fn text(estimate: &Estimate, given: &Assumptions) -> String {
             Cell::text(format!("{} to {}", span(time_ms.least), span(time_ms.most))),
         ]);
     }
-    let note = format!("{} participants, {} conflicts; least and most.", given.participants, given.conflicts);
+    let note = format!(
+        "{} participants, {} conflicts; least and most.",
+        given.participants, given.conflicts
+    );
     format!("{table}{}\n", styled(FAINT, note))
 }
 
 fn range(range: Range) -> String {
-    if range.least == range.most { range.least.to_string() } else { format!("{}-{}", range.least, range.most) }
+    if range.least == range.most {
+        range.least.to_string()
+    } else {
+        format!("{}-{}", range.least, range.most)
+    }
 }
 
 #[cfg(test)]
@@ -160,8 +213,14 @@ mod tests {
     fn a_case_is_given_by_a_file_or_by_a_policy() {
         for (arguments, good) in [
             (&["case.json"][..], true),
-            (&["--policy", "contract-review", "--participants", "5"][..], true),
-            (&["--policy", "contract-review", "--input-price", "0.5"][..], true),
+            (
+                &["--policy", "contract-review", "--participants", "5"][..],
+                true,
+            ),
+            (
+                &["--policy", "contract-review", "--input-price", "0.5"][..],
+                true,
+            ),
             (&[][..], false),
             (&["case.json", "--policy", "contract-review"][..], false),
             (&["case.json", "--participants", "5"][..], false),
@@ -174,10 +233,16 @@ mod tests {
 
     #[test]
     fn the_table_is_readable() {
-        let given = Assumptions { synthesis_calls: 1, ..Assumptions::default() };
+        let given = Assumptions {
+            synthesis_calls: 1,
+            ..Assumptions::default()
+        };
         let table = text(&estimate(&Policy::contract_review(), &given), &given);
         let table = anstream::adapter::strip_str(&table).to_string();
-        let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
         assert_eq!(rows[1][..3], ["analysis", "10", "5"]);
         assert_eq!(rows[2][..3], ["discussion", "15-63", "6-30"]);
         assert_eq!(rows[4][..3], ["total", "26-74", "12-36"]);
@@ -194,6 +259,9 @@ mod tests {
         std::fs::write(file.path(), case.to_string()).unwrap();
         let (policy, participants, tokens) = of_file(file.path()).unwrap();
         assert_eq!((policy.rounds_max, participants), (1, Some(3)));
-        assert!(tokens.is_some_and(|tokens| (1_000..1_020).contains(&tokens)), "{tokens:?}");
+        assert!(
+            tokens.is_some_and(|tokens| (1_000..1_020).contains(&tokens)),
+            "{tokens:?}"
+        );
     }
 }

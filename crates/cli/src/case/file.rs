@@ -76,29 +76,49 @@ pub(crate) async fn state(broker: &Broker, case: &CaseId) -> Result<Option<CaseS
 }
 
 /// The conflicts of a case that are debated, as soon as they are known.
-pub(crate) async fn debated(broker: &Broker, case: &CaseId, state: &CaseState) -> Result<Vec<Conflict>, Failure> {
+pub(crate) async fn debated(
+    broker: &Broker,
+    case: &CaseId,
+    state: &CaseState,
+) -> Result<Vec<Conflict>, Failure> {
     if !state.debated.is_empty() {
         return Ok(state.debated.clone());
     }
     let ledger = NatsLedger::new(broker.clone()).await?;
     let (detection, _) = aggregate::<DetectionMachine>(&ledger, &case.token()).await?;
-    Ok(detection.detected.map(|detected| detected.debated).unwrap_or_default())
+    Ok(detection
+        .detected
+        .map(|detected| detected.debated)
+        .unwrap_or_default())
 }
 
 /// Reads a case; none when it was never opened.
 pub(crate) async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFile>, Failure> {
-    let Some(state) = state(broker, case).await? else { return Ok(None) };
-    let Some(package) = package(case, &state) else { return Ok(None) };
+    let Some(state) = state(broker, case).await? else {
+        return Ok(None);
+    };
+    let Some(package) = package(case, &state) else {
+        return Ok(None);
+    };
     let ledger = NatsLedger::new(broker.clone()).await?;
     let mut debates = Vec::new();
     for conflict in debated(broker, case, &state).await? {
-        let (debate, records) = aggregate::<DebateMachine>(&ledger, &conflict.conflict_id.token()).await?;
+        let (debate, records) =
+            aggregate::<DebateMachine>(&ledger, &conflict.conflict_id.token()).await?;
         debates.push(debate_file(conflict, &debate, &records));
     }
-    Ok(Some(CaseFile { package, debates, state }))
+    Ok(Some(CaseFile {
+        package,
+        debates,
+        state,
+    }))
 }
 
-fn debate_file(conflict: Conflict, debate: &DebateState, records: &[Record<DebateEvent>]) -> DebateFile {
+fn debate_file(
+    conflict: Conflict,
+    debate: &DebateState,
+    records: &[Record<DebateEvent>],
+) -> DebateFile {
     let mut rounds: Vec<RoundFile> = Vec::new();
     let begin = |round, asked: &[AgentId], due| RoundFile {
         round,
@@ -115,7 +135,10 @@ fn debate_file(conflict: Conflict, debate: &DebateState, records: &[Record<Debat
             }
             DebateEvent::RoundClosed(closed) => Some(&closed.record),
             DebateEvent::Resolved(resolved) => resolved.outcome.rounds.last(),
-            DebateEvent::Escalated(escalated) => escalated.discussion.as_ref().and_then(|ended| ended.rounds.last()),
+            DebateEvent::Escalated(escalated) => escalated
+                .discussion
+                .as_ref()
+                .and_then(|ended| ended.rounds.last()),
             _ => None,
         };
         let last = record.event.answer();
@@ -127,5 +150,9 @@ fn debate_file(conflict: Conflict, debate: &DebateState, records: &[Record<Debat
             rounds.push(begin(closed.next_round, &closed.asked, Some(closed.due)));
         }
     }
-    DebateFile { conflict, rounds, outcome: debate.outcome.clone() }
+    DebateFile {
+        conflict,
+        rounds,
+        outcome: debate.outcome.clone(),
+    }
 }

@@ -34,14 +34,23 @@ pub(super) struct Line {
 impl Line {
     /// What was stored on `subject`, the parsed one, where it is one.
     pub(super) fn new(stored: &Stored, subject: Option<&Subject>) -> Self {
-        let written = serde_json::from_slice(&stored.payload)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&stored.payload).into_owned()));
-        let (dialect, body, original) = match subject.and_then(|subject| translated(stored, subject)) {
-            Some((dialect, envelope)) => (Some(dialect), envelope, Some(written)),
-            None => (None, written, None),
-        };
+        let written = serde_json::from_slice(&stored.payload).unwrap_or_else(|_| {
+            Value::String(String::from_utf8_lossy(&stored.payload).into_owned())
+        });
+        let (dialect, body, original) =
+            match subject.and_then(|subject| translated(stored, subject)) {
+                Some((dialect, envelope)) => (Some(dialect), envelope, Some(written)),
+                None => (None, written, None),
+            };
         let subject = stored.subject.clone();
-        Self { stored_at: stored.at, sequence: stored.sequence, subject, dialect, body, original }
+        Self {
+            stored_at: stored.at,
+            sequence: stored.sequence,
+            subject,
+            dialect,
+            body,
+            original,
+        }
     }
 
     /// For the eye; `subject` is the parsed one, where it is one.
@@ -51,22 +60,47 @@ impl Line {
         let at = styled(FAINT, at.get(11..23).unwrap_or(&at));
         let rest = match subject {
             Some(Subject::Message { from, to, kind, .. }) => {
-                let round = self.body.get("round").and_then(Value::as_u64).filter(|round| *round > 0);
+                let round = self
+                    .body
+                    .get("round")
+                    .and_then(Value::as_u64)
+                    .filter(|round| *round > 0);
                 let round = round.map_or(String::new(), |round| format!(" (round {round})"));
-                let said = said(kind.as_str(), self.body.get("payload").unwrap_or(&Value::Null));
+                let said = said(
+                    kind.as_str(),
+                    self.body.get("payload").unwrap_or(&Value::Null),
+                );
                 let style = match kind.as_str() {
                     "error" => BAD,
                     "disagreement" => DOUBTFUL,
                     "agreement" | "revision" => GOOD,
                     _ => PLAIN,
                 };
-                format!("{} -> {to} {}{round}: {said}", styled(NAMED, from), styled(style, kind))
+                format!(
+                    "{} -> {to} {}{round}: {said}",
+                    styled(NAMED, from),
+                    styled(style, kind)
+                )
             }
-            Some(Subject::Event { aggregate, id, fact }) => {
+            Some(Subject::Event {
+                aggregate,
+                id,
+                fact,
+            }) => {
                 let happened = happened(*aggregate, self.body.get("data").unwrap_or(&Value::Null));
-                format!("{} {}", styled(FAINT, format!("* {aggregate} {id} {fact}")), happened).trim_end().to_owned()
+                format!(
+                    "{} {}",
+                    styled(FAINT, format!("* {aggregate} {id} {fact}")),
+                    happened
+                )
+                .trim_end()
+                .to_owned()
             }
-            _ => format!("{}: {}", self.subject, one_line(&self.body.to_string(), SENTENCE)),
+            _ => format!(
+                "{}: {}",
+                self.subject,
+                one_line(&self.body.to_string(), SENTENCE)
+            ),
         };
         format!("{at} {rest}\n")
     }
@@ -79,11 +113,17 @@ fn translated(stored: &Stored, subject: &Subject) -> Option<(Dialect, Value)> {
     if spoken == Dialect::Concord {
         return None;
     }
-    Some((spoken, serde_json::to_value(envelope.completed(stored.sequence, stored.at)).ok()?))
+    Some((
+        spoken,
+        serde_json::to_value(envelope.completed(stored.sequence, stored.at)).ok()?,
+    ))
 }
 
 fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// What a message says, by its type.
@@ -91,7 +131,11 @@ fn said(kind: &str, payload: &Value) -> String {
     let text = match kind {
         "finding" | "finding_with_precedent" => text_at(payload, "/summary").to_owned(),
         "task_assignment" => {
-            format!("{} {}", text_at(payload, "/task/type"), text_at(payload, "/task/title"))
+            format!(
+                "{} {}",
+                text_at(payload, "/task/type"),
+                text_at(payload, "/task/title")
+            )
         }
         "question" => format!(
             "{} - you hold: {}",
@@ -99,12 +143,31 @@ fn said(kind: &str, payload: &Value) -> String {
             text_at(payload, "/your_position/position")
         ),
         "agreement" | "disagreement" | "revision" => {
-            let words = [text_at(payload, "/revised_position"), text_at(payload, "/reasoning")];
-            words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" - ")
+            let words = [
+                text_at(payload, "/revised_position"),
+                text_at(payload, "/reasoning"),
+            ];
+            words
+                .into_iter()
+                .filter(|word| !word.is_empty())
+                .collect::<Vec<_>>()
+                .join(" - ")
         }
-        "notification" => format!("{} {}", text_at(payload, "/event"), brief(payload.get("data"))),
-        "request" => format!("{} {}", text_at(payload, "/action"), text_at(payload, "/parameters/conflict/topic")),
-        "response" => format!("{} {}", text_at(payload, "/status"), brief(payload.get("result"))),
+        "notification" => format!(
+            "{} {}",
+            text_at(payload, "/event"),
+            brief(payload.get("data"))
+        ),
+        "request" => format!(
+            "{} {}",
+            text_at(payload, "/action"),
+            text_at(payload, "/parameters/conflict/topic")
+        ),
+        "response" => format!(
+            "{} {}",
+            text_at(payload, "/status"),
+            brief(payload.get("result"))
+        ),
         "error" => format!(
             "{} at {:?}: {}",
             text_at(payload, "/error_code"),
@@ -119,7 +182,10 @@ fn said(kind: &str, payload: &Value) -> String {
 /// Short values of an object, so that a large one does not hide what matters.
 fn brief(value: Option<&Value>) -> String {
     let Some(fields) = value.and_then(Value::as_object) else {
-        return value.filter(|value| !value.is_null()).map(Value::to_string).unwrap_or_default();
+        return value
+            .filter(|value| !value.is_null())
+            .map(Value::to_string)
+            .unwrap_or_default();
     };
     let short = fields.iter().filter_map(|(name, value)| match value {
         Value::String(text) => Some(format!("{name}={text}")),
@@ -132,8 +198,12 @@ fn brief(value: Option<&Value>) -> String {
 /// What a fact says beyond its name.
 fn happened(aggregate: Aggregate, data: &Value) -> String {
     let lists = ["debated", "deferred", "missing"];
-    let counts = lists.iter().filter_map(|name| Some((name, data.get(name)?.as_array()?.len())));
-    let mut parts: Vec<String> = counts.map(|(name, number)| format!("{name}={number}")).collect();
+    let counts = lists
+        .iter()
+        .filter_map(|name| Some((name, data.get(name)?.as_array()?.len())));
+    let mut parts: Vec<String> = counts
+        .map(|(name, number)| format!("{name}={number}"))
+        .collect();
     for pointer in [
         "/received/agent_id",
         "/last/agent_id",

@@ -49,8 +49,10 @@ struct Row {
 
 impl Row {
     fn new(case_id: CaseId, state: CaseState) -> Self {
-        let (participants, title) =
-            state.opened.map(|opened| (opened.participants.clone(), opened.task.title.clone())).unwrap_or_default();
+        let (participants, title) = state
+            .opened
+            .map(|opened| (opened.participants.clone(), opened.task.title.clone()))
+            .unwrap_or_default();
         Self {
             case_id,
             phase: state.phase,
@@ -75,7 +77,11 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
     ids.truncate(if args.limit == 0 { all } else { args.limit });
     let mut rows = Vec::new();
     for id in ids {
-        rows.extend(file::state(&broker, &id).await?.map(|state| Row::new(id, state)));
+        rows.extend(
+            file::state(&broker, &id)
+                .await?
+                .map(|state| Row::new(id, state)),
+        );
     }
     if args.json.json {
         output::json(&rows)?;
@@ -98,26 +104,47 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
 async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
     let filter = broker.subjects().fact(Aggregate::Case, "opened");
     let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
-    read::each(broker, &Scope::of(StreamKind::Events, filter).without_bodies(), "reading cases", |stored| {
-        if let Ok(Subject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
-            // What else stands on that subject names the case a second time, or one that there is not.
-            ids.extend(CaseId::new(id.as_str()).ok().filter(|id| seen.insert(id.clone())));
-        }
-        Ok(())
-    })
+    read::each(
+        broker,
+        &Scope::of(StreamKind::Events, filter).without_bodies(),
+        "reading cases",
+        |stored| {
+            if let Ok(Subject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
+                // What else stands on that subject names the case a second time, or one that there is not.
+                ids.extend(
+                    CaseId::new(id.as_str())
+                        .ok()
+                        .filter(|id| seen.insert(id.clone())),
+                );
+            }
+            Ok(())
+        },
+    )
     .await?;
     Ok(ids)
 }
 
 fn table(rows: &[Row]) -> Table<7> {
-    let mut table = Table::new(["CASE", "PHASE", "AGE", "AGENTS", "FINDINGS", "CONFLICTS", "TITLE"]);
+    let mut table = Table::new([
+        "CASE",
+        "PHASE",
+        "AGE",
+        "AGENTS",
+        "FINDINGS",
+        "CONFLICTS",
+        "TITLE",
+    ]);
     for row in rows {
         let mut conflicts = format!("{}/{} settled", row.settled, row.debated);
         if row.deferred > 0 {
             conflicts.push_str(&format!(", {} deferred", row.deferred));
         }
         if row.debated == 0 {
-            conflicts = if row.phase == Phase::Decided { "none".to_owned() } else { "-".to_owned() };
+            conflicts = if row.phase == Phase::Decided {
+                "none".to_owned()
+            } else {
+                "-".to_owned()
+            };
         }
         table.row([
             Cell::text(&row.case_id).with(NAMED),

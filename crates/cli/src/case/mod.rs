@@ -55,5 +55,7 @@ pub(crate) fn case_id(text: &str) -> Result<CaseId, String> {
 }
 
 pub(crate) fn unknown(case: &CaseId) -> Failure {
-    Failure::failed(format!("there is no case {case}; `concord case list` shows those there are"))
+    Failure::failed(format!(
+        "there is no case {case}; `concord case list` shows those there are"
+    ))
 }

@@ -72,14 +72,21 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<
         }
         return Ok(0);
     }
-    let limit = args.timeout.map_or(Duration::from_millis(policy.case_timeout_ms) + PATIENCE, Duration::from_secs);
+    let limit = args.timeout.map_or(
+        Duration::from_millis(policy.case_timeout_ms) + PATIENCE,
+        Duration::from_secs,
+    );
     decided(&broker, &opened.case_id, limit).await?;
     show::show(&broker, &opened.case_id, args.json).await
 }
 
 /// A file in words.
 pub(crate) fn name(path: &Path) -> String {
-    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+    if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 /// The contents of a file, or of standard input.
@@ -91,7 +98,10 @@ pub(crate) fn read_input(path: &Path, verb: &str) -> Result<Vec<u8>, Failure> {
     };
     read.map_err(|error| Failure::usage(format!("{} cannot be read: {error}", name(path))))?;
     if bytes.trim_ascii().is_empty() {
-        return Err(Failure::data(format!("{} is empty; see `{verb} --help` for an example", name(path))));
+        return Err(Failure::data(format!(
+            "{} is empty; see `{verb} --help` for an example",
+            name(path)
+        )));
     }
     Ok(bytes)
 }
@@ -104,14 +114,25 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(OpenCase, Policy), Fault> {
 }
 
 pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
-    let place = if fault.pointer.is_empty() { String::new() } else { format!(" at {}", fault.pointer) };
+    let place = if fault.pointer.is_empty() {
+        String::new()
+    } else {
+        format!(" at {}", fault.pointer)
+    };
     let advice = "see `concord case open --help` and proto-schemas/open_case.schema.json";
-    Failure::data(format!("{name} is not a case{place}: {} {advice}", fault.message))
+    Failure::data(format!(
+        "{name} is not a case{place}: {} {advice}",
+        fault.message
+    ))
 }
 
 /// Waits for the decision of a case.
 async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), Failure> {
-    let subject = Subject::Event { aggregate: Aggregate::Case, id: case.token(), fact: Token::fixed("decided") };
+    let subject = Subject::Event {
+        aggregate: Aggregate::Case,
+        id: case.token(),
+        fact: Token::fixed("decided"),
+    };
     let scope = Scope::of(StreamKind::Events, broker.subjects().build(&subject));
     let (_, facts) = read::follow(broker, &scope).await?;
     // What stands on the subject and is no fact decides nothing.
@@ -121,10 +142,14 @@ async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), 
     });
     match tokio::time::timeout(limit, facts.next()).await {
         Ok(Some(fact)) => fact.map(|_| ()),
-        Ok(None) => Err(Failure::unavailable("the broker has gone; see `concord doctor`")),
+        Ok(None) => Err(Failure::unavailable(
+            "the broker has gone; see `concord doctor`",
+        )),
         Err(_) => {
-            let phase =
-                file::state(broker, case).await?.map(|state| show::phase_name(state.phase)).unwrap_or("unknown");
+            let phase = file::state(broker, case)
+                .await?
+                .map(|state| show::phase_name(state.phase))
+                .unwrap_or("unknown");
             Err(Failure::failed(format!(
                 "case {case} is not decided after {} s, it is {phase}; see `concord case show {case}` and `concord doctor`",
                 limit.as_secs()
@@ -142,13 +167,26 @@ mod tests {
         for (text, place) in [
             ("{", "standard input is not a case: "),
             ("[]", "is not a case"),
-            (r#"{"participants": ["a b"], "task": {"type": "t"}}"#, " at /participants/0: "),
+            (
+                r#"{"participants": ["a b"], "task": {"type": "t"}}"#,
+                " at /participants/0: ",
+            ),
             (r#"{"participants": ["a"], "task": {}}"#, " at /task: "),
-            (r#"{"participants": ["a"], "task": {"type": "t"}, "policy": "none"}"#, " at /policy: "),
-            (r#"{"participant": ["a"], "task": {"type": "t"}}"#, "participant"),
+            (
+                r#"{"participants": ["a"], "task": {"type": "t"}, "policy": "none"}"#,
+                " at /policy: ",
+            ),
+            (
+                r#"{"participant": ["a"], "task": {"type": "t"}}"#,
+                "participant",
+            ),
         ] {
-            let message = malformed("standard input", &parse(text.as_bytes()).unwrap_err()).to_string();
-            assert!(message.contains(place) && !message.contains('\n'), "{text}: {message}");
+            let message =
+                malformed("standard input", &parse(text.as_bytes()).unwrap_err()).to_string();
+            assert!(
+                message.contains(place) && !message.contains('\n'),
+                "{text}: {message}"
+            );
         }
     }
 }

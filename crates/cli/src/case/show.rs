@@ -36,7 +36,9 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
 
 /// Prints a case.
 pub(super) async fn show(broker: &Broker, case: &CaseId, json: JsonArg) -> Result<u8, Failure> {
-    let file = file::read(broker, case).await?.ok_or_else(|| unknown(case))?;
+    let file = file::read(broker, case)
+        .await?
+        .ok_or_else(|| unknown(case))?;
     match json.json {
         true => output::json(&file)?,
         false => output::print(&view::text(&file))?,

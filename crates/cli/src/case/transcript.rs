@@ -33,13 +33,21 @@ pub(crate) struct TranscriptArgs {
 pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let mut lines = Vec::new();
-    for (kind, lane) in [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)] {
+    for (kind, lane) in [
+        (StreamKind::Messages, Lane::Normal),
+        (StreamKind::Urgent, Lane::Urgent),
+    ] {
         let filter = broker.subjects().transcript(lane, &args.case);
-        read::each(&broker, &Scope::of(kind, filter), "reading messages", |stored| {
-            let subject = broker.subjects().parse(&stored.subject).ok();
-            lines.push(Line::new(&stored, subject.as_ref()));
-            Ok(())
-        })
+        read::each(
+            &broker,
+            &Scope::of(kind, filter),
+            "reading messages",
+            |stored| {
+                let subject = broker.subjects().parse(&stored.subject).ok();
+                lines.push(Line::new(&stored, subject.as_ref()));
+                Ok(())
+            },
+        )
         .await?;
     }
     if lines.is_empty() {
@@ -51,7 +59,9 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> R
         output::json(&lines)?;
         return Ok(0);
     }
-    let text = lines.iter().map(|line| line.text(broker.subjects().parse(&line.subject).ok().as_ref()));
+    let text = lines
+        .iter()
+        .map(|line| line.text(broker.subjects().parse(&line.subject).ok().as_ref()));
     output::print(&text.collect::<String>())?;
     Ok(0)
 }

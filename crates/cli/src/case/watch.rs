@@ -52,7 +52,11 @@ impl Watched {
 
     /// Whether a fact is about the case; learns of debates as they open.
     fn concerns(&mut self, aggregate: Aggregate, id: &Token, line: &Line) -> bool {
-        let data = |pointer: &str| line.body.pointer(pointer).and_then(serde_json::Value::as_str);
+        let data = |pointer: &str| {
+            line.body
+                .pointer(pointer)
+                .and_then(serde_json::Value::as_str)
+        };
         match aggregate {
             Aggregate::Case | Aggregate::Detection => id.as_str() == self.case.as_str(),
             Aggregate::Debate => {
@@ -62,8 +66,12 @@ impl Watched {
                 self.debates.contains(id)
             }
             Aggregate::Record => data("/data/case_id") == Some(self.case.as_str()),
-            Aggregate::Precedent => data("/data/precedent/debate_id").is_some_and(|of| self.has_debate(of)),
-            Aggregate::Deadline => data("/data/id").is_some_and(|of| of == self.case.as_str() || self.has_debate(of)),
+            Aggregate::Precedent => {
+                data("/data/precedent/debate_id").is_some_and(|of| self.has_debate(of))
+            }
+            Aggregate::Deadline => {
+                data("/data/id").is_some_and(|of| of == self.case.as_str() || self.has_debate(of))
+            }
             Aggregate::Agent => false,
             Aggregate::Wake => data("/data/case_id") == Some(self.case.as_str()),
             Aggregate::Request => {
@@ -90,7 +98,11 @@ struct Display<'a> {
 impl Display<'_> {
     /// Prints a message or fact that is of interest; true when it is the decision of the case that is watched.
     fn show(&mut self, kind: StreamKind, stored: &Stored) -> Result<bool, Failure> {
-        if self.last.get(&kind).is_some_and(|last| stored.sequence <= *last) {
+        if self
+            .last
+            .get(&kind)
+            .is_some_and(|last| stored.sequence <= *last)
+        {
             return Ok(false);
         }
         self.last.insert(kind, stored.sequence);
@@ -99,7 +111,8 @@ impl Display<'_> {
         }
         let subject = self.broker.subjects().parse(&stored.subject).ok();
         let line = Line::new(stored, subject.as_ref());
-        if let (Some(watched), Some(Subject::Event { aggregate, id, .. })) = (&mut self.watched, &subject)
+        if let (Some(watched), Some(Subject::Event { aggregate, id, .. })) =
+            (&mut self.watched, &subject)
             && !watched.concerns(*aggregate, id, &line)
         {
             return Ok(false);
@@ -108,7 +121,14 @@ impl Display<'_> {
             true => output::json_line(&line)?,
             false => output::print(&line.text(subject.as_ref()))?,
         }
-        let Some(Subject::Event { aggregate: Aggregate::Case, fact, .. }) = &subject else { return Ok(false) };
+        let Some(Subject::Event {
+            aggregate: Aggregate::Case,
+            fact,
+            ..
+        }) = &subject
+        else {
+            return Ok(false);
+        };
         Ok(self.watched.is_some() && fact.as_str() == "decided")
     }
 }
@@ -123,17 +143,30 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &WatchArgs) -> Result
         let (_, stream) = read::follow(&broker, &scope.clone().new_only()).await?;
         heard.push(stream.map(|stored| (*kind, stored)).boxed());
     }
-    let mut display = Display { broker: &broker, watched: None, json: args.json.json, last: BTreeMap::new() };
+    let mut display = Display {
+        broker: &broker,
+        watched: None,
+        json: args.json.json,
+        last: BTreeMap::new(),
+    };
     if let Some(case) = &args.case {
-        let state = file::state(&broker, case).await?.ok_or_else(|| unknown(case))?;
+        let state = file::state(&broker, case)
+            .await?
+            .ok_or_else(|| unknown(case))?;
         if state.phase == Phase::Decided && !args.from_start {
             let note = format!("case {case} is decided; --from-start shows how");
             output::print(&format!("{}\n", styled(FAINT, note)))?;
             return Ok(0);
         }
         let debates = file::debated(&broker, case, &state).await?;
-        let debates = debates.into_iter().map(|conflict| conflict.conflict_id.token()).collect();
-        display.watched = Some(Watched { case: case.clone(), debates });
+        let debates = debates
+            .into_iter()
+            .map(|conflict| conflict.conflict_id.token())
+            .collect();
+        display.watched = Some(Watched {
+            case: case.clone(),
+            debates,
+        });
     }
     if args.from_start && past(&broker, &scopes, &mut display).await? {
         return Ok(0);
@@ -147,11 +180,17 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &WatchArgs) -> Result
             return Ok(0);
         }
     }
-    Err(Failure::unavailable("the broker has gone; see `concord doctor`"))
+    Err(Failure::unavailable(
+        "the broker has gone; see `concord doctor`",
+    ))
 }
 
 /// Prints what is stored already, in the order of time; true when the case that is watched is decided.
-async fn past(broker: &Broker, scopes: &[(StreamKind, Scope)], display: &mut Display<'_>) -> Result<bool, Failure> {
+async fn past(
+    broker: &Broker,
+    scopes: &[(StreamKind, Scope)],
+    display: &mut Display<'_>,
+) -> Result<bool, Failure> {
     let mut stored = Vec::new();
     for (kind, scope) in scopes {
         read::each(broker, scope, "reading what was said", |message| {
@@ -169,10 +208,20 @@ async fn past(broker: &Broker, scopes: &[(StreamKind, Scope)], display: &mut Dis
 }
 
 fn scopes(broker: &Broker, case: Option<&CaseId>) -> Vec<(StreamKind, Scope)> {
-    let lanes = [(StreamKind::Messages, Lane::Normal), (StreamKind::Urgent, Lane::Urgent)];
+    let lanes = [
+        (StreamKind::Messages, Lane::Normal),
+        (StreamKind::Urgent, Lane::Urgent),
+    ];
     let said = lanes.into_iter().map(|(kind, lane)| match case {
-        Some(case) => (kind, Scope::of(kind, broker.subjects().transcript(lane, case))),
+        Some(case) => (
+            kind,
+            Scope::of(kind, broker.subjects().transcript(lane, case)),
+        ),
         None => (kind, Scope::all(kind)),
     });
-    said.chain(std::iter::once((StreamKind::Events, Scope::all(StreamKind::Events)))).collect()
+    said.chain(std::iter::once((
+        StreamKind::Events,
+        Scope::all(StreamKind::Events),
+    )))
+    .collect()
 }

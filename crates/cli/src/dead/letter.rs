@@ -34,9 +34,22 @@ pub(crate) struct Letter {
 
 impl Letter {
     /// None for what is no letter of a service.
-    fn new(broker: &Broker, sequence: u64, subject: String, headers: HeaderMap, payload: Bytes) -> Option<Self> {
-        let Ok(Subject::Dead { service, reason }) = broker.subjects().parse(&subject) else { return None };
-        let header = |name: &str| headers.get(name).map(|value| value.as_str().to_owned()).unwrap_or_default();
+    fn new(
+        broker: &Broker,
+        sequence: u64,
+        subject: String,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> Option<Self> {
+        let Ok(Subject::Dead { service, reason }) = broker.subjects().parse(&subject) else {
+            return None;
+        };
+        let header = |name: &str| {
+            headers
+                .get(name)
+                .map(|value| value.as_str().to_owned())
+                .unwrap_or_default()
+        };
         let time = |name: &str| Timestamp::parse(&header(name)).ok();
         let about = DeadLetter {
             sequence,
@@ -52,12 +65,23 @@ impl Letter {
             retried: time(header::RETRIED),
         };
         let (stream, consumer) = (header(header::STREAM), header(header::CONSUMER));
-        Some(Self { about, stream, consumer, subject, headers, payload })
+        Some(Self {
+            about,
+            stream,
+            consumer,
+            subject,
+            headers,
+            payload,
+        })
     }
 
     /// The original: from the letter or, where it left no room for a letter's headers, from its stream.
     pub(super) async fn original(&self, broker: &Broker) -> Result<Bytes, Failure> {
-        let Some(sequence) = self.about.original_sequence.filter(|_| self.payload.is_empty()) else {
+        let Some(sequence) = self
+            .about
+            .original_sequence
+            .filter(|_| self.payload.is_empty())
+        else {
             return Ok(self.payload.clone());
         };
         let stream = &self.stream;
@@ -68,9 +92,16 @@ impl Letter {
             ))
         };
         let unread = |error: &dyn std::error::Error| {
-            Failure::failed(format!("the original in {stream} cannot be read: {}; see `concord doctor`", Chain(error)))
+            Failure::failed(format!(
+                "the original in {stream} cannot be read: {}; see `concord doctor`",
+                Chain(error)
+            ))
         };
-        let found = broker.jetstream.get_stream_no_info(stream).await.map_err(|error| unread(&error))?;
+        let found = broker
+            .jetstream
+            .get_stream_no_info(stream)
+            .await
+            .map_err(|error| unread(&error))?;
         match found.get_raw_message(sequence).await {
             // A stream that was made anew may hold another message there.
             Ok(message) if message.subject.as_str() == self.about.subject => Ok(message.payload),
@@ -84,35 +115,69 @@ impl Letter {
     pub(super) fn notice(&self, broker: &Broker) -> Option<(Channel, u64)> {
         let of = |channel: &Channel| {
             let consumers = broker.layout.consumers_of(ConsumerKind::Notices(*channel));
-            consumers.iter().any(|consumer| consumer.name == self.consumer)
+            consumers
+                .iter()
+                .any(|consumer| consumer.name == self.consumer)
         };
-        Some((Channel::ALL.into_iter().find(of)?, self.about.original_sequence?))
+        Some((
+            Channel::ALL.into_iter().find(of)?,
+            self.about.original_sequence?,
+        ))
     }
 
     /// Whether a service failed, where the others were refused for what they say.
     pub(crate) fn is_failure(&self) -> bool {
-        [DeadReason::Exhausted, DeadReason::Undeliverable].iter().any(|reason| reason.as_str() == self.about.reason)
+        [DeadReason::Exhausted, DeadReason::Undeliverable]
+            .iter()
+            .any(|reason| reason.as_str() == self.about.reason)
     }
 }
 
 /// All dead letters, the oldest first, without their originals: those may be large.
 pub(crate) async fn letters(broker: &Broker) -> Result<Vec<Letter>, Failure> {
     let mut letters = Vec::new();
-    read::each(broker, &Scope::all(StreamKind::Dead).without_bodies(), "reading dead letters", |stored| {
-        letters.extend(Letter::new(broker, stored.sequence, stored.subject, stored.headers, stored.payload));
-        Ok(())
-    })
+    read::each(
+        broker,
+        &Scope::all(StreamKind::Dead).without_bodies(),
+        "reading dead letters",
+        |stored| {
+            letters.extend(Letter::new(
+                broker,
+                stored.sequence,
+                stored.subject,
+                stored.headers,
+                stored.payload,
+            ));
+            Ok(())
+        },
+    )
     .await?;
     Ok(letters)
 }
 
 /// One dead letter.
 pub(super) async fn letter(broker: &Broker, sequence: u64) -> Result<Letter, Failure> {
-    let unknown = || Failure::failed(format!("there is no dead letter {sequence}; see `concord dead list --all`"));
+    let unknown = || {
+        Failure::failed(format!(
+            "there is no dead letter {sequence}; see `concord dead list --all`"
+        ))
+    };
     let stream = broker.stream(StreamKind::Dead).await?;
-    let stored = stream.get_raw_message(sequence).await.map_err(|error| match error.kind() {
-        RawMessageErrorKind::NoMessageFound => unknown(),
-        _ => Failure::failed(format!("the dead letter cannot be read: {error}; see `concord doctor`")),
-    })?;
-    Letter::new(broker, sequence, stored.subject.to_string(), stored.headers, stored.payload).ok_or_else(unknown)
+    let stored = stream
+        .get_raw_message(sequence)
+        .await
+        .map_err(|error| match error.kind() {
+            RawMessageErrorKind::NoMessageFound => unknown(),
+            _ => Failure::failed(format!(
+                "the dead letter cannot be read: {error}; see `concord doctor`"
+            )),
+        })?;
+    Letter::new(
+        broker,
+        sequence,
+        stored.subject.to_string(),
+        stored.headers,
+        stored.payload,
+    )
+    .ok_or_else(unknown)
 }

@@ -17,9 +17,16 @@ pub(super) async fn run(broker: &Broker, args: &ListArgs) -> Result<u8, Failure>
         output::json(&about)?;
         return Ok(0);
     }
-    let mut text = if letters.is_empty() { "There are no dead letters.\n".to_owned() } else { table(&letters) };
+    let mut text = if letters.is_empty() {
+        "There are no dead letters.\n".to_owned()
+    } else {
+        table(&letters)
+    };
     if letters.len() < all {
-        let note = format!("{} more were sent again; --all lists them", all - letters.len());
+        let note = format!(
+            "{} more were sent again; --all lists them",
+            all - letters.len()
+        );
         text.push_str(&format!("{}\n", styled(FAINT, note)));
     }
     output::print(&text)?;
@@ -27,10 +34,16 @@ pub(super) async fn run(broker: &Broker, args: &ListArgs) -> Result<u8, Failure>
 }
 
 fn table(letters: &[Letter]) -> String {
-    let mut table = Table::new(["NUMBER", "AGE", "SERVICE", "REASON", "SUBJECT", "AT", "ERROR"]);
+    let mut table = Table::new([
+        "NUMBER", "AGE", "SERVICE", "REASON", "SUBJECT", "AT", "ERROR",
+    ]);
     for letter in letters {
         let about = &letter.about;
-        let reason = Cell::text(if about.retried.is_some() { "sent again" } else { &about.reason });
+        let reason = Cell::text(if about.retried.is_some() {
+            "sent again"
+        } else {
+            &about.reason
+        });
         table.row([
             Cell::number(about.sequence).with(NAMED),
             Cell::number(about.at.map(ago).unwrap_or_default()),

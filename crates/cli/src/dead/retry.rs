@@ -30,7 +30,10 @@ pub(super) async fn run(broker: &Broker, args: &RetryArgs) -> Result<u8, Failure
     let numbers = match args.sequence {
         Some(sequence) => vec![sequence],
         None => {
-            let open = letters(broker).await?.into_iter().filter(|letter| letter.about.retried.is_none());
+            let open = letters(broker)
+                .await?
+                .into_iter()
+                .filter(|letter| letter.about.retried.is_none());
             open.map(|letter| letter.about.sequence).collect()
         }
     };
@@ -38,27 +41,46 @@ pub(super) async fn run(broker: &Broker, args: &RetryArgs) -> Result<u8, Failure
     for number in numbers {
         let letter = letter(broker, number).await?;
         if let Some(at) = letter.about.retried {
-            return Err(Failure::failed(format!("dead letter {number} was sent again at {at}")));
+            return Err(Failure::failed(format!(
+                "dead letter {number} was sent again at {at}"
+            )));
         }
-        let error = retry(broker, &letter).await.err().map(|failure| failure.to_string());
-        report.push(Retried { sequence: number, subject: letter.about.subject, error });
+        let error = retry(broker, &letter)
+            .await
+            .err()
+            .map(|failure| failure.to_string());
+        report.push(Retried {
+            sequence: number,
+            subject: letter.about.subject,
+            error,
+        });
     }
     if args.json.json {
         output::json(&report)?;
     } else {
         output::print(&text(&report))?;
     }
-    Ok(if report.iter().any(|retried| retried.error.is_some()) { FOUND } else { 0 })
+    Ok(if report.iter().any(|retried| retried.error.is_some()) {
+        FOUND
+    } else {
+        0
+    })
 }
 
 fn text(report: &[Retried]) -> String {
     if report.is_empty() {
         return "There are no dead letters to send again.\n".to_owned();
     }
-    let lines = report.iter().map(|Retried { sequence, subject, error }| match error {
-        None => format!("{} sent again on {subject}\n", styled(NAMED, sequence)),
-        Some(error) => format!("{} not sent again: {error}\n", styled(NAMED, sequence)),
-    });
+    let lines = report.iter().map(
+        |Retried {
+             sequence,
+             subject,
+             error,
+         }| match error {
+            None => format!("{} sent again on {subject}\n", styled(NAMED, sequence)),
+            Some(error) => format!("{} not sent again: {error}\n", styled(NAMED, sequence)),
+        },
+    );
     lines.collect()
 }
 
@@ -77,10 +99,18 @@ async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
     let mut marked = letter.headers.clone();
     marked.insert(wire::MESSAGE_ID, format!("retried-{}", about.sequence));
     marked.insert(header::RETRIED, clock::now().to_string());
-    publish(broker, letter.subject.clone(), marked, letter.payload.clone()).await?;
+    publish(
+        broker,
+        letter.subject.clone(),
+        marked,
+        letter.payload.clone(),
+    )
+    .await?;
     let stream = broker.stream(StreamKind::Dead).await?;
     let deleted = stream.delete_message(about.sequence).await;
-    deleted.map(|_| ()).map_err(|error| Failure::failed(format!("the letter could not be marked: {error}")))
+    deleted
+        .map(|_| ())
+        .map_err(|error| Failure::failed(format!("the letter could not be marked: {error}")))
 }
 
 async fn publish_again(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
@@ -90,9 +120,17 @@ async fn publish_again(broker: &Broker, letter: &Letter) -> Result<(), Failure> 
     let number = about.sequence;
     let mut again = HeaderMap::new();
     // Not the original's own id, which the broker may remember and take for a duplicate.
-    again.insert(wire::MESSAGE_ID, format!("retry-{}-{number}", letter.stream));
+    again.insert(
+        wire::MESSAGE_ID,
+        format!("retry-{}-{number}", letter.stream),
+    );
     again.insert(header::RETRY_OF, number.to_string());
-    for name in [wire::DIALECT, wire::CONTENT_ENCODING, wire::TRACEPARENT, wire::TRACESTATE] {
+    for name in [
+        wire::DIALECT,
+        wire::CONTENT_ENCODING,
+        wire::TRACEPARENT,
+        wire::TRACESTATE,
+    ] {
         if let Some(value) = letter.headers.get(name) {
             again.insert(name, value.clone());
         }
@@ -118,21 +156,40 @@ fn check(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
             "it is a fact, and publishing it again would store it twice; mend what its error names and restart the \
              service with its consumer deleted, so that it reads its facts again",
         )),
-        _ => Err(Failure::failed(format!("{subject:?} is no subject that a service reads; correct the sender"))),
+        _ => Err(Failure::failed(format!(
+            "{subject:?} is no subject that a service reads; correct the sender"
+        ))),
     }
 }
 
 /// Size of a header block as it is sent.
 fn bytes(headers: &HeaderMap) -> usize {
-    let lines = headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
-    let lines: usize =
-        lines.map(|(name, value)| AsRef::<str>::as_ref(name).len() + value.as_str().len() + ": \r\n".len()).sum();
+    let lines = headers
+        .iter()
+        .flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    let lines: usize = lines
+        .map(|(name, value)| {
+            AsRef::<str>::as_ref(name).len() + value.as_str().len() + ": \r\n".len()
+        })
+        .sum();
     "NATS/1.0\r\n\r\n".len() + lines
 }
 
-async fn publish(broker: &Broker, subject: String, headers: HeaderMap, payload: Bytes) -> Result<(), Failure> {
-    let failed =
-        |error: &dyn std::error::Error| Failure::failed(format!("the broker did not take it: {}", Chain(error)));
-    let sent = broker.jetstream.publish_with_headers(subject, headers, payload).await;
-    sent.map_err(|error| failed(&error))?.await.map(|_| ()).map_err(|error| failed(&error))
+async fn publish(
+    broker: &Broker,
+    subject: String,
+    headers: HeaderMap,
+    payload: Bytes,
+) -> Result<(), Failure> {
+    let failed = |error: &dyn std::error::Error| {
+        Failure::failed(format!("the broker did not take it: {}", Chain(error)))
+    };
+    let sent = broker
+        .jetstream
+        .publish_with_headers(subject, headers, payload)
+        .await;
+    sent.map_err(|error| failed(&error))?
+        .await
+        .map(|_| ())
+        .map_err(|error| failed(&error))
 }

@@ -66,7 +66,9 @@ pub(crate) struct CancelArgs {
 
 /// Hours as milliseconds; parts of an hour are allowed.
 fn hours(text: &str) -> Result<u64, String> {
-    let hours: f64 = text.parse().map_err(|_| "a number of hours is expected, for example 2 or 0.5".to_owned())?;
+    let hours: f64 = text
+        .parse()
+        .map_err(|_| "a number of hours is expected, for example 2 or 0.5".to_owned())?;
     let millis = (hours * 3_600_000.0).round();
     if !millis.is_finite() || !(1.0..=1e15).contains(&millis) {
         return Err("a number of hours above 0 is expected, for example 2 or 0.5".to_owned());
@@ -95,12 +97,26 @@ async fn control(
     later_ms: u64,
 ) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let OrderArgs { debate, by, why, json } = args;
+    let OrderArgs {
+        debate,
+        by,
+        why,
+        json,
+    } = args;
     load(&broker, debate).await?;
     let request = json!({ "debate_id": debate, "control": control, "later_ms": later_ms, "by": by, "why": why });
-    let done = order(&broker, Service::DebateFacilitator, "control_debate", &request).await?;
+    let done = order(
+        &broker,
+        Service::DebateFacilitator,
+        "control_debate",
+        &request,
+    )
+    .await?;
     let (state, _) = load(&broker, debate).await?;
-    let waits_for = state.ladder.map(|ladder| ladder.waits_for).unwrap_or_default();
+    let waits_for = state
+        .ladder
+        .map(|ladder| ladder.waits_for)
+        .unwrap_or_default();
     if json.json {
         let answer = json!({
             "debate_id": debate, "control": control, "later_ms": later_ms, "waits_for": waits_for, "done": done,
@@ -110,10 +126,16 @@ async fn control(
     }
     let debate = styled(NAMED, debate);
     let said = match control {
-        _ if done.fact.is_none() => format!("nothing had to be done: the deadlines of {debate} are as they were"),
-        DeadlineControl::Hold => format!("the deadlines of {debate} are held; resume them with concord debate resume"),
+        _ if done.fact.is_none() => {
+            format!("nothing had to be done: the deadlines of {debate} are as they were")
+        }
+        DeadlineControl::Hold => {
+            format!("the deadlines of {debate} are held; resume them with concord debate resume")
+        }
         DeadlineControl::Resume => format!("the deadlines of {debate} run again"),
-        DeadlineControl::Extend => format!("the deadlines of {debate} are {} later", span(later_ms)),
+        DeadlineControl::Extend => {
+            format!("the deadlines of {debate} are {} later", span(later_ms))
+        }
     };
     let mut text = format!("{said}\n");
     for deadline in waits_for {
@@ -125,14 +147,29 @@ async fn control(
 
 pub(super) async fn cancel(connection: &ConnectionArgs, args: &CancelArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let OrderArgs { debate, by, why, json } = &args.order;
+    let OrderArgs {
+        debate,
+        by,
+        why,
+        json,
+    } = &args.order;
     load(&broker, debate).await?;
     let request = json!({ "debate_id": debate, "by": by, "why": why });
-    let done = order(&broker, Service::DebateFacilitator, "cancel_debate", &request).await?;
+    let done = order(
+        &broker,
+        Service::DebateFacilitator,
+        "cancel_debate",
+        &request,
+    )
+    .await?;
     match json.json {
         true => output::json(&json!({ "cancelled": debate, "by": by, "why": why, "done": done }))?,
         false => {
-            let said = if done.fact.is_some() { "is cancelled" } else { "had ended already" };
+            let said = if done.fact.is_some() {
+                "is cancelled"
+            } else {
+                "had ended already"
+            };
             output::print(&format!("debate {} {said}\n", styled(NAMED, debate)))?;
         }
     }

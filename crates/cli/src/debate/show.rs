@@ -19,7 +19,9 @@ use crate::queue::brief::value;
 
 /// Arguments of `concord debate show`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  concord debate show d-4f1c\n  concord debate show d-4f1c --json")]
+#[command(
+    after_help = "Examples:\n  concord debate show d-4f1c\n  concord debate show d-4f1c --json"
+)]
 pub(crate) struct ShowArgs {
     /// The debate.
     #[arg(value_parser = debate_id)]
@@ -77,16 +79,25 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     Ok(0)
 }
 
-fn shown<'a>(debate_id: &'a DebateId, state: &'a DebateState, records: &'a [Record<DebateEvent>]) -> Option<Shown<'a>> {
+fn shown<'a>(
+    debate_id: &'a DebateId,
+    state: &'a DebateState,
+    records: &'a [Record<DebateEvent>],
+) -> Option<Shown<'a>> {
     let opened = state.opened.as_ref()?;
     let ladder = state.ladder.as_deref();
-    let round = state.due.map(|due| Deadline { name: concord_domain::debate::round_name(state.round), due });
+    let round = state.due.map(|due| Deadline {
+        name: concord_domain::debate::round_name(state.round),
+        due,
+    });
     let waits_for = match (&state.outcome, ladder) {
         (Some(_), _) => Vec::new(),
         (None, Some(ladder)) => ladder.waits_for.clone(),
         (None, None) => round.into_iter().collect(),
     };
-    let held = ladder.and_then(|ladder| ladder.held.as_ref()).filter(|_| state.outcome.is_none());
+    let held = ladder
+        .and_then(|ladder| ladder.held.as_ref())
+        .filter(|_| state.outcome.is_none());
     let facts = records.iter().map(|record| Fact {
         sequence: record.sequence,
         at: record.meta.at,
@@ -130,7 +141,12 @@ fn text(shown: &Shown<'_>) -> String {
 }
 
 fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
-    writeln!(out, "debate {}  {}", styled(NAMED, shown.debate_id), styled(STRONG, one_line(&shown.topic, 200)))?;
+    writeln!(
+        out,
+        "debate {}  {}",
+        styled(NAMED, shown.debate_id),
+        styled(STRONG, one_line(&shown.topic, 200))
+    )?;
     writeln!(out, "  case      {}", shown.case_id)?;
     let level = match shown.level {
         Some(level) => format!("{level}: {}", level_name(level)),
@@ -152,25 +168,55 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
         writeln!(out, "  waits for {name}, {due}  {left}")?;
     }
     for Deadline { name, due } in &shown.held {
-        writeln!(out, "  {} {name}, {due} and later", styled(DOUBTFUL, "held     "))?;
+        writeln!(
+            out,
+            "  {} {name}, {due} and later",
+            styled(DOUBTFUL, "held     ")
+        )?;
     }
-    let standing = shown.provisional.as_ref().filter(|_| shown.outcome.is_none());
+    let standing = shown
+        .provisional
+        .as_ref()
+        .filter(|_| shown.outcome.is_none());
     if let Some(resolution) = standing.and_then(|standing| standing.resolution.as_ref()) {
-        writeln!(out, "  {} {}", styled(DOUBTFUL, "stands provisionally:"), resolution_text(resolution))?;
+        writeln!(
+            out,
+            "  {} {}",
+            styled(DOUBTFUL, "stands provisionally:"),
+            resolution_text(resolution)
+        )?;
     }
     if let Some(outcome) = shown.outcome {
-        let resolution = outcome.resolution.as_ref().map_or("nothing was chosen".to_owned(), resolution_text);
-        writeln!(out, "  {} {resolution}", styled(GOOD, format!("resolved ({}):", outcome.status)))?;
+        let resolution = outcome
+            .resolution
+            .as_ref()
+            .map_or("nothing was chosen".to_owned(), resolution_text);
+        writeln!(
+            out,
+            "  {} {resolution}",
+            styled(GOOD, format!("resolved ({}):", outcome.status))
+        )?;
     }
     writeln!(out, "\n{}", styled(STRONG, "Positions"))?;
     for held in shown.positions {
         let confidence = styled(FAINT, format!("({:.2})", held.confidence));
         let words = one_line(&held.position, 200);
-        writeln!(out, "  {} {confidence}: {words}{}", styled(NAMED, &held.agent_id), value(held.value.as_ref()))?;
+        writeln!(
+            out,
+            "  {} {confidence}: {words}{}",
+            styled(NAMED, &held.agent_id),
+            value(held.value.as_ref())
+        )?;
     }
     writeln!(out, "\n{}", styled(STRONG, "What has happened"))?;
     for fact in &shown.facts {
-        writeln!(out, "  {}  {} {}", styled(FAINT, fact.at), styled(STRONG, fact.fact), said(fact.data))?;
+        writeln!(
+            out,
+            "  {}  {} {}",
+            styled(FAINT, fact.at),
+            styled(STRONG, fact.fact),
+            said(fact.data)
+        )?;
     }
     Ok(())
 }
@@ -178,47 +224,90 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
 /// A chosen position with those who hold it.
 pub(crate) fn resolution_text(resolution: &Resolution) -> String {
     let supporters: Vec<&str> = resolution.supporters.iter().map(AgentId::as_str).collect();
-    let who = if supporters.is_empty() { String::new() } else { format!(" ({})", supporters.join(", ")) };
-    format!("{}{}{who}", one_line(&resolution.position, 200), value(resolution.value.as_ref()))
+    let who = if supporters.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", supporters.join(", "))
+    };
+    format!(
+        "{}{}{who}",
+        one_line(&resolution.position, 200),
+        value(resolution.value.as_ref())
+    )
 }
 
 /// A reason or the like as it is written.
 fn word(value: impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 /// What a fact says beyond its name.
 fn said(event: &DebateEvent) -> String {
     let text = match event {
-        DebateEvent::Opened(opened) => format!("among {}", agents(opened.conflict.positions.iter())),
+        DebateEvent::Opened(opened) => {
+            format!("among {}", agents(opened.conflict.positions.iter()))
+        }
         DebateEvent::Answered(answered) => answered.received.agent_id.to_string(),
         DebateEvent::AnswerSetAside(aside) => aside.agent_id.to_string(),
         DebateEvent::RoundClosed(closed) => format!("round {}", closed.record.round),
         DebateEvent::Resolved(resolved) => resolved.outcome.status.to_string(),
         DebateEvent::Acknowledged(acknowledged) => format!("by {}", acknowledged.heard.agent_id),
-        DebateEvent::Clarified(clarified) => format!("{}: {}", clarified.heard.agent_id, clarified.text),
+        DebateEvent::Clarified(clarified) => {
+            format!("{}: {}", clarified.heard.agent_id, clarified.text)
+        }
         DebateEvent::EvidenceGiven(given) => format!("by {}", given.heard.agent_id),
         DebateEvent::Escalated(escalated) => {
-            format!("from level {} to {}: {}", escalated.from, escalated.to, word(escalated.reason))
+            format!(
+                "from level {} to {}: {}",
+                escalated.from,
+                escalated.to,
+                word(escalated.reason)
+            )
         }
         DebateEvent::OpinionGiven(given) => format!("{}: {}", given.heard.agent_id, given.text),
         DebateEvent::Assigned(assigned) => format!("to {}", assigned.briefed.expert),
         DebateEvent::Unassigned(unassigned) => format!("{} has left", unassigned.expert),
         DebateEvent::Reminded(reminded) => format!("at {} % of the time", reminded.percent),
         DebateEvent::RulingSetAside(aside) => {
-            format!("of {}: {} {}", aside.heard.agent_id, word(aside.reason), aside.explanation)
+            format!(
+                "of {}: {} {}",
+                aside.heard.agent_id,
+                word(aside.reason),
+                aside.explanation
+            )
         }
-        DebateEvent::OutcomeKnown(known) => format!("{}, says {}", known.position, known.heard.agent_id),
-        DebateEvent::FellBack(fell) => fell.outcome.resolution.as_ref().map_or(String::new(), resolution_text),
+        DebateEvent::OutcomeKnown(known) => {
+            format!("{}, says {}", known.position, known.heard.agent_id)
+        }
+        DebateEvent::FellBack(fell) => fell
+            .outcome
+            .resolution
+            .as_ref()
+            .map_or(String::new(), resolution_text),
         DebateEvent::AwaitsGate(awaits) => awaits.gate.clone(),
         DebateEvent::DeadlinesMoved(moved) => {
-            let later = if moved.later_ms == 0 { String::new() } else { format!(" by {}", span(moved.later_ms)) };
-            format!("{}{later} by {}: {}", word(moved.control), moved.by, moved.why)
+            let later = if moved.later_ms == 0 {
+                String::new()
+            } else {
+                format!(" by {}", span(moved.later_ms))
+            };
+            format!(
+                "{}{later} by {}: {}",
+                word(moved.control),
+                moved.by,
+                moved.why
+            )
         }
     };
     one_line(&text, 160)
 }
 
 fn agents<'a>(positions: impl Iterator<Item = &'a Position>) -> String {
-    positions.map(|position| position.agent_id.as_str()).collect::<Vec<_>>().join(", ")
+    positions
+        .map(|position| position.agent_id.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

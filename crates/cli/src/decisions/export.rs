@@ -56,8 +56,9 @@ pub(super) async fn run(broker: &Broker, args: &ExportArgs) -> Result<u8, Failur
         (false, Format::Csv) => csv(&entries)?,
     };
     match &args.out {
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))?,
+        Some(path) => std::fs::write(path, text).map_err(|error| {
+            Failure::failed(format!("{} cannot be written: {error}", path.display()))
+        })?,
         None => output::print(&text)?,
     }
     for entered in entries.iter().filter(|entered| !entered.faults.is_empty()) {
@@ -76,7 +77,10 @@ fn json(entries: &[Entered]) -> Result<String, Failure> {
 }
 
 fn lines(entries: &[Entered]) -> Result<String, Failure> {
-    entries.iter().map(|entered| Ok(serde_json::to_string(&entered.entry).map_err(unwritable)? + "\n")).collect()
+    entries
+        .iter()
+        .map(|entered| Ok(serde_json::to_string(&entered.entry).map_err(unwritable)? + "\n"))
+        .collect()
 }
 
 const COLUMNS: [&str; 22] = [
@@ -116,8 +120,18 @@ fn csv(entries: &[Entered]) -> Result<String, Failure> {
 fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
     let (position, provisional) = (entry.position.as_ref(), entry.provisional.as_deref());
     let list = |items: &[String]| text(&items.join("; "));
-    let supporters = position.map(|one| one.supporters.iter().map(|agent| agent.as_str()).collect::<Vec<_>>());
-    let alternatives = provisional.map(|one| one.alternatives.iter().map(|other| other.position.clone()).collect());
+    let supporters = position.map(|one| {
+        one.supporters
+            .iter()
+            .map(|agent| agent.as_str())
+            .collect::<Vec<_>>()
+    });
+    let alternatives = provisional.map(|one| {
+        one.alternatives
+            .iter()
+            .map(|other| other.position.clone())
+            .collect()
+    });
     let alternatives: Vec<String> = alternatives.unwrap_or_default();
     [
         entry.entry_id.clone(),
@@ -129,18 +143,37 @@ fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
         entry.level.to_string(),
         entry.method.to_string(),
         position.map(|one| text(&one.position)).unwrap_or_default(),
-        position.and_then(|one| one.value.as_ref()).map(ToString::to_string).unwrap_or_default(),
+        position
+            .and_then(|one| one.value.as_ref())
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         supporters.unwrap_or_default().join("; "),
-        entry.confidence.map(|confidence| confidence.to_string()).unwrap_or_default(),
+        entry
+            .confidence
+            .map(|confidence| confidence.to_string())
+            .unwrap_or_default(),
         list(&entry.evidence),
         list(&entry.impact),
-        entry.by.as_ref().map(ToString::to_string).unwrap_or_default(),
+        entry
+            .by
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         entry.rationale.as_deref().map(text).unwrap_or_default(),
-        provisional.map(|one| text(&one.rationale)).unwrap_or_default(),
+        provisional
+            .map(|one| text(&one.rationale))
+            .unwrap_or_default(),
         list(&alternatives),
-        provisional.and_then(|one| one.review_at.as_deref()).map(text).unwrap_or_default(),
-        provisional.map(|one| one.until.to_string()).unwrap_or_default(),
-        provisional.map(|one| list(&one.dependants)).unwrap_or_default(),
+        provisional
+            .and_then(|one| one.review_at.as_deref())
+            .map(text)
+            .unwrap_or_default(),
+        provisional
+            .map(|one| one.until.to_string())
+            .unwrap_or_default(),
+        provisional
+            .map(|one| list(&one.dependants))
+            .unwrap_or_default(),
         entry.hash.clone(),
     ]
 }
@@ -160,27 +193,49 @@ mod tests {
 
     fn entered() -> Vec<Entered> {
         let case_id = CaseId::new("c-1").unwrap();
-        entries().into_iter().map(|entry| Entered { case_id: case_id.clone(), entry, faults: vec![] }).collect()
+        entries()
+            .into_iter()
+            .map(|entry| Entered {
+                case_id: case_id.clone(),
+                entry,
+                faults: vec![],
+            })
+            .collect()
     }
 
     #[test]
     fn lines_can_be_verified_by_whoever_reads_them() {
         let lines = lines(&entered()).unwrap();
-        let read: Vec<LogEntry> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let read: Vec<LogEntry> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         assert_eq!(read, entries());
         assert!(read.iter().all(|entry| entry.hash == entry.computed_hash()));
-        assert_eq!(serde_json::from_str::<Vec<LogEntry>>(&json(&entered()).unwrap()).unwrap(), entries());
+        assert_eq!(
+            serde_json::from_str::<Vec<LogEntry>>(&json(&entered()).unwrap()).unwrap(),
+            entries()
+        );
     }
 
     #[test]
     fn the_table_has_the_main_columns_and_no_formula() {
         let text = csv(&entered()).unwrap();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
-        assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), COLUMNS);
+        assert_eq!(
+            reader.headers().unwrap().iter().collect::<Vec<_>>(),
+            COLUMNS
+        );
         let first = reader.records().next().unwrap().unwrap();
         let column = |name| &first[COLUMNS.iter().position(|column| *column == name).unwrap()];
-        assert_eq!((column("topic"), column("position"), column("value")), ("Price, target", "'=90", "90"));
-        assert_eq!((column("supporters"), column("alternatives")), ("ben; cem", "120"));
+        assert_eq!(
+            (column("topic"), column("position"), column("value")),
+            ("Price, target", "'=90", "90")
+        );
+        assert_eq!(
+            (column("supporters"), column("alternatives")),
+            ("ben; cem", "120")
+        );
         assert_eq!(csv(&[]).unwrap().lines().count(), 1);
     }
 }

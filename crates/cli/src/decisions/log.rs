@@ -33,29 +33,47 @@ pub(super) struct Entered {
 /// The log of one case, or the logs of all, in the order in which they were written.
 pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<Entered>, Failure> {
     if let Some(case) = case {
-        file::state(broker, case).await?.ok_or_else(|| unknown(case))?;
+        file::state(broker, case)
+            .await?
+            .ok_or_else(|| unknown(case))?;
     }
     let filters = CARRIERS.map(|fact| match case {
         Some(case) => {
-            let subject = Subject::Event { aggregate: Aggregate::Case, id: case.token(), fact: Token::fixed(fact) };
+            let subject = Subject::Event {
+                aggregate: Aggregate::Case,
+                id: case.token(),
+                fact: Token::fixed(fact),
+            };
             broker.subjects().build(&subject)
         }
         None => broker.subjects().fact(Aggregate::Case, fact),
     });
     let mut entries = Vec::new();
     let mut chains = BTreeMap::new();
-    read::each(broker, &Scope::any_of(StreamKind::Events, filters.to_vec()), "reading decisions", |stored| {
-        let record = Record::<CaseEvent>::decode(&stored.payload, stored.sequence)
-            .map_err(|error| Failure::failed(format!("the fact at {} cannot be read: {error}", stored.sequence)))?;
-        let Ok(case_id) = CaseId::new(record.meta.id.as_str()) else { return Ok(()) };
-        let entry = match record.event {
-            CaseEvent::DebateSettled(settled) => settled.entry,
-            CaseEvent::Decided(decided) => decided.entry,
-            _ => None,
-        };
-        entries.extend(entry.map(|entry| enter(&mut chains, case_id, *entry)));
-        Ok(())
-    })
+    read::each(
+        broker,
+        &Scope::any_of(StreamKind::Events, filters.to_vec()),
+        "reading decisions",
+        |stored| {
+            let record =
+                Record::<CaseEvent>::decode(&stored.payload, stored.sequence).map_err(|error| {
+                    Failure::failed(format!(
+                        "the fact at {} cannot be read: {error}",
+                        stored.sequence
+                    ))
+                })?;
+            let Ok(case_id) = CaseId::new(record.meta.id.as_str()) else {
+                return Ok(());
+            };
+            let entry = match record.event {
+                CaseEvent::DebateSettled(settled) => settled.entry,
+                CaseEvent::Decided(decided) => decided.entry,
+                _ => None,
+            };
+            entries.extend(entry.map(|entry| enter(&mut chains, case_id, *entry)));
+            Ok(())
+        },
+    )
     .await?;
     Ok(entries)
 }
@@ -67,7 +85,11 @@ fn enter(chains: &mut Chains, case_id: CaseId, entry: LogEntry) -> Entered {
     let chain = chains.entry(case_id.clone()).or_default();
     let faults = entry_faults(&entry, chain.0, &chain.1);
     *chain = (entry.number, entry.hash.clone());
-    Entered { case_id, entry, faults }
+    Entered {
+        case_id,
+        entry,
+        faults,
+    }
 }
 
 #[cfg(test)]
@@ -101,7 +123,11 @@ pub(super) mod tests {
 
     fn faults(entries: Vec<LogEntry>) -> Vec<usize> {
         let mut chains = Chains::new();
-        let enter = |entry| enter(&mut chains, CaseId::new("c-1").unwrap(), entry).faults.len();
+        let enter = |entry| {
+            enter(&mut chains, CaseId::new("c-1").unwrap(), entry)
+                .faults
+                .len()
+        };
         entries.into_iter().map(enter).collect()
     }
 
@@ -114,7 +140,11 @@ pub(super) mod tests {
         let mut resealed = entries();
         resealed[1].topic = "Another".into();
         resealed[1] = resealed[1].clone().sealed();
-        assert_eq!(faults(resealed), [0, 0, 1], "whoever seals it again breaks the chain");
+        assert_eq!(
+            faults(resealed),
+            [0, 0, 1],
+            "whoever seals it again breaks the chain"
+        );
         let mut missing = entries();
         missing.remove(1);
         assert_eq!(faults(missing), [0, 2]);

@@ -35,14 +35,19 @@ fn entry_id(text: &str) -> Result<EntryId, String> {
     let form = || "an entry is named by case and number, for example c-42-3".to_owned();
     let (case, number) = text.rsplit_once('-').ok_or_else(form)?;
     let number = number.parse().map_err(|_| form())?;
-    Ok(EntryId { case: CaseId::new(case).map_err(|error| error.to_string())?, number })
+    Ok(EntryId {
+        case: CaseId::new(case).map_err(|error| error.to_string())?,
+        number,
+    })
 }
 
 /// Runs the verb.
 pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure> {
     let EntryId { case, number } = &args.entry;
     let entries = log::read(broker, Some(case)).await?;
-    let entered = entries.iter().find(|entered| entered.entry.number == *number);
+    let entered = entries
+        .iter()
+        .find(|entered| entered.entry.number == *number);
     let entered = entered.ok_or_else(|| {
         let known = entries.len();
         Failure::failed(format!(
@@ -63,18 +68,49 @@ fn text(entered: &Entered) -> String {
     text
 }
 
-fn write_entry(out: &mut String, Entered { case_id, entry, faults }: &Entered) -> Written {
-    let or_none = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-    writeln!(out, "entry {}  {}", styled(NAMED, &entry.entry_id), styled(STRONG, one_line(&entry.topic, 4_096)))?;
+fn write_entry(
+    out: &mut String,
+    Entered {
+        case_id,
+        entry,
+        faults,
+    }: &Entered,
+) -> Written {
+    let or_none = |text: String| {
+        if text.is_empty() {
+            "-".to_owned()
+        } else {
+            text
+        }
+    };
+    writeln!(
+        out,
+        "entry {}  {}",
+        styled(NAMED, &entry.entry_id),
+        styled(STRONG, one_line(&entry.topic, 4_096))
+    )?;
     writeln!(out, "  case        {case_id}")?;
     writeln!(out, "  debate      {}", entry.debate_id)?;
     writeln!(out, "  at          {}", entry.at)?;
     writeln!(out, "  level       {}", entry.level)?;
     writeln!(out, "  method      {}", entry.method)?;
-    writeln!(out, "  position    {}", entry.position.as_ref().map_or("none".to_owned(), resolution_text))?;
-    let confidence = entry.confidence.map_or("-".to_owned(), |confidence| format!("{confidence:.2}"));
+    writeln!(
+        out,
+        "  position    {}",
+        entry
+            .position
+            .as_ref()
+            .map_or("none".to_owned(), resolution_text)
+    )?;
+    let confidence = entry
+        .confidence
+        .map_or("-".to_owned(), |confidence| format!("{confidence:.2}"));
     writeln!(out, "  confidence  {confidence}")?;
-    writeln!(out, "  impact      {}", or_none(one_line(&entry.impact.join(", "), 4_096)))?;
+    writeln!(
+        out,
+        "  impact      {}",
+        or_none(one_line(&entry.impact.join(", "), 4_096))
+    )?;
     if let Some(by) = &entry.by {
         writeln!(out, "  by          {by}")?;
     }
@@ -85,22 +121,47 @@ fn write_entry(out: &mut String, Entered { case_id, entry, faults }: &Entered) -
         writeln!(out, "  evidence    {}", one_line(item, 4_096))?;
     }
     if entry.evidence_omitted > 0 {
-        writeln!(out, "              {}", styled(FAINT, format!("and {} more", entry.evidence_omitted)))?;
+        writeln!(
+            out,
+            "              {}",
+            styled(FAINT, format!("and {} more", entry.evidence_omitted))
+        )?;
     }
     if let Some(provisional) = &entry.provisional {
         writeln!(out, "\n{}", styled(STRONG, "Provisional"))?;
-        writeln!(out, "  because     {}", one_line(&provisional.rationale, 4_096))?;
+        writeln!(
+            out,
+            "  because     {}",
+            one_line(&provisional.rationale, 4_096)
+        )?;
         for alternative in &provisional.alternatives {
             writeln!(out, "  alternative {}", resolution_text(alternative))?;
         }
-        let gate = provisional.review_at.as_deref().map_or("no gate".to_owned(), |gate| one_line(gate, 200));
-        writeln!(out, "  review at   {gate}, window until {}", provisional.until)?;
-        writeln!(out, "  dependants  {}", or_none(one_line(&provisional.dependants.join(", "), 4_096)))?;
+        let gate = provisional
+            .review_at
+            .as_deref()
+            .map_or("no gate".to_owned(), |gate| one_line(gate, 200));
+        writeln!(
+            out,
+            "  review at   {gate}, window until {}",
+            provisional.until
+        )?;
+        writeln!(
+            out,
+            "  dependants  {}",
+            or_none(one_line(&provisional.dependants.join(", "), 4_096))
+        )?;
     }
     writeln!(out, "\n  previous    {}", or_none(entry.previous.clone()))?;
-    let checked = if faults.is_empty() { styled(GOOD, "as it was written") } else { styled(BAD, "WRONG") };
+    let checked = if faults.is_empty() {
+        styled(GOOD, "as it was written")
+    } else {
+        styled(BAD, "WRONG")
+    };
     writeln!(out, "  hash        {}  {checked}", entry.hash)?;
-    faults.iter().try_for_each(|fault| writeln!(out, "              {}", styled(BAD, fault)))
+    faults
+        .iter()
+        .try_for_each(|fault| writeln!(out, "              {}", styled(BAD, fault)))
 }
 
 #[cfg(test)]
@@ -120,11 +181,19 @@ mod tests {
     #[test]
     fn everything_in_an_entry_is_shown() {
         let entry = entries().remove(0);
-        let entered = Entered { case_id: CaseId::new("c-1").unwrap(), entry, faults: vec!["It is wrong.".into()] };
+        let entered = Entered {
+            case_id: CaseId::new("c-1").unwrap(),
+            entry,
+            faults: vec!["It is wrong.".into()],
+        };
         let text = anstream::adapter::strip_str(&text(&entered)).to_string();
-        for seen in
-            ["entry c-1-1  Price, target", "=90  [90] (ben, cem)", "alternative 120 (ann)", "WRONG", "It is wrong."]
-        {
+        for seen in [
+            "entry c-1-1  Price, target",
+            "=90  [90] (ben, cem)",
+            "alternative 120 (ann)",
+            "WRONG",
+            "It is wrong.",
+        ] {
             assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
         }
     }

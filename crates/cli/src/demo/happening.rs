@@ -35,13 +35,18 @@ pub(super) struct Picker {
 
 impl Picker {
     pub(super) fn new(case_id: CaseId) -> Self {
-        Self { case_id, debates: BTreeSet::new() }
+        Self {
+            case_id,
+            debates: BTreeSet::new(),
+        }
     }
 
     /// The fact, when it is one of the case.
     pub(super) fn pick(&mut self, fact: &Fact) -> Result<Option<Happening>, Failure> {
         Ok(match fact.aggregate {
-            Aggregate::Case if fact.id == self.case_id.token() => Some(Happening::Case(fact.read()?)),
+            Aggregate::Case if fact.id == self.case_id.token() => {
+                Some(Happening::Case(fact.read()?))
+            }
             Aggregate::Detection => {
                 let record = fact.read::<DetectionEvent>()?;
                 let DetectionEvent::Completed(detected) = &record.event;
@@ -49,10 +54,13 @@ impl Picker {
             }
             Aggregate::Debate => {
                 let record = fact.read::<DebateEvent>()?;
-                if matches!(&record.event, DebateEvent::Opened(opened) if opened.case_id == self.case_id) {
+                if matches!(&record.event, DebateEvent::Opened(opened) if opened.case_id == self.case_id)
+                {
                     self.debates.insert(fact.id.clone());
                 }
-                self.debates.contains(&fact.id).then_some(Happening::Debate(record))
+                self.debates
+                    .contains(&fact.id)
+                    .then_some(Happening::Debate(record))
             }
             _ => None,
         })

@@ -47,19 +47,28 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
     open(stage, &case, &cast).await?;
     screen.print(&[
         styled(STRONG, "One challenge, five levels; an hour is a second"),
-        format!("  {} finds an operating margin of 25 %; {} holds 30 %", cast.finance, cast.strategy),
+        format!(
+            "  {} finds an operating margin of 25 %; {} holds 30 %",
+            cast.finance, cast.strategy
+        ),
     ])?;
     let mut log = Vec::new();
     loop {
         let fact = match tokio::time::timeout(SILENCE_MAX, facts.next()).await {
             Ok(Some(fact)) => fact?,
             Ok(None) => return Err(Failure::failed("the stream of facts has ended")),
-            Err(_) => return Err(Failure::failed(format!("nothing has happened for {} s", SILENCE_MAX.as_secs()))),
+            Err(_) => {
+                return Err(Failure::failed(format!(
+                    "nothing has happened for {} s",
+                    SILENCE_MAX.as_secs()
+                )));
+            }
         };
         match fact.aggregate {
             Aggregate::Debate => debate(stage, screen, &case, &cast, &fact).await?,
             Aggregate::Case
-                if fact.id == case.token() && goes_on(stage, screen, &case, &cast, fact.read()?, &mut log).await? =>
+                if fact.id == case.token()
+                    && goes_on(stage, screen, &case, &cast, fact.read()?, &mut log).await? =>
             {
                 return Ok(log);
             }
@@ -72,20 +81,44 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
 async fn open(stage: &Stage, case: &CaseId, cast: &Cast) -> Result<(), Failure> {
     let broker = &stage.broker;
     let expert = json!({ "expert": { "agent_id": cast.expert, "domains": ["valuation"] }, "by": "operator" });
-    connection::ask::<Value>(broker, Service::DebateFacilitator, "register_expert", &expert).await?;
+    connection::ask::<Value>(
+        broker,
+        Service::DebateFacilitator,
+        "register_expert",
+        &expert,
+    )
+    .await?;
     let request = OpenCase {
         case_id: Some(case.clone()),
         policy: json!({ "ladder": { "time_scale": TIME_SCALE } }),
         gates: vec![GATE.to_owned()],
         ..OpenCase::new(
             vec![cast.finance.clone(), cast.strategy.clone()],
-            Task { kind: "valuation".into(), title: "ACME".into(), input: Value::Null },
+            Task {
+                kind: "valuation".into(),
+                title: "ACME".into(),
+                input: Value::Null,
+            },
         )
     };
     connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await?;
     let found = |summary: &str| json!({ "summary": summary });
-    speak(stage, case, &cast.finance, MessageType::Finding, &found("Operating margin of 25 %.")).await?;
-    speak(stage, case, &cast.strategy, MessageType::Finding, &found("Margins are rising.")).await
+    speak(
+        stage,
+        case,
+        &cast.finance,
+        MessageType::Finding,
+        &found("Operating margin of 25 %."),
+    )
+    .await?;
+    speak(
+        stage,
+        case,
+        &cast.strategy,
+        MessageType::Finding,
+        &found("Margins are rising."),
+    )
+    .await
 }
 
 async fn speak(
@@ -96,8 +129,18 @@ async fn speak(
     payload: &Value,
 ) -> Result<(), Failure> {
     let about: (Aggregate, Token) = (Aggregate::Case, case.token());
-    let speech = Speech { from, to: Service::Coordinator, kind, case, correlation_id: None, payload, about };
-    say::say(&stage.broker, &speech, WaitArgs { no_wait: true }).await.map(|_| ())
+    let speech = Speech {
+        from,
+        to: Service::Coordinator,
+        kind,
+        case,
+        correlation_id: None,
+        payload,
+        about,
+    };
+    say::say(&stage.broker, &speech, WaitArgs { no_wait: true })
+        .await
+        .map(|_| ())
 }
 
 /// What happens to the case; true when it has passed its gate.
@@ -118,11 +161,25 @@ async fn goes_on(
                 "metric": "operating margin", "challenged_value": 25, "position": "30 %", "value": 30,
                 "domain": "valuation", "dependants": ["dcf", "sensitivity"],
             });
-            speak(stage, case, &cast.strategy, MessageType::Challenge, &challenge).await?;
+            speak(
+                stage,
+                case,
+                &cast.strategy,
+                MessageType::Challenge,
+                &challenge,
+            )
+            .await?;
         }
         CaseEvent::DebateSettled(settled) => {
-            let stands = settled.outcome.resolution.as_ref().map_or("nothing", |one| one.position.as_str());
-            screen.print(&[format!("  the case notes: {stands} ({})", settled.outcome.status)])?;
+            let stands = settled
+                .outcome
+                .resolution
+                .as_ref()
+                .map_or("nothing", |one| one.position.as_str());
+            screen.print(&[format!(
+                "  the case notes: {stands} ({})",
+                settled.outcome.status
+            )])?;
             let reviewed = settled.outcome.ruled_by.is_some();
             log.extend(settled.entry.map(|entry| *entry));
             if reviewed {
@@ -131,9 +188,16 @@ async fn goes_on(
             }
         }
         CaseEvent::GatePassed(passed) => {
-            let took = span(record.meta.at.millis_since(log.first().map_or(record.meta.at, |entry| entry.at)));
-            let line =
-                format!("  the case passes the gate {:?}, {took} after the cautious position was applied", passed.gate);
+            let took = span(
+                record
+                    .meta
+                    .at
+                    .millis_since(log.first().map_or(record.meta.at, |entry| entry.at)),
+            );
+            let line = format!(
+                "  the case passes the gate {:?}, {took} after the cautious position was applied",
+                passed.gate
+            );
             screen.print(&[styled(GOOD, line)])?;
             return Ok(true);
         }
@@ -143,21 +207,42 @@ async fn goes_on(
 }
 
 /// What happens to the debate, level by level.
-async fn debate(stage: &Stage, screen: &Screen, case: &CaseId, cast: &Cast, fact: &Fact) -> Result<(), Failure> {
+async fn debate(
+    stage: &Stage,
+    screen: &Screen,
+    case: &CaseId,
+    cast: &Cast,
+    fact: &Fact,
+) -> Result<(), Failure> {
     let record: Record<DebateEvent> = fact.read()?;
     let level = |number: u8, what: &str| styled(STRONG, format!("Level {number}  {what}"));
     let lines = match &record.event {
         DebateEvent::Opened(opened) => vec![
-            level(1, "The agents themselves: acknowledgement in 15 minutes, evidence in an hour"),
-            format!("  {} is challenged and says nothing", styled(NAMED, &cast.finance)),
+            level(
+                1,
+                "The agents themselves: acknowledgement in 15 minutes, evidence in an hour",
+            ),
+            format!(
+                "  {} is challenged and says nothing",
+                styled(NAMED, &cast.finance)
+            ),
             format!("  disputed: {}", opened.conflict.topic),
         ],
         DebateEvent::Escalated(escalated) if u8::from(escalated.to) == 2 => {
-            vec![level(2, "Track records are compared"), "  nobody acknowledged in time".to_owned()]
+            vec![
+                level(2, "Track records are compared"),
+                "  nobody acknowledged in time".to_owned(),
+            ]
         }
         DebateEvent::Escalated(escalated) => {
-            let why = escalated.mediation.as_ref().map_or("mediation was overdue", |one| one.reasoning.as_str());
-            vec![format!("  {why}"), level(3, "A person is asked, for six hours")]
+            let why = escalated
+                .mediation
+                .as_ref()
+                .map_or("mediation was overdue", |one| one.reasoning.as_str());
+            vec![
+                format!("  {why}"),
+                level(3, "A person is asked, for six hours"),
+            ]
         }
         DebateEvent::Assigned(assigned) => vec![format!(
             "  {} is given the brief, with {} positions",
@@ -165,24 +250,41 @@ async fn debate(stage: &Stage, screen: &Screen, case: &CaseId, cast: &Cast, fact
             assigned.briefed.brief.positions.len()
         )],
         DebateEvent::Reminded(reminded) => {
-            vec![format!("  {} % of the time has passed; a reminder goes out", reminded.percent)]
+            vec![format!(
+                "  {} % of the time has passed; a reminder goes out",
+                reminded.percent
+            )]
         }
         DebateEvent::FellBack(fell) => {
-            let why = fell.outcome.provisional.as_ref().map_or("", |one| one.rationale.as_str());
+            let why = fell
+                .outcome
+                .provisional
+                .as_ref()
+                .map_or("", |one| one.rationale.as_str());
             vec![
                 level(4, "The cautious position stands, provisionally, for a day"),
                 styled(DOUBTFUL, format!("  {why}")),
             ]
         }
         DebateEvent::AwaitsGate(awaits) => {
-            let gate = format!("The gate {:?}: 1 provisional decisions require review", awaits.gate);
+            let gate = format!(
+                "The gate {:?}: 1 provisional decisions require review",
+                awaits.gate
+            );
             screen.print(&[level(5, &gate)])?;
             let review = reviewed(screen, &fact.id).await?;
             return speak(stage, case, &cast.reviewer, MessageType::Review, &review).await;
         }
         DebateEvent::Resolved(resolved) => {
-            let chosen = resolved.outcome.resolution.as_ref().map_or("nothing", |one| one.position.as_str());
-            vec![styled(GOOD, format!("  {}: {chosen}", resolved.outcome.status))]
+            let chosen = resolved
+                .outcome
+                .resolution
+                .as_ref()
+                .map_or("nothing", |one| one.position.as_str());
+            vec![styled(
+                GOOD,
+                format!("  {}: {chosen}", resolved.outcome.status),
+            )]
         }
         _ => Vec::new(),
     };
@@ -197,11 +299,15 @@ async fn reviewed(screen: &Screen, debate: &Token) -> Result<Value, Failure> {
         "rationale": "Management guidance.",
     });
     if !std::io::stdin().is_terminal() {
-        screen.print(&[format!("  {}", styled(FAINT, "the script overrides it with 28 %"))])?;
+        screen.print(&[format!(
+            "  {}",
+            styled(FAINT, "the script overrides it with 28 %")
+        )])?;
         return Ok(overriding);
     }
     screen.print(&[
-        "  You are gail. [c]onfirm 25 %, or [o]verride with 28 %? (the script overrides in 20 s)".to_owned()
+        "  You are gail. [c]onfirm 25 %, or [o]verride with 28 %? (the script overrides in 20 s)"
+            .to_owned(),
     ])?;
     let (tell, told) = tokio::sync::oneshot::channel();
     // A thread of its own: nobody waits for it when the program ends before anything is typed.
@@ -212,5 +318,9 @@ async fn reviewed(screen: &Screen, debate: &Token) -> Result<Value, Failure> {
         let _ = tell.send(read.is_ok_and(|_| answer.trim().to_lowercase().starts_with('c')));
     });
     let confirms = tokio::time::timeout(THINKING_MAX, told).await;
-    Ok(if matches!(confirms, Ok(Ok(true))) { confirm } else { overriding })
+    Ok(if matches!(confirms, Ok(Ok(true))) {
+        confirm
+    } else {
+        overriding
+    })
 }

@@ -57,10 +57,14 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
     let folder = panel::folder(args.panel.as_deref())?;
     let file = args.file.clone().unwrap_or_else(|| folder.join(SAMPLE));
     let contract = contract::read_one(&file, args.line)?;
-    let stop = concord_runtime::shutdown::on_signal().map_err(|error| Failure::failed(error.to_string()))?;
+    let stop = concord_runtime::shutdown::on_signal()
+        .map_err(|error| Failure::failed(error.to_string()))?;
     let screen = Screen::new(args.json);
     screen.wait_for("starting a broker, the five services and the five agents");
-    let wishes = Wishes { panel: Some(folder), ..Wishes::default() };
+    let wishes = Wishes {
+        panel: Some(folder),
+        ..Wishes::default()
+    };
     let set = Stage::set(&wishes, |step| screen.wait_for(step));
     let stage = tokio::select! {
         stage = set => stage?,
@@ -85,7 +89,12 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
 }
 
 /// What was asked for, as JSON.
-async fn play(args: &DemoArgs, stage: &Stage, contract: &Contract, screen: &Screen) -> Result<Value, Failure> {
+async fn play(
+    args: &DemoArgs,
+    stage: &Stage,
+    contract: &Contract,
+    screen: &Screen,
+) -> Result<Value, Failure> {
     let written = if args.ladder {
         serde_json::to_value(ladder::climb(stage, screen).await?)
     } else {
@@ -95,21 +104,37 @@ async fn play(args: &DemoArgs, stage: &Stage, contract: &Contract, screen: &Scre
 }
 
 /// Opens the case and shows every fact of it, in the order of the stream, until it is decided.
-async fn deliberate(stage: &Stage, contract: &Contract, screen: &Screen) -> Result<file::CaseFile, Failure> {
+async fn deliberate(
+    stage: &Stage,
+    contract: &Contract,
+    screen: &Screen,
+) -> Result<file::CaseFile, Failure> {
     let broker = &stage.broker;
     let mut facts = follow(broker, vec![broker.subjects().all("event")]).await?;
     let case_id = CaseId::derived(&format!("demo/{}", concord_runtime::clock::now()));
     let (policy, participants) = (serde_json::json!("contract-review"), panel::names());
-    let request = OpenCase { case_id: Some(case_id.clone()), policy, ..OpenCase::new(participants, contract.task()) };
-    connection::ask::<serde_json::Value>(broker, Service::Coordinator, "open_case", &request).await?;
+    let request = OpenCase {
+        case_id: Some(case_id.clone()),
+        policy,
+        ..OpenCase::new(participants, contract.task())
+    };
+    connection::ask::<serde_json::Value>(broker, Service::Coordinator, "open_case", &request)
+        .await?;
     let (mut picker, mut view) = (Picker::new(case_id.clone()), View::new());
     loop {
         let fact = match tokio::time::timeout(SILENCE_MAX, facts.next()).await {
             Ok(Some(fact)) => fact?,
             Ok(None) => return Err(Failure::failed("the stream of facts has ended")),
-            Err(_) => return Err(Failure::failed(format!("nothing has happened for {} s", SILENCE_MAX.as_secs()))),
+            Err(_) => {
+                return Err(Failure::failed(format!(
+                    "nothing has happened for {} s",
+                    SILENCE_MAX.as_secs()
+                )));
+            }
         };
-        let Some(happening) = picker.pick(&fact)? else { continue };
+        let Some(happening) = picker.pick(&fact)? else {
+            continue;
+        };
         screen.print(&view.show(&happening))?;
         screen.wait_for(waiting_for(&happening));
         if happening.is_decision() {
@@ -121,7 +146,9 @@ async fn deliberate(stage: &Stage, contract: &Contract, screen: &Screen) -> Resu
 
 /// What the next fact will be about.
 fn waiting_for(happening: &Happening) -> &'static str {
-    use concord_protocol::event::CaseEvent::{FindingRecorded, FindingSetAside, FindingsClosed, Opened};
+    use concord_protocol::event::CaseEvent::{
+        FindingRecorded, FindingSetAside, FindingsClosed, Opened,
+    };
     match happening {
         Happening::Case(record) => match record.event {
             Opened(_) | FindingRecorded(_) | FindingSetAside(_) => "waiting for findings",

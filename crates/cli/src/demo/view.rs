@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::event::{CaseEvent, CaseOpened, DebateEvent, DetectionEvent, FindingsClosed, ReceivedAnswer};
+use concord_protocol::event::{
+    CaseEvent, CaseOpened, DebateEvent, DetectionEvent, FindingsClosed, ReceivedAnswer,
+};
 use concord_protocol::event::{ReceivedFinding, RoundClosed};
-use concord_protocol::payload::{Conflict, ConflictOutcome, Position, RoundRecord, SetAsideReason, Severity};
+use concord_protocol::payload::{
+    Conflict, ConflictOutcome, Position, RoundRecord, SetAsideReason, Severity,
+};
 use concord_protocol::policy::VoteRule;
 use concord_protocol::{AgentId, DebateId, Timestamp};
 
@@ -71,7 +75,11 @@ impl View {
             }
             CaseEvent::FindingRecorded(recorded) => self.finding(&recorded.received),
             CaseEvent::FindingSetAside(aside) => {
-                self.line(format!("  {} {}", aside.received.agent_id, not_used(aside.reason)));
+                self.line(format!(
+                    "  {} {}",
+                    aside.received.agent_id,
+                    not_used(aside.reason)
+                ));
             }
             CaseEvent::FindingsClosed(closed) => self.closed(at, closed),
             // A demonstration has no challenges and no gates.
@@ -92,10 +100,18 @@ impl View {
 
     fn opened(&mut self, opened: &CaseOpened) {
         self.phase(1, "Independent analysis");
-        let sentences = opened.task.input.get("sentences").and_then(|list| list.as_array()).map_or(0, Vec::len);
+        let sentences = opened
+            .task
+            .input
+            .get("sentences")
+            .and_then(|list| list.as_array())
+            .map_or(0, Vec::len);
         let title = styled(STRONG, one_line(&opened.task.title, WIDTH));
         let agents: Vec<&str> = opened.participants.iter().map(AgentId::as_str).collect();
-        self.line(format!("  {title}, {}", count(sentences as u64, "sentence")));
+        self.line(format!(
+            "  {title}, {}",
+            count(sentences as u64, "sentence")
+        ));
         self.line(format!("  given to {}", wrap(&agents.join(", "), 11)));
         let policy = &opened.policy;
         let limits = format!(
@@ -114,7 +130,9 @@ impl View {
     fn finding(&mut self, received: &ReceivedFinding) {
         self.phase(2, "Findings");
         let finding = &received.finding;
-        let score = finding.risk_score.map_or_else(|| "-".into(), |score| score.to_string());
+        let score = finding
+            .risk_score
+            .map_or_else(|| "-".into(), |score| score.to_string());
         let severity = finding.severity.map_or("-", Severity::as_str);
         let severity_shown = match finding.severity {
             Some(Severity::High | Severity::Critical) => styled(BAD, format!("{severity:<8}")),
@@ -147,7 +165,10 @@ impl View {
             self.line(format!("  all have answered after {after}"));
         } else {
             let missing: Vec<&str> = closed.missing.iter().map(AgentId::as_str).collect();
-            let missing = styled(BAD, format!("missing after {after}: {}", missing.join(", ")));
+            let missing = styled(
+                BAD,
+                format!("missing after {after}: {}", missing.join(", ")),
+            );
             self.line(format!("  {missing}"));
         }
     }
@@ -162,11 +183,18 @@ impl View {
             self.conflict(index + 1, conflict);
         }
         if !deferred.is_empty() {
-            self.line(format!("  beyond the limit, recorded and not debated: {}", deferred.len()));
+            self.line(format!(
+                "  beyond the limit, recorded and not debated: {}",
+                deferred.len()
+            ));
         }
         for conflict in deferred {
             let topic = one_line(&conflict.topic, WIDTH);
-            let line = format!("{}  {topic}  weight {:.2}", conflict.kind.as_str(), conflict.weight);
+            let line = format!(
+                "{}  {topic}  weight {:.2}",
+                conflict.kind.as_str(),
+                conflict.weight
+            );
             let line = styled(FAINT, line);
             self.line(format!("      {line}"));
         }
@@ -174,9 +202,17 @@ impl View {
 
     fn conflict(&mut self, number: usize, conflict: &Conflict) {
         let topic = styled(DOUBTFUL, one_line(&conflict.topic, WIDTH));
-        self.line(format!("  [{number}] {}  {topic}  weight {:.2}", conflict.kind.as_str(), conflict.weight));
+        self.line(format!(
+            "  [{number}] {}  {topic}  weight {:.2}",
+            conflict.kind.as_str(),
+            conflict.weight
+        ));
         for (what, who) in camps(conflict) {
-            self.line(format!("      {:<14} {}", one_line(&what, 40), wrap(&who.join(", "), 21)));
+            self.line(format!(
+                "      {:<14} {}",
+                one_line(&what, 40),
+                wrap(&who.join(", "), 21)
+            ));
         }
     }
 
@@ -185,7 +221,8 @@ impl View {
         let number = self.numbers.get(&id).copied().unwrap_or(0);
         if let DebateEvent::Opened(opened) = event {
             for position in &opened.conflict.positions {
-                self.positions.insert((id.clone(), position.agent_id.clone()), position.clone());
+                self.positions
+                    .insert((id.clone(), position.agent_id.clone()), position.clone());
             }
         }
         self.phase(4, "Discussion");
@@ -203,9 +240,15 @@ impl View {
             }
             DebateEvent::RoundClosed(RoundClosed { record, .. }) => self.round(number, record),
             DebateEvent::AnswerSetAside(aside) => {
-                self.line(format!("  [{number}] {} {}", aside.agent_id, not_used(aside.reason)));
+                self.line(format!(
+                    "  [{number}] {} {}",
+                    aside.agent_id,
+                    not_used(aside.reason)
+                ));
             }
-            DebateEvent::Resolved(resolved) => self.resolved(number, &resolved.topic, &resolved.outcome),
+            DebateEvent::Resolved(resolved) => {
+                self.resolved(number, &resolved.topic, &resolved.outcome)
+            }
             _ => {}
         }
     }
@@ -215,7 +258,11 @@ impl View {
         let before = self.positions.insert(key, received.position.clone());
         let now = held(&received.position);
         let was = before.as_ref().map(held);
-        let peer = received.answer.agrees_with.as_ref().map_or("a peer", AgentId::as_str);
+        let peer = received
+            .answer
+            .agrees_with
+            .as_ref()
+            .map_or("a peer", AgentId::as_str);
         let changed = was.as_ref() != Some(&now);
         let does = match (received.agrees, changed, was) {
             (true, true, _) => styled(GOOD, format!("agrees with {peer}: now {now}")),
@@ -224,7 +271,10 @@ impl View {
             (false, _, _) => format!("keeps {now}"),
         };
         let who = styled(NAMED, received.agent_id.as_str());
-        self.line(format!("  [{number}] round {} {who} {does} ({:.2})", received.round, received.position.confidence));
+        self.line(format!(
+            "  [{number}] round {} {who} {does} ({:.2})",
+            received.round, received.position.confidence
+        ));
         if !received.answer.reasoning.is_empty() {
             self.line(format!("      {}", wrap(&received.answer.reasoning, 6)));
         }
@@ -253,14 +303,23 @@ impl View {
         if let Some(last) = outcome.rounds.last() {
             self.round(number, last);
         }
-        let chosen = outcome.resolution.as_ref().map(|chosen| said(chosen.value.as_ref(), &chosen.position));
+        let chosen = outcome
+            .resolution
+            .as_ref()
+            .map(|chosen| said(chosen.value.as_ref(), &chosen.position));
         let end = match (&outcome.tally, chosen) {
             (None, Some(chosen)) => styled(GOOD, format!("settled by discussion: {chosen}")),
             (None, None) => styled(DOUBTFUL, "not settled"),
             (Some(_), _) => styled(DOUBTFUL, "not settled; it goes to the vote"),
         };
         self.line(format!("  [{number}] {end}"));
-        self.ended.insert(number, (format!("[{number}] {}", one_line(topic, WIDTH)), outcome.clone()));
+        self.ended.insert(
+            number,
+            (
+                format!("[{number}] {}", one_line(topic, WIDTH)),
+                outcome.clone(),
+            ),
+        );
         // Debates go on beside each other: the votes are shown together when the last discussion has ended.
         if self.ended.len() == self.numbers.len() {
             self.votes();
@@ -277,20 +336,39 @@ impl View {
     fn vote(&mut self, name: &str, outcome: &ConflictOutcome) {
         let Some(tally) = &outcome.tally else { return };
         let topic = styled(DOUBTFUL, name);
-        let tie = tally.tie_broken_by.as_ref().map_or(String::new(), |by| format!(", a tie, broken by {by}"));
+        let tie = tally
+            .tie_broken_by
+            .as_ref()
+            .map_or(String::new(), |by| format!(", a tie, broken by {by}"));
         let margin = tally.margin * 100.0;
-        self.line(format!("  {topic}: by {}, ahead by {margin:.0} %{tie}", rule(tally.rule)));
+        self.line(format!(
+            "  {topic}: by {}, ahead by {margin:.0} %{tie}",
+            rule(tally.rule)
+        ));
         for option in &tally.options {
-            let voters: Vec<String> =
-                option.voters.iter().map(|voter| format!("{} {:.2}", voter.agent_id, voter.weight)).collect();
+            let voters: Vec<String> = option
+                .voters
+                .iter()
+                .map(|voter| format!("{} {:.2}", voter.agent_id, voter.weight))
+                .collect();
             let what = one_line(&said(option.value.as_ref(), &option.position), 40);
-            let line = format!("{what:<14} {:>5.2}  {}", option.weight, wrap(&voters.join(", "), 30));
+            let line = format!(
+                "{what:<14} {:>5.2}  {}",
+                option.weight,
+                wrap(&voters.join(", "), 30)
+            );
             let wins = tally.winner.as_ref() == Some(&option.position_id);
-            let line = if wins { styled(GOOD, format!("* {line}")) } else { format!("  {line}") };
+            let line = if wins {
+                styled(GOOD, format!("* {line}"))
+            } else {
+                format!("  {line}")
+            };
             self.line(format!("      {line}"));
         }
         if tally.winner.is_none() {
-            self.line("      the rule chooses none: the cautious position stands until somebody rules");
+            self.line(
+                "      the rule chooses none: the cautious position stands until somebody rules",
+            );
         }
     }
 }

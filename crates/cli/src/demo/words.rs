@@ -18,11 +18,18 @@ pub(super) fn said(value: Option<&Value>, words: &str) -> String {
     match value {
         Some(Value::Bool(true)) => "present".into(),
         Some(Value::Bool(false)) => "not there".into(),
-        Some(Value::Number(number)) => number.as_f64().map_or_else(|| number.to_string(), |number| number.to_string()),
+        Some(Value::Number(number)) => number
+            .as_f64()
+            .map_or_else(|| number.to_string(), |number| number.to_string()),
         Some(Value::String(text)) => one_line(text, WIDTH),
         Some(Value::Object(fields)) if fields.contains_key("value") => {
-            let unit = fields.get("unit").and_then(Value::as_str).unwrap_or_default();
-            format!("{} {unit}", said(fields.get("value"), words)).trim_end().to_owned()
+            let unit = fields
+                .get("unit")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            format!("{} {unit}", said(fields.get("value"), words))
+                .trim_end()
+                .to_owned()
         }
         _ => one_line(words, WIDTH),
     }
@@ -32,7 +39,10 @@ pub(super) fn said(value: Option<&Value>, words: &str) -> String {
 pub(super) fn camps(conflict: &Conflict) -> Vec<(String, Vec<String>)> {
     let mut camps: Vec<(String, Vec<String>)> = Vec::new();
     for position in &conflict.positions {
-        let (what, who) = (held(position), format!("{} ({:.2})", position.agent_id, position.confidence));
+        let (what, who) = (
+            held(position),
+            format!("{} ({:.2})", position.agent_id, position.confidence),
+        );
         match camps.iter_mut().find(|(held, _)| *held == what) {
             Some((_, holders)) => holders.push(who),
             None => camps.push((what, vec![who])),
@@ -63,7 +73,10 @@ pub(super) fn wrap(text: &str, indent: usize) -> String {
 
 /// Milliseconds as seconds.
 pub(super) fn seconds(millis: u64) -> String {
-    format!("{:.2} s", std::time::Duration::from_millis(millis).as_secs_f64())
+    format!(
+        "{:.2} s",
+        std::time::Duration::from_millis(millis).as_secs_f64()
+    )
 }
 
 #[cfg(test)]
@@ -92,7 +105,13 @@ mod tests {
     #[test]
     fn texts_fit_their_place() {
         let wrapped = wrap(&"word ".repeat(60), 6);
-        assert!(wrapped.lines().count() > 1 && wrapped.lines().skip(1).all(|line| line.starts_with("      word")));
+        assert!(
+            wrapped.lines().count() > 1
+                && wrapped
+                    .lines()
+                    .skip(1)
+                    .all(|line| line.starts_with("      word"))
+        );
         assert!(wrapped.lines().all(|line| line.len() <= WIDTH), "{wrapped}");
         assert_eq!(seconds(1_234), "1.23 s");
     }

@@ -18,15 +18,29 @@ pub(super) async fn look(broker: &Broker, skew_max: u64) -> Vec<Check> {
     let info = broker.client.server_info();
     let (major, minor) = BROKER_VERSION_MIN;
     // A broker that is too old was refused when the connection was made.
-    let mut checks =
-        vec![Check::good(AREA, format!("nats-server {} ({major}.{minor} or newer is needed)", info.version))];
+    let mut checks = vec![Check::good(
+        AREA,
+        format!(
+            "nats-server {} ({major}.{minor} or newer is needed)",
+            info.version
+        ),
+    )];
     let needed = ENVELOPE_BYTES_MAX + 65_536;
     checks.push(match info.max_payload >= needed {
-        true => Check::good(AREA, format!("messages of up to {} KB", info.max_payload / 1_024)),
+        true => Check::good(
+            AREA,
+            format!("messages of up to {} KB", info.max_payload / 1_024),
+        ),
         false => Check::fault(
             AREA,
-            format!("messages of more than {} KB are refused by the broker", info.max_payload / 1_024),
-            format!("set max_payload to at least {} KB in the broker's configuration", needed / 1_024),
+            format!(
+                "messages of more than {} KB are refused by the broker",
+                info.max_payload / 1_024
+            ),
+            format!(
+                "set max_payload to at least {} KB in the broker's configuration",
+                needed / 1_024
+            ),
         ),
     });
     checks.push(match skew(broker).await {
@@ -56,13 +70,21 @@ struct Timed {
 
 /// How far the broker's clock is ahead, and how exact that is, in milliseconds.
 async fn skew(broker: &Broker) -> Result<(i64, u64), String> {
-    let subject = format!("$JS.API.STREAM.INFO.{}", broker.layout.stream_name(StreamKind::Events));
+    let subject = format!(
+        "$JS.API.STREAM.INFO.{}",
+        broker.layout.stream_name(StreamKind::Events)
+    );
     let mut best: Option<(Duration, i64)> = None;
     for _ in 0..READINGS {
         let (before, begun) = (clock::now(), Instant::now());
-        let answer = broker.client.request(subject.clone(), "".into()).await.map_err(|error| error.to_string())?;
+        let answer = broker
+            .client
+            .request(subject.clone(), "".into())
+            .await
+            .map_err(|error| error.to_string())?;
         let took = begun.elapsed();
-        let timed: Timed = serde_json::from_slice(&answer.payload).map_err(|error| error.to_string())?;
+        let timed: Timed =
+            serde_json::from_slice(&answer.payload).map_err(|error| error.to_string())?;
         let theirs = timed.ts.ok_or("the stream of events does not answer")?;
         // The answer was given, at a guess, in the middle.
         let half = i64::try_from(took.as_millis() / 2).unwrap_or(i64::MAX);
@@ -72,5 +94,8 @@ async fn skew(broker: &Broker) -> Result<(i64, u64), String> {
         }
     }
     let (took, skew) = best.ok_or("the broker does not answer")?;
-    Ok((skew, u64::try_from(took.as_millis() / 2 + 1).unwrap_or(u64::MAX)))
+    Ok((
+        skew,
+        u64::try_from(took.as_millis() / 2 + 1).unwrap_or(u64::MAX),
+    ))
 }

@@ -15,7 +15,9 @@ mod streams;
 
 /// Arguments of `concord doctor`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: concord doctor --lag-max 1000\n\nThe exit code is 1 when something is wrong.")]
+#[command(
+    after_help = "Example: concord doctor --lag-max 1000\n\nThe exit code is 1 when something is wrong."
+)]
 pub(crate) struct DoctorArgs {
     /// More messages than this waiting in one consumer are a fault.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -54,15 +56,30 @@ struct Check {
 
 impl Check {
     fn good(area: &'static str, found: impl Into<String>) -> Self {
-        Self { area, verdict: Verdict::Good, found: found.into(), advice: None }
+        Self {
+            area,
+            verdict: Verdict::Good,
+            found: found.into(),
+            advice: None,
+        }
     }
 
     fn note(area: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { area, verdict: Verdict::Note, found: found.into(), advice: Some(advice.into()) }
+        Self {
+            area,
+            verdict: Verdict::Note,
+            found: found.into(),
+            advice: Some(advice.into()),
+        }
     }
 
     fn fault(area: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { area, verdict: Verdict::Fault, found: found.into(), advice: Some(advice.into()) }
+        Self {
+            area,
+            verdict: Verdict::Fault,
+            found: found.into(),
+            advice: Some(advice.into()),
+        }
     }
 }
 
@@ -76,7 +93,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &DoctorArgs) -> Resul
     checks.extend(services::look(&broker).await);
     checks.extend(services::deadlines(&broker).await);
     checks.extend(streams::dead(&broker).await);
-    let faults = checks.iter().filter(|check| check.verdict == Verdict::Fault).count();
+    let faults = checks
+        .iter()
+        .filter(|check| check.verdict == Verdict::Fault)
+        .count();
     if args.json.json {
         output::json(&serde_json::json!({ "healthy": faults == 0, "checks": checks }))?;
     } else {

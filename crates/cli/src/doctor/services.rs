@@ -41,44 +41,94 @@ pub(super) async fn look(broker: &Broker) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     for service in SERVICES {
-        let of_service: Vec<&Instance> = found.iter().filter(|i| i.name == binary_name(service)).collect();
+        let of_service: Vec<&Instance> = found
+            .iter()
+            .filter(|i| i.name == binary_name(service))
+            .collect();
         checks.push(one(broker, service, &of_service).await);
     }
-    let versions: BTreeSet<&str> = found.iter().map(|instance| instance.version.as_str()).collect();
+    let versions: BTreeSet<&str> = found
+        .iter()
+        .map(|instance| instance.version.as_str())
+        .collect();
     if versions.len() > 1 {
         let versions: Vec<&str> = versions.into_iter().collect();
-        let found = format!("different versions run beside each other: {}", versions.join(", "));
-        checks.push(Check::note(AREA, found, "fine while an upgrade is under way; otherwise restart the older ones"));
+        let found = format!(
+            "different versions run beside each other: {}",
+            versions.join(", ")
+        );
+        checks.push(Check::note(
+            AREA,
+            found,
+            "fine while an upgrade is under way; otherwise restart the older ones",
+        ));
     }
     checks
 }
 
 async fn one(broker: &Broker, service: Service, found: &[&Instance]) -> Check {
     if found.is_empty() {
-        let advice = format!("start {}; cases wait until it is there, and nothing is lost", binary_name(service));
+        let advice = format!(
+            "start {}; cases wait until it is there, and nothing is lost",
+            binary_name(service)
+        );
         return Check::fault(AREA, format!("{service} does not answer"), advice);
     }
-    let pids: Vec<String> = found.iter().filter_map(|instance| instance.pid()).map(|pid| pid.to_string()).collect();
-    let there = format!("{service}: {} (pid {})", count(found.len() as u64, "process"), pids.join(", "));
+    let pids: Vec<String> = found
+        .iter()
+        .filter_map(|instance| instance.pid())
+        .map(|pid| pid.to_string())
+        .collect();
+    let there = format!(
+        "{service}: {} (pid {})",
+        count(found.len() as u64, "process"),
+        pids.join(", ")
+    );
     match ask::<Status>(broker, service, "status", &serde_json::Value::Null).await {
         Ok(Status { ready: true, .. }) => Check::good(AREA, there),
         Ok(Status { reasons, .. }) => {
             let found = format!("{service} is not ready: {}", reasons.join("; "));
-            Check::fault(AREA, found, "wait if it has just started; otherwise look at its log")
+            Check::fault(
+                AREA,
+                found,
+                "wait if it has just started; otherwise look at its log",
+            )
         }
-        Err(failure) => Check::fault(AREA, failure.to_string(), "restart it; nothing that it had under way is lost"),
+        Err(failure) => Check::fault(
+            AREA,
+            failure.to_string(),
+            "restart it; nothing that it had under way is lost",
+        ),
     }
 }
 
 /// Whether deadlines fire.
 pub(super) async fn deadlines(broker: &Broker) -> Vec<Check> {
     // A timer that is not there has been reported above.
-    let Ok(armed) = deadlines::armed(broker).await else { return Vec::new() };
-    let late = armed.iter().map(|deadline| deadline.overdue_ms).filter(|late| *late > OVERDUE_MAX_MS);
-    let (number, latest) = late.fold((0_u64, 0), |(number, latest), late| (number + 1, latest.max(late)));
+    let Ok(armed) = deadlines::armed(broker).await else {
+        return Vec::new();
+    };
+    let late = armed
+        .iter()
+        .map(|deadline| deadline.overdue_ms)
+        .filter(|late| *late > OVERDUE_MAX_MS);
+    let (number, latest) = late.fold((0_u64, 0), |(number, latest), late| {
+        (number + 1, latest.max(late))
+    });
     if number == 0 {
-        return vec![Check::good(DEADLINES, format!("{} armed, none overdue", armed.len()))];
+        return vec![Check::good(
+            DEADLINES,
+            format!("{} armed, none overdue", armed.len()),
+        )];
     }
-    let found = format!("{} overdue, by up to {}", count(number, "deadline"), span(latest));
-    vec![Check::fault(DEADLINES, found, "restart the escalation-timer; its watchdog fires what is overdue")]
+    let found = format!(
+        "{} overdue, by up to {}",
+        count(number, "deadline"),
+        span(latest)
+    );
+    vec![Check::fault(
+        DEADLINES,
+        found,
+        "restart the escalation-timer; its watchdog fires what is overdue",
+    )]
 }

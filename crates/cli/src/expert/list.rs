@@ -38,23 +38,49 @@ pub(super) async fn run(connection: &ConnectionArgs, json: JsonArg) -> Result<u8
 }
 
 fn row<'a>(queue: &'a QueueState, desk: &'a Desk) -> Row<'a> {
-    let has = queue.held_by(&desk.expert.agent_id).into_iter().map(|debate| &debate.entry.debate_id).collect();
-    Row { expert: &desk.expert, has }
+    let has = queue
+        .held_by(&desk.expert.agent_id)
+        .into_iter()
+        .map(|debate| &debate.entry.debate_id)
+        .collect();
+    Row {
+        expert: &desk.expert,
+        has,
+    }
 }
 
 fn table(rows: &[Row<'_>]) -> Table<6> {
     let mut table = Table::new(["EXPERT", "HAS", "NAME", "DOMAINS", "TOLD BY", "DEBATES"]);
     for Row { expert, has } in rows {
         let contact = &expert.contact;
-        let ways = [("email", contact.email.is_some()), ("webhook", contact.webhook.is_some())];
-        let ways: Vec<&str> = ways.into_iter().filter_map(|(way, known)| known.then_some(way)).collect();
+        let ways = [
+            ("email", contact.email.is_some()),
+            ("webhook", contact.webhook.is_some()),
+        ];
+        let ways: Vec<&str> = ways
+            .into_iter()
+            .filter_map(|(way, known)| known.then_some(way))
+            .collect();
         let full = has.len() >= expert.capacity as usize;
         let debates: Vec<&str> = has.iter().map(|debate| debate.as_str()).collect();
-        let or_none = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+        let or_none = |text: String| {
+            if text.is_empty() {
+                "-".to_owned()
+            } else {
+                text
+            }
+        };
         table.row([
             Cell::text(&expert.agent_id).with(NAMED),
-            Cell::text(format!("{} of {}", has.len(), expert.capacity)).with(if full { DOUBTFUL } else { PLAIN }),
-            Cell::text(or_none(one_line(expert.name.as_deref().unwrap_or_default(), 30))),
+            Cell::text(format!("{} of {}", has.len(), expert.capacity)).with(if full {
+                DOUBTFUL
+            } else {
+                PLAIN
+            }),
+            Cell::text(or_none(one_line(
+                expert.name.as_deref().unwrap_or_default(),
+                30,
+            ))),
             Cell::text(or_none(one_line(&expert.domains.join(", "), 50))),
             Cell::text(or_none(ways.join(", "))),
             Cell::text(or_none(debates.join(", "))),
@@ -74,9 +100,15 @@ mod tests {
         )
         .unwrap();
         let debate = DebateId::new("d-1").unwrap();
-        let rows = [Row { expert: &expert, has: vec![&debate] }];
+        let rows = [Row {
+            expert: &expert,
+            has: vec![&debate],
+        }];
         let text = anstream::adapter::strip_str(&table(&rows).to_string()).to_string();
-        assert_eq!(text.lines().nth(1).unwrap(), "eva     1 of 1  -     tax      email    d-1");
+        assert_eq!(
+            text.lines().nth(1).unwrap(),
+            "eva     1 of 1  -     tax      email    d-1"
+        );
         assert_eq!(serde_json::to_value(&rows[0]).unwrap()["has"][0], "d-1");
     }
 }

@@ -98,11 +98,19 @@ impl RegisterArgs {
             agent_id: self.agent.clone(),
             name: self.name.clone(),
             domains: self.domains.clone(),
-            contact: Contact { email: self.email.clone(), webhook: self.webhook.clone() },
+            contact: Contact {
+                email: self.email.clone(),
+                webhook: self.webhook.clone(),
+            },
             capacity: self.capacity,
         };
         let wrong = |fault: concord_protocol::Fault| {
-            Failure::usage(format!("{}: {} {}", fault.pointer.trim_start_matches('/'), fault.message, fault.advice))
+            Failure::usage(format!(
+                "{}: {} {}",
+                fault.pointer.trim_start_matches('/'),
+                fault.message,
+                fault.advice
+            ))
         };
         expert.check("").map_err(wrong)?;
         Ok(expert)
@@ -114,7 +122,13 @@ async fn register(connection: &ConnectionArgs, args: RegisterArgs) -> Result<u8,
     let by = args.by.as_ref().unwrap_or(&expert.agent_id);
     let broker = connection.connect().await?;
     let request = json!({ "expert": expert, "by": by });
-    let done = order(&broker, Service::DebateFacilitator, "register_expert", &request).await?;
+    let done = order(
+        &broker,
+        Service::DebateFacilitator,
+        "register_expert",
+        &request,
+    )
+    .await?;
     if args.json.json {
         output::json(&json!({ "registered": expert, "by": by, "done": done }))?;
         return Ok(0);
@@ -124,7 +138,10 @@ async fn register(connection: &ConnectionArgs, args: RegisterArgs) -> Result<u8,
         domains => domains.join(", "),
     };
     let capacity = count(expert.capacity, "debate");
-    output::print(&format!("{} is registered: {domains}; at most {capacity}\n", styled(NAMED, &expert.agent_id)))?;
+    output::print(&format!(
+        "{} is registered: {domains}; at most {capacity}\n",
+        styled(NAMED, &expert.agent_id)
+    ))?;
     Ok(0)
 }
 
@@ -132,10 +149,21 @@ async fn leave(connection: &ConnectionArgs, args: LeaveArgs) -> Result<u8, Failu
     let by = args.by.as_ref().unwrap_or(&args.agent);
     let broker = connection.connect().await?;
     let request = json!({ "agent_id": args.agent, "by": by, "why": args.why });
-    let done = order(&broker, Service::DebateFacilitator, "expert_leaves", &request).await?;
+    let done = order(
+        &broker,
+        Service::DebateFacilitator,
+        "expert_leaves",
+        &request,
+    )
+    .await?;
     match args.json.json {
-        true => output::json(&json!({ "left": args.agent, "by": by, "why": args.why, "done": done }))?,
-        false => output::print(&format!("{} is given no more debates\n", styled(NAMED, &args.agent)))?,
+        true => {
+            output::json(&json!({ "left": args.agent, "by": by, "why": args.why, "done": done }))?
+        }
+        false => output::print(&format!(
+            "{} is given no more debates\n",
+            styled(NAMED, &args.agent)
+        ))?,
     }
     Ok(0)
 }
@@ -159,7 +187,16 @@ mod tests {
 
     #[test]
     fn an_expert_is_made_of_the_command_line() {
-        let eva = expert(&["eva", "--domain", "tax", "--domain", "credit risk", "--email", "eva@example.org"]).unwrap();
+        let eva = expert(&[
+            "eva",
+            "--domain",
+            "tax",
+            "--domain",
+            "credit risk",
+            "--email",
+            "eva@example.org",
+        ])
+        .unwrap();
         assert_eq!((eva.capacity, eva.domains.len()), (3, 2));
         assert_eq!(eva.contact.email.as_deref(), Some("eva@example.org"));
         for (arguments, named) in [
@@ -168,9 +205,16 @@ mod tests {
             (&["eva", "--webhook", "example.org"], "contact/webhook: "),
         ] {
             let failure = expert(arguments).unwrap_err();
-            assert!(failure.code() == 2 && failure.to_string().starts_with(named), "{failure}");
+            assert!(
+                failure.code() == 2 && failure.to_string().starts_with(named),
+                "{failure}"
+            );
         }
-        for wrong in [&["register", "e.va"][..], &["register", "eva", "--domain", " "], &["register"]] {
+        for wrong in [
+            &["register", "e.va"][..],
+            &["register", "eva", "--domain", " "],
+            &["register"],
+        ] {
             assert!(Line::try_parse_from(wrong).is_err(), "{wrong:?}");
         }
     }

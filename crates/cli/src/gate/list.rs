@@ -74,14 +74,24 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
     Ok(0)
 }
 
-fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState, records: &'a [Record<CaseEvent>]) -> Shown<'a> {
+fn shown<'a>(
+    case_id: &'a CaseId,
+    state: &'a CaseState,
+    records: &'a [Record<CaseEvent>],
+) -> Shown<'a> {
     let mut passed = records.iter().filter_map(|record| match &record.event {
-        CaseEvent::GatePassed(passed) => {
-            Some(Passed { at: record.meta.at, by: &passed.heard.agent_id, unreviewed: &passed.unreviewed })
-        }
+        CaseEvent::GatePassed(passed) => Some(Passed {
+            at: record.meta.at,
+            by: &passed.heard.agent_id,
+            unreviewed: &passed.unreviewed,
+        }),
         _ => None,
     });
-    let gates = state.opened.as_ref().map(|opened| opened.gates.as_slice()).unwrap_or_default();
+    let gates = state
+        .opened
+        .as_ref()
+        .map(|opened| opened.gates.as_slice())
+        .unwrap_or_default();
     let rows = gates.iter().enumerate().map(|(place, gate)| {
         let standing = match place.cmp(&state.gates_passed) {
             std::cmp::Ordering::Less => Standing::Passed,
@@ -89,15 +99,30 @@ fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState, records: &'a [Record<Cas
             std::cmp::Ordering::Greater => Standing::Later,
         };
         // Gates are passed in their order, so the facts are in that of the gates.
-        let passed = if standing == Standing::Passed { passed.next() } else { None };
-        Row { gate, standing, passed }
+        let passed = if standing == Standing::Passed {
+            passed.next()
+        } else {
+            None
+        };
+        Row {
+            gate,
+            standing,
+            passed,
+        }
     });
-    Shown { case_id, gates: rows.collect(), requires_review: state.unreviewed().count() }
+    Shown {
+        case_id,
+        gates: rows.collect(),
+        requires_review: state.unreviewed().count(),
+    }
 }
 
 fn text(shown: &Shown<'_>) -> String {
     if shown.gates.is_empty() {
-        return format!("Case {} has no gates; they are named in `gates` when a case is opened.\n", shown.case_id);
+        return format!(
+            "Case {} has no gates; they are named in `gates` when a case is opened.\n",
+            shown.case_id
+        );
     }
     let mut table = Table::new(["NO", "GATE", "", "BY", "AT", ""]);
     for (place, row) in shown.gates.iter().enumerate() {
@@ -106,9 +131,14 @@ fn text(shown: &Shown<'_>) -> String {
             Standing::Ahead => ("ahead", STRONG),
             Standing::Later => ("later", FAINT),
         };
-        let unreviewed = row.passed.as_ref().map_or(0, |passed| passed.unreviewed.len());
+        let unreviewed = row
+            .passed
+            .as_ref()
+            .map_or(0, |passed| passed.unreviewed.len());
         let note = match (row.standing, unreviewed) {
-            (Standing::Ahead, _) if shown.requires_review > 0 => requires_review(shown.requires_review),
+            (Standing::Ahead, _) if shown.requires_review > 0 => {
+                requires_review(shown.requires_review)
+            }
             (_, 0) => String::new(),
             (_, number) => format!("with {number} unreviewed"),
         };
@@ -116,13 +146,28 @@ fn text(shown: &Shown<'_>) -> String {
             Cell::number(place + 1),
             Cell::text(row.gate),
             Cell::text(standing).with(style),
-            Cell::text(row.passed.as_ref().map_or(String::new(), |passed| passed.by.to_string())),
-            Cell::text(row.passed.as_ref().map_or(String::new(), |passed| passed.at.to_string())),
+            Cell::text(
+                row.passed
+                    .as_ref()
+                    .map_or(String::new(), |passed| passed.by.to_string()),
+            ),
+            Cell::text(
+                row.passed
+                    .as_ref()
+                    .map_or(String::new(), |passed| passed.at.to_string()),
+            ),
             Cell::text(note).with(DOUBTFUL),
         ]);
     }
-    let all_passed = shown.gates.iter().all(|row| row.standing == Standing::Passed);
-    let note = if all_passed { format!("{}\n", styled(FAINT, "Every gate is passed.")) } else { String::new() };
+    let all_passed = shown
+        .gates
+        .iter()
+        .all(|row| row.standing == Standing::Passed);
+    let note = if all_passed {
+        format!("{}\n", styled(FAINT, "Every gate is passed."))
+    } else {
+        String::new()
+    };
     format!("{table}{note}")
 }
 
@@ -132,20 +177,48 @@ mod tests {
 
     #[test]
     fn gates_are_passed_ahead_or_later() {
-        let (case, eva, debates) =
-            (CaseId::new("c-1").unwrap(), AgentId::new("eva").unwrap(), [DebateId::new("d-1").unwrap()]);
-        let row = |gate, standing| Row { gate, standing, passed: None };
-        let passed = Passed { at: Timestamp::from_unix_millis(0), by: &eva, unreviewed: &debates };
+        let (case, eva, debates) = (
+            CaseId::new("c-1").unwrap(),
+            AgentId::new("eva").unwrap(),
+            [DebateId::new("d-1").unwrap()],
+        );
+        let row = |gate, standing| Row {
+            gate,
+            standing,
+            passed: None,
+        };
+        let passed = Passed {
+            at: Timestamp::from_unix_millis(0),
+            by: &eva,
+            unreviewed: &debates,
+        };
         let gates = vec![
-            Row { passed: Some(passed), ..row("model", Standing::Passed) },
+            Row {
+                passed: Some(passed),
+                ..row("model", Standing::Passed)
+            },
             row("valuation", Standing::Ahead),
             row("report", Standing::Later),
         ];
-        let shown = Shown { case_id: &case, gates, requires_review: 2 };
+        let shown = Shown {
+            case_id: &case,
+            gates,
+            requires_review: 2,
+        };
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], " 1  model      passed  eva  1970-01-01T00:00:00.000Z  with 1 unreviewed");
-        assert!(lines[2].ends_with("2 provisional decisions require review") && lines[3].ends_with("later"), "{text}");
-        assert_eq!(serde_json::to_value(&shown).unwrap()["gates"][1]["standing"], "ahead");
+        assert_eq!(
+            lines[1],
+            " 1  model      passed  eva  1970-01-01T00:00:00.000Z  with 1 unreviewed"
+        );
+        assert!(
+            lines[2].ends_with("2 provisional decisions require review")
+                && lines[3].ends_with("later"),
+            "{text}"
+        );
+        assert_eq!(
+            serde_json::to_value(&shown).unwrap()["gates"][1]["standing"],
+            "ahead"
+        );
     }
 }

@@ -36,10 +36,17 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: GateVerb) -> Result<u
 }
 
 /// A case and its facts; an error when there is none under this id.
-async fn load(broker: &Broker, case: &CaseId) -> Result<(CaseState, Vec<Record<CaseEvent>>), Failure> {
+async fn load(
+    broker: &Broker,
+    case: &CaseId,
+) -> Result<(CaseState, Vec<Record<CaseEvent>>), Failure> {
     let ledger = NatsLedger::new(broker.clone()).await?;
     let (state, records) = file::aggregate::<CaseMachine>(&ledger, &case.token()).await?;
-    if state.opened.is_some() { Ok((state, records)) } else { Err(unknown(case)) }
+    if state.opened.is_some() {
+        Ok((state, records))
+    } else {
+        Err(unknown(case))
+    }
 }
 
 /// "1 provisional decision requires review": the sentence of the specification.

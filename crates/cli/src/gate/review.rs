@@ -104,8 +104,16 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
     let heard = say(&broker, &speech, args.wait).await?;
     let failure = heard.failure(Service::Coordinator);
     if args.json.json {
-        let again = reviewed(&heard)?.and_then(|reviewed| reviewed.again).map(|asked| asked.conflict.conflict_id);
-        output::json(&Reviewed { case_id: &args.case, by: &args.by, review: &review, again, heard: &heard })?;
+        let again = reviewed(&heard)?
+            .and_then(|reviewed| reviewed.again)
+            .map(|asked| asked.conflict.conflict_id);
+        output::json(&Reviewed {
+            case_id: &args.case,
+            by: &args.by,
+            review: &review,
+            again,
+            heard: &heard,
+        })?;
         return Ok(if failure.is_some() { FOUND } else { 0 });
     }
     if let Some(failure) = failure {
@@ -148,7 +156,9 @@ impl ReviewArgs {
         if let Some(reviewed) = reviewed(heard)? {
             let debate = styled(NAMED, &reviewed.debate_id);
             return Ok(match (reviewed.review.action, reviewed.again) {
-                (ReviewAction::Override, _) => format!("the provisional decision of {debate} is overridden\n"),
+                (ReviewAction::Override, _) => {
+                    format!("the provisional decision of {debate} is overridden\n")
+                }
                 (_, Some(again)) => format!(
                     "{debate} is debated again as {}; follow it with: concord debate show {}\n",
                     styled(NAMED, &again.conflict.conflict_id),
@@ -170,7 +180,11 @@ impl ReviewArgs {
             number => format!(" with {number} unreviewed, as the policy allows"),
         };
         let case = styled(NAMED, &self.case);
-        Ok(format!("case {case} has {} the gate {:?}{unreviewed}; {next}\n", styled(GOOD, "passed"), passed.gate))
+        Ok(format!(
+            "case {case} has {} the gate {:?}{unreviewed}; {next}\n",
+            styled(GOOD, "passed"),
+            passed.gate
+        ))
     }
 }
 
@@ -188,21 +202,31 @@ mod tests {
 
     fn parse(arguments: &str) -> Result<ReviewArgs, clap::Error> {
         let given = arguments.split(' ').filter(|word| !word.is_empty());
-        Line::try_parse_from(["review", "c-1", "--gate", "g", "--by", "eva"].into_iter().chain(given))
-            .map(|line| line.args)
+        Line::try_parse_from(
+            ["review", "c-1", "--gate", "g", "--by", "eva"]
+                .into_iter()
+                .chain(given),
+        )
+        .map(|line| line.args)
     }
 
     #[test]
     fn a_review_is_one_action_with_what_it_needs() {
         for (arguments, action) in [
             ("--confirm d-1", ReviewAction::Confirm),
-            ("--override d-1 --position 105 --value 105 --rationale so", ReviewAction::Override),
+            (
+                "--override d-1 --position 105 --value 105 --rationale so",
+                ReviewAction::Override,
+            ),
             ("--redebate d-1 --context new", ReviewAction::Redebate),
             ("--redebate d-1", ReviewAction::Redebate),
             ("--pass --rationale enough", ReviewAction::Pass),
         ] {
             let review = parse(arguments).unwrap().review().unwrap();
-            assert_eq!((review.action, review.debate_id.is_some()), (action, action != ReviewAction::Pass));
+            assert_eq!(
+                (review.action, review.debate_id.is_some()),
+                (action, action != ReviewAction::Pass)
+            );
         }
         for wrong in [
             "",

@@ -61,14 +61,32 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
 
 fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> {
     let topic = |debate: &DebateId| {
-        let conflict = state.debated.iter().find(|conflict| conflict.conflict_id == *debate);
-        conflict.map(|conflict| conflict.topic.as_str()).unwrap_or_default()
+        let conflict = state
+            .debated
+            .iter()
+            .find(|conflict| conflict.conflict_id == *debate);
+        conflict
+            .map(|conflict| conflict.topic.as_str())
+            .unwrap_or_default()
     };
-    let provisional: Vec<Standing<'a>> =
-        state.unreviewed().map(|outcome| Standing { topic: topic(&outcome.conflict_id), outcome }).collect();
+    let provisional: Vec<Standing<'a>> = state
+        .unreviewed()
+        .map(|outcome| Standing {
+            topic: topic(&outcome.conflict_id),
+            outcome,
+        })
+        .collect();
     let debated = state.debated.iter().map(|conflict| &conflict.conflict_id);
-    let under_way = debated.filter(|debate| !state.outcomes.contains_key(*debate)).collect();
-    Shown { case_id, gate: state.gate(), requires_review: provisional.len(), provisional, under_way }
+    let under_way = debated
+        .filter(|debate| !state.outcomes.contains_key(*debate))
+        .collect();
+    Shown {
+        case_id,
+        gate: state.gate(),
+        requires_review: provisional.len(),
+        provisional,
+        under_way,
+    }
 }
 
 fn text(shown: &Shown<'_>) -> String {
@@ -81,18 +99,40 @@ fn text(shown: &Shown<'_>) -> String {
 fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
     let case = shown.case_id;
     match shown.gate {
-        Some(gate) => writeln!(out, "case {} is at the gate {}", styled(NAMED, case), styled(STRONG, gate))?,
+        Some(gate) => writeln!(
+            out,
+            "case {} is at the gate {}",
+            styled(NAMED, case),
+            styled(STRONG, gate)
+        )?,
         None => writeln!(out, "case {} has no gate ahead", styled(NAMED, case))?,
     }
-    let style = if shown.provisional.is_empty() { GOOD } else { DOUBTFUL };
-    writeln!(out, "{}", styled(style, requires_review(shown.requires_review)))?;
-    shown.provisional.iter().try_for_each(|standing| write_standing(out, standing))?;
+    let style = if shown.provisional.is_empty() {
+        GOOD
+    } else {
+        DOUBTFUL
+    };
+    writeln!(
+        out,
+        "{}",
+        styled(style, requires_review(shown.requires_review))
+    )?;
+    shown
+        .provisional
+        .iter()
+        .try_for_each(|standing| write_standing(out, standing))?;
     if !shown.under_way.is_empty() {
-        let names: Vec<&str> = shown.under_way.iter().map(|debate| debate.as_str()).collect();
+        let names: Vec<&str> = shown
+            .under_way
+            .iter()
+            .map(|debate| debate.as_str())
+            .collect();
         let number = count(shown.under_way.len() as u64, "debate");
         writeln!(out, "\n{number} under way: {}", names.join(", "))?;
     }
-    let (Some(gate), by) = (shown.gate, "--by PERSON") else { return Ok(()) };
+    let (Some(gate), by) = (shown.gate, "--by PERSON") else {
+        return Ok(());
+    };
     let verbs = match shown.provisional.first() {
         Some(first) => format!("--confirm {}", first.outcome.conflict_id),
         None => "--pass".to_owned(),
@@ -102,16 +142,34 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
 }
 
 fn write_standing(out: &mut String, Standing { topic, outcome }: &Standing<'_>) -> Written {
-    writeln!(out, "\n{}  {}", styled(NAMED, &outcome.conflict_id), styled(STRONG, one_line(topic, 200)))?;
-    let stands = outcome.resolution.as_ref().map_or("nothing".to_owned(), resolution_text);
+    writeln!(
+        out,
+        "\n{}  {}",
+        styled(NAMED, &outcome.conflict_id),
+        styled(STRONG, one_line(topic, 200))
+    )?;
+    let stands = outcome
+        .resolution
+        .as_ref()
+        .map_or("nothing".to_owned(), resolution_text);
     writeln!(out, "  stands        {stands}")?;
-    let Some(provisional) = &outcome.provisional else { return Ok(()) };
-    writeln!(out, "  because       {}", one_line(&provisional.rationale, 4_096))?;
+    let Some(provisional) = &outcome.provisional else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "  because       {}",
+        one_line(&provisional.rationale, 4_096)
+    )?;
     for alternative in &provisional.alternatives {
         writeln!(out, "  alternative   {}", resolution_text(alternative))?;
     }
     if !provisional.dependants.is_empty() {
-        writeln!(out, "  rest on it    {}", one_line(&provisional.dependants.join(", "), 4_096))?;
+        writeln!(
+            out,
+            "  rest on it    {}",
+            one_line(&provisional.dependants.join(", "), 4_096)
+        )?;
     }
     if let Some(gate) = &provisional.review_at {
         writeln!(out, "  review at     {}", one_line(gate, 200))?;
@@ -142,7 +200,10 @@ mod tests {
             case_id: &case,
             gate: Some("valuation"),
             requires_review: 1,
-            provisional: vec![Standing { topic: "Price target", outcome: &outcome }],
+            provisional: vec![Standing {
+                topic: "Price target",
+                outcome: &outcome,
+            }],
             under_way: vec![&open],
         };
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
@@ -157,6 +218,12 @@ mod tests {
             assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
         }
         let json = serde_json::to_value(&shown).unwrap();
-        assert_eq!((&json["requires_review"], &json["provisional"][0]["conflict_id"]), (&json!(1), &json!("d-1")));
+        assert_eq!(
+            (
+                &json["requires_review"],
+                &json["provisional"][0]["conflict_id"]
+            ),
+            (&json!(1), &json!("d-1"))
+        );
     }
 }

@@ -97,7 +97,10 @@ impl Count {
     }
 
     fn report(&mut self, now: Timestamp) -> Report {
-        self.follow.settle(now).iter().for_each(|one| self.tally.add(one.what));
+        self.follow
+            .settle(now)
+            .iter()
+            .for_each(|one| self.tally.add(one.what));
         self.tally.report(&self.follow.waiting())
     }
 }
@@ -106,20 +109,35 @@ impl Count {
 pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Result<u8, Failure> {
     let since = args.since.map(|since| since.at(clock::now()));
     if let Some(since) = since.filter(|since| *since > clock::now()) {
-        return Err(Failure::usage(format!("--since {since} is in the future: nothing has been said since then")));
+        return Err(Failure::usage(format!(
+            "--since {since} is in the future: nothing has been said since then"
+        )));
     }
     let broker = connection.connect().await?;
     let leads = leads(&broker, &args.lead).await?;
     let window_ms = u64::try_from(args.window.as_millis()).unwrap_or(u64::MAX);
-    let limits = Limits { window_ms, open_max: OPEN_MAX, messages_max: KNOWN_MAX, sessions_max: KNOWN_MAX };
-    let mut count = Count { follow: Follow::new(limits, leads.clone()), tally: Tally::default(), unreadable: 0 };
+    let limits = Limits {
+        window_ms,
+        open_max: OPEN_MAX,
+        messages_max: KNOWN_MAX,
+        sessions_max: KNOWN_MAX,
+    };
+    let mut count = Count {
+        follow: Follow::new(limits, leads.clone()),
+        tally: Tally::default(),
+        unreadable: 0,
+    };
     let mut reader = Reader::open(&broker, args.case.as_ref(), since).await?;
     let mut is_empty = true;
     while let Some(heard) = reader.past().await? {
         is_empty = false;
         count.hear(&heard);
     }
-    if let Some(case) = args.case.as_ref().filter(|_| is_empty && since.is_none() && !args.watch) {
+    if let Some(case) = args
+        .case
+        .as_ref()
+        .filter(|_| is_empty && since.is_none() && !args.watch)
+    {
         return Err(unknown(case));
     }
     let printed = |count: &mut Count| Printed {
@@ -164,7 +182,11 @@ async fn leads(broker: &Broker, named: &[AgentId]) -> Result<BTreeSet<AgentId>, 
 }
 
 fn print(printed: &Printed, as_json: bool) -> Result<(), Failure> {
-    if as_json { output::json(printed) } else { output::print(&show::text(printed)) }
+    if as_json {
+        output::json(printed)
+    } else {
+        output::print(&show::text(printed))
+    }
 }
 
 fn print_again(printed: &Printed, as_json: bool) -> Result<(), Failure> {

@@ -66,15 +66,27 @@ impl Reader {
         // Of what was stored in the same millisecond, messages come before what was decided about them.
         let scopes = [
             (StreamKind::Urgent, lane(StreamKind::Urgent, Lane::Urgent)),
-            (StreamKind::Messages, lane(StreamKind::Messages, Lane::Normal)),
+            (
+                StreamKind::Messages,
+                lane(StreamKind::Messages, Lane::Normal),
+            ),
             (StreamKind::Events, Scope::of(StreamKind::Events, facts)),
         ];
         let mut sources = Vec::new();
         for (kind, scope) in scopes {
             let (left, messages) = read::follow(broker, &scope.since(since)).await?;
-            sources.push(Source { kind, messages: messages.boxed(), left, head: VecDeque::new() });
+            sources.push(Source {
+                kind,
+                messages: messages.boxed(),
+                left,
+                head: VecDeque::new(),
+            });
         }
-        Ok(Self { broker: broker.clone(), sources, live: None })
+        Ok(Self {
+            broker: broker.clone(),
+            sources,
+            live: None,
+        })
     }
 
     /// The next of what was there when reading began; none when all of it is read.
@@ -82,11 +94,17 @@ impl Reader {
         for source in &mut self.sources {
             source.fill(&self.broker).await?;
         }
-        let waiting = self.sources.iter_mut().filter(|source| !source.head.is_empty());
+        let waiting = self
+            .sources
+            .iter_mut()
+            .filter(|source| !source.head.is_empty());
         let first = waiting.min_by_key(|source| source.head.front().map(|stored| stored.at));
         let Some(source) = first else { return Ok(None) };
         let kind = source.kind;
-        Ok(source.head.pop_front().map(|stored| heard(&self.broker, kind, &stored)))
+        Ok(source
+            .head
+            .pop_front()
+            .map(|stored| heard(&self.broker, kind, &stored)))
     }
 
     /// The next that is stored.
@@ -101,7 +119,9 @@ impl Reader {
         });
         match live.next().await {
             Some((kind, stored)) => Ok(heard(&self.broker, kind, &stored?)),
-            None => Err(Failure::unavailable("the broker has gone; see `concord doctor`")),
+            None => Err(Failure::unavailable(
+                "the broker has gone; see `concord doctor`",
+            )),
         }
     }
 }
@@ -113,7 +133,9 @@ impl Source {
         }
         let Ok(next) = tokio::time::timeout(PATIENCE, self.messages.next()).await else {
             let name = broker.layout.stream_name(self.kind);
-            return Err(Failure::failed(format!("the broker does not go on sending the stream {name}; try again")));
+            return Err(Failure::failed(format!(
+                "the broker does not go on sending the stream {name}; try again"
+            )));
         };
         self.left = if next.is_some() { self.left - 1 } else { 0 };
         self.head.extend(next.transpose()?);
@@ -125,21 +147,30 @@ fn heard(broker: &Broker, kind: StreamKind, stored: &Stored) -> Heard {
     if kind == StreamKind::Events {
         let record = Record::<WakeEvent>::decode(&stored.payload, stored.sequence);
         return match record {
-            Ok(Record { event: WakeEvent::Decided(decided), .. }) => Heard::Woken(Box::new(decided)),
+            Ok(Record {
+                event: WakeEvent::Decided(decided),
+                ..
+            }) => Heard::Woken(Box::new(decided)),
             _ => Heard::Nothing,
         };
     }
     let subject = broker.subjects().parse(&stored.subject).ok();
     let declared = Dialect::parse(stored.header(DIALECT));
-    let envelope = subject.and_then(|subject| dialect::read(&stored.payload, declared, &subject).ok());
+    let envelope =
+        subject.and_then(|subject| dialect::read(&stored.payload, declared, &subject).ok());
     let envelope = envelope.map(|(envelope, _)| envelope.completed(stored.sequence, stored.at));
-    envelope.map_or(Heard::Unreadable, |envelope| Heard::Said(Box::new(Said::of(&envelope, stored.at))))
+    envelope.map_or(Heard::Unreadable, |envelope| {
+        Heard::Said(Box::new(Said::of(&envelope, stored.at)))
+    })
 }
 
 /// The agents whose cards say that they lead, as they were entered last.
 pub(super) async fn leads_on_the_register(broker: &Broker) -> Result<BTreeSet<AgentId>, Failure> {
     let mut cards: BTreeMap<AgentId, Card> = BTreeMap::new();
-    let scope = Scope::of(StreamKind::Events, broker.subjects().fact(Aggregate::Agent, "registered"));
+    let scope = Scope::of(
+        StreamKind::Events,
+        broker.subjects().fact(Aggregate::Agent, "registered"),
+    );
     read::each(broker, &scope, "reading the register", |stored| {
         if let Ok(record) = Record::<AgentEvent>::decode(&stored.payload, stored.sequence)
             && let AgentEvent::Registered(registered) = record.event

@@ -11,21 +11,58 @@ type Form = fn(f64) -> String;
 pub(super) fn text(printed: &Printed) -> String {
     let report = &printed.report;
     let mut table = Table::new(["METRIC", "VALUE", "TARGET", "", "OF"]);
-    table.row(row("messages through the lead", &report.lead_share, percent, through_lead(printed)));
-    table.row(row("response time of peer help", &report.peer_help_seconds, seconds, peer_help(printed)));
-    let matched = feedback(&report.matches, report.matches.accepted, "answered", "agents that a match woke");
-    table.row(row("matching accuracy", &report.matching_accuracy, percent, matched));
-    let wakes = feedback(&report.wakes, report.wakes.declined, "declined", "agents that were woken");
+    table.row(row(
+        "messages through the lead",
+        &report.lead_share,
+        percent,
+        through_lead(printed),
+    ));
+    table.row(row(
+        "response time of peer help",
+        &report.peer_help_seconds,
+        seconds,
+        peer_help(printed),
+    ));
+    let matched = feedback(
+        &report.matches,
+        report.matches.accepted,
+        "answered",
+        "agents that a match woke",
+    );
+    table.row(row(
+        "matching accuracy",
+        &report.matching_accuracy,
+        percent,
+        matched,
+    ));
+    let wakes = feedback(
+        &report.wakes,
+        report.wakes.declined,
+        "declined",
+        "agents that were woken",
+    );
     table.row(row("false wake-ups", &report.false_wakes, percent, wakes));
-    let sessions = format!("{} in {}", count(report.collaboration_events, "event"), count(report.sessions, "session"));
-    table.row(row("collaboration events a session", &report.events_per_session, number, sessions));
+    let sessions = format!(
+        "{} in {}",
+        count(report.collaboration_events, "event"),
+        count(report.sessions, "session")
+    );
+    table.row(row(
+        "collaboration events a session",
+        &report.events_per_session,
+        number,
+        sessions,
+    ));
     let mut text = table.to_string();
     let leads: Vec<&str> = printed.leads.iter().map(AsRef::as_ref).collect();
     let unreadable = match printed.unreadable {
         0 => String::new(),
         unreadable => format!("; {} could not be read", count(unreadable, "message")),
     };
-    text.push_str(&format!("{}\n", styled(FAINT, format!("leads: {}{unreadable}", leads.join(", ")))));
+    text.push_str(&format!(
+        "{}\n",
+        styled(FAINT, format!("leads: {}{unreadable}", leads.join(", ")))
+    ));
     text
 }
 
@@ -36,7 +73,11 @@ fn row(name: &str, measure: &Measure, form: Form, of: String) -> [Cell; 5] {
         None => ("", PLAIN),
     };
     let value = measure.value.map_or_else(|| "no data".to_owned(), form);
-    let target = format!("{} {}", if measure.above { ">" } else { "<" }, form(measure.target));
+    let target = format!(
+        "{} {}",
+        if measure.above { ">" } else { "<" },
+        form(measure.target)
+    );
     [
         Cell::text(name).with(NAMED),
         Cell::number(value),
@@ -60,7 +101,11 @@ fn number(number: f64) -> String {
 
 fn through_lead(printed: &Printed) -> String {
     let report = &printed.report;
-    format!("{} of {} between agents", report.messages_through_lead, count(report.messages, "message"))
+    format!(
+        "{} of {} between agents",
+        report.messages_through_lead,
+        count(report.messages, "message")
+    )
 }
 
 fn peer_help(printed: &Printed) -> String {
@@ -77,7 +122,10 @@ fn peer_help(printed: &Printed) -> String {
 
 fn feedback(of: &Feedbacks, part: u64, what: &str, who: &str) -> String {
     let heard = of.accepted + of.declined;
-    format!("{part} {what} of {heard} {who} and spoke; {} silent, {} waiting", of.silent, of.waiting)
+    format!(
+        "{part} {what} of {heard} {who} and spoke; {} silent, {} waiting",
+        of.silent, of.waiting
+    )
 }
 
 #[cfg(test)]
@@ -96,7 +144,11 @@ mod tests {
             leads: [AgentId::fixed("coordinator"), AgentId::fixed("lea")].into(),
             window_ms: 1,
             unreadable: 1,
-            report: tally.report(&Waiting { asks: 1, wakes: 2, matches: 1 }),
+            report: tally.report(&Waiting {
+                asks: 1,
+                wakes: 2,
+                matches: 1,
+            }),
         };
         anstream::adapter::strip_str(&text(&printed)).to_string()
     }
@@ -105,12 +157,22 @@ mod tests {
     fn values_stand_beside_their_targets_and_no_data_is_said_to_be_none() {
         let nothing = shown(&[]);
         assert_eq!(nothing.matches("no data").count(), 5, "{nothing}");
-        assert!(!nothing.contains("met") && !nothing.contains("missed"), "{nothing}");
-        let feedback = |feedback| What::Feedback { matched: true, feedback };
+        assert!(
+            !nothing.contains("met") && !nothing.contains("missed"),
+            "{nothing}"
+        );
+        let feedback = |feedback| What::Feedback {
+            matched: true,
+            feedback,
+        };
         let text = shown(&[
             What::Message { through_lead: true },
-            What::Message { through_lead: false },
-            What::Message { through_lead: false },
+            What::Message {
+                through_lead: false,
+            },
+            What::Message {
+                through_lead: false,
+            },
             What::Session,
             What::Asked,
             What::Asked,
@@ -119,8 +181,10 @@ mod tests {
             feedback(Feedback::Declined),
             feedback(Feedback::Silent),
         ]);
-        let squeezed: Vec<String> =
-            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let squeezed: Vec<String> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
         assert_eq!(
             squeezed,
             [

@@ -19,7 +19,10 @@ pub(crate) const EXTRACTOR: &str = "clause_extractor";
 const HOSTED: [(&str, &str); 4] = [
     (EXTRACTOR, "Finds clauses by the wording that defines them"),
     ("risk_assessor", "Looks for exposures and protections"),
-    ("negotiation_advisor", "Reads for commercial terms and ways out"),
+    (
+        "negotiation_advisor",
+        "Reads for commercial terms and ways out",
+    ),
     ("executive_reviewer", "Weighs a few strategic terms"),
 ];
 /// The agent that speaks NATS itself.
@@ -36,7 +39,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The panel, ordered by name.
 pub(crate) fn names() -> Vec<AgentId> {
-    let mut names: Vec<AgentId> = HOSTED.iter().map(|(name, _)| AgentId::fixed(name)).collect();
+    let mut names: Vec<AgentId> = HOSTED
+        .iter()
+        .map(|(name, _)| AgentId::fixed(name))
+        .collect();
     names.push(AgentId::fixed(CHECKER));
     names.sort();
     names
@@ -46,13 +52,20 @@ pub(crate) fn names() -> Vec<AgentId> {
 pub(crate) fn folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(given) = given {
         let there = given.join(CHECKER_FILE).is_file();
-        let missing =
-            || Failure::usage(format!("{} has no {CHECKER_FILE}: it is not the panel's folder", given.display()));
+        let missing = || {
+            Failure::usage(format!(
+                "{} has no {CHECKER_FILE}: it is not the panel's folder",
+                given.display()
+            ))
+        };
         return there.then(|| given.to_owned()).ok_or_else(missing);
     }
     let program = std::env::current_exe().unwrap_or_default();
     let here = std::env::current_dir().unwrap_or_default();
-    let above = program.ancestors().chain(here.ancestors()).map(|above| above.join(FOLDER));
+    let above = program
+        .ancestors()
+        .chain(here.ancestors())
+        .map(|above| above.join(FOLDER));
     above.into_iter().find(|folder| folder.join(CHECKER_FILE).is_file()).ok_or_else(|| {
         Failure::usage(format!("{FOLDER} is in no folder above this program or the current one; name it with --panel"))
     })
@@ -72,13 +85,20 @@ pub(crate) fn adapter_settings(binaries: &Path) -> String {
             quoted(name),
         )
     };
-    format!("[service]\nagents = [\n{}]\n", HOSTED.iter().map(agent).collect::<String>())
+    format!(
+        "[service]\nagents = [\n{}]\n",
+        HOSTED.iter().map(agent).collect::<String>()
+    )
 }
 
 /// The agents that nobody speaks for yet: whoever does has a pull request waiting on the agent's inbox.
 pub(crate) async fn absent(broker: &Broker) -> Result<Vec<AgentId>, Failure> {
     let stream = broker.layout.stream_name(StreamKind::Messages);
-    let stream = broker.jetstream.get_stream_no_info(&stream).await.map_err(|error| broken(&error))?;
+    let stream = broker
+        .jetstream
+        .get_stream_no_info(&stream)
+        .await
+        .map_err(|error| broken(&error))?;
     let mut absent = Vec::new();
     for agent in names() {
         let (_, durable, _) = broker.layout.agent_inbox(Lane::Normal, &agent);
@@ -119,7 +139,13 @@ pub(crate) fn start_checker(
     let process = Process::new(Program {
         name: CHECKER.into(),
         path: python.program,
-        arguments: vec![script, "--server".into(), url.into(), "--prefix".into(), prefix.into()],
+        arguments: vec![
+            script,
+            "--server".into(),
+            url.into(),
+            "--prefix".into(),
+            prefix.into(),
+        ],
         environment: vec![
             ("PYTHONPATH".into(), python.path),
             ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
@@ -140,13 +166,20 @@ pub(crate) async fn ready(broker: &Broker, checker: Option<&Process>) -> Result<
         if absent.is_empty() {
             return Ok(());
         }
-        if let Some((process, status)) = checker.and_then(|process| Some((process, process.ended()?))) {
+        if let Some((process, status)) =
+            checker.and_then(|process| Some((process, process.ended()?)))
+        {
             let tail = process.tail();
-            return Err(Failure::unavailable(format!("{CHECKER} has ended ({status}); the end of its log:\n{tail}")));
+            return Err(Failure::unavailable(format!(
+                "{CHECKER} has ended ({status}); the end of its log:\n{tail}"
+            )));
         }
         if begun.elapsed() > READY_MAX {
             let absent: Vec<&str> = absent.iter().map(AgentId::as_str).collect();
-            return Err(Failure::unavailable(format!("these agents do not listen: {}", absent.join(", "))));
+            return Err(Failure::unavailable(format!(
+                "these agents do not listen: {}",
+                absent.join(", ")
+            )));
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
     }
@@ -161,18 +194,37 @@ pub(crate) struct Python {
 /// Finds python3, and nats-py in it or in `.tools` of the current folder, this program's, or one above.
 pub(crate) fn python() -> Result<Python, Failure> {
     let on_path = std::env::var_os("PATH").unwrap_or_default();
-    let program = std::env::split_paths(&on_path).map(|place| place.join("python3")).find(|path| path.is_file());
-    let program = program.ok_or_else(|| Failure::unavailable(format!("{CHECKER} needs python3, and there is none")))?;
+    let program = std::env::split_paths(&on_path)
+        .map(|place| place.join("python3"))
+        .find(|path| path.is_file());
+    let program = program.ok_or_else(|| {
+        Failure::unavailable(format!("{CHECKER} needs python3, and there is none"))
+    })?;
     let here = std::env::current_dir().unwrap_or_default();
     let exe = std::env::current_exe().unwrap_or_default();
-    let mut places: Vec<PathBuf> = std::env::var_os("PYTHONPATH").iter().flat_map(std::env::split_paths).collect();
+    let mut places: Vec<PathBuf> = std::env::var_os("PYTHONPATH")
+        .iter()
+        .flat_map(std::env::split_paths)
+        .collect();
     places.extend(
-        here.ancestors().chain(exe.ancestors()).map(|above| above.join(".tools")).filter(|tools| tools.is_dir()),
+        here.ancestors()
+            .chain(exe.ancestors())
+            .map(|above| above.join(".tools"))
+            .filter(|tools| tools.is_dir()),
     );
-    let path = std::env::join_paths(places).unwrap_or_default().to_string_lossy().into_owned();
+    let path = std::env::join_paths(places)
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let mut probe = std::process::Command::new(&program);
-    probe.args(["-c", "import nats.js"]).env("PYTHONPATH", &path).env("PYTHONDONTWRITEBYTECODE", "1");
-    probe.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    probe
+        .args(["-c", "import nats.js"])
+        .env("PYTHONPATH", &path)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    probe
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
     if probe.status().is_ok_and(|status| status.success()) {
         return Ok(Python { program, path });
     }
@@ -191,13 +243,19 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("adapter.toml");
         std::fs::write(&file, adapter_settings(Path::new("/a \"quoted\"/folder"))).unwrap();
-        let sources = concord_runtime::settings::Sources { file: Some(file), ..Default::default() };
+        let sources = concord_runtime::settings::Sources {
+            file: Some(file),
+            ..Default::default()
+        };
         let settings: concord_runtime::settings::Settings<concord_agent_adapter::AdapterSettings> =
             concord_runtime::settings::read(&sources).unwrap();
         let agents = settings.service.agents;
         assert_eq!(agents.len(), HOSTED.len());
         let hosted: Vec<_> = agents.iter().map(|agent| agent.command.clone()).collect();
-        assert_eq!(hosted[1], ["/a \"quoted\"/folder/panel-agent", "risk_assessor"]);
+        assert_eq!(
+            hosted[1],
+            ["/a \"quoted\"/folder/panel-agent", "risk_assessor"]
+        );
         assert!(any_hosted(&names()) && any_checker(&names()));
         assert_eq!(names().len(), 5);
     }

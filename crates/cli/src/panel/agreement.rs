@@ -38,7 +38,10 @@ pub(crate) struct Agreement {
 impl Agreement {
     /// Clauses that the extractor had wrong and the deliberation right.
     pub(crate) fn helped(&self) -> usize {
-        self.differences.iter().filter(|difference| difference.deliberated == difference.lawyers).count()
+        self.differences
+            .iter()
+            .filter(|difference| difference.deliberated == difference.lawyers)
+            .count()
     }
 
     /// Clauses that the extractor had right and the deliberation wrong.
@@ -48,19 +51,32 @@ impl Agreement {
 }
 
 /// Compares what the extractor reported and what was decided with the lawyers' labels; none where nothing is comparable.
-pub(crate) fn agreement(labels: &BTreeMap<String, Value>, extractor: &Finding, decided: &Outcome) -> Option<Agreement> {
-    let labels: BTreeMap<String, bool> =
-        labels.iter().filter_map(|(clause, label)| Some((normalise(clause), yes_or_no(label)?))).collect();
-    let decided: BTreeMap<String, _> =
-        decided.clauses.iter().map(|(clause, outcome)| (normalise(clause), outcome)).collect();
+pub(crate) fn agreement(
+    labels: &BTreeMap<String, Value>,
+    extractor: &Finding,
+    decided: &Outcome,
+) -> Option<Agreement> {
+    let labels: BTreeMap<String, bool> = labels
+        .iter()
+        .filter_map(|(clause, label)| Some((normalise(clause), yes_or_no(label)?)))
+        .collect();
+    let decided: BTreeMap<String, _> = decided
+        .clauses
+        .iter()
+        .map(|(clause, outcome)| (normalise(clause), outcome))
+        .collect();
     let mut reported: BTreeMap<String, (&str, bool)> = BTreeMap::new();
     for clause in &extractor.clauses {
-        let (_, present) = reported.entry(normalise(&clause.kind)).or_insert((&clause.kind, false));
+        let (_, present) = reported
+            .entry(normalise(&clause.kind))
+            .or_insert((&clause.kind, false));
         *present |= clause.present;
     }
     let mut agreement = Agreement::default();
     for (clause, (name, extractor)) in reported {
-        let (Some(lawyers), Some(outcome)) = (labels.get(&clause), decided.get(&clause)) else { continue };
+        let (Some(lawyers), Some(outcome)) = (labels.get(&clause), decided.get(&clause)) else {
+            continue;
+        };
         agreement.compared += 1;
         agreement.extractor += u64::from(extractor == *lawyers);
         agreement.deliberated += u64::from(outcome.present == *lawyers);
@@ -93,13 +109,18 @@ mod tests {
     use super::*;
 
     fn finding(clauses: &[(&str, bool)]) -> Finding {
-        let clauses: Vec<_> = clauses.iter().map(|(kind, present)| json!({"type": kind, "present": present})).collect();
+        let clauses: Vec<_> = clauses
+            .iter()
+            .map(|(kind, present)| json!({"type": kind, "present": present}))
+            .collect();
         serde_json::from_value(json!({"summary": "s", "clauses": clauses})).unwrap()
     }
 
     fn outcome(clauses: &[(&str, bool)]) -> Outcome {
-        let clauses: BTreeMap<_, _> =
-            clauses.iter().map(|(kind, present)| (*kind, json!({"present": present, "basis": "vote"}))).collect();
+        let clauses: BTreeMap<_, _> = clauses
+            .iter()
+            .map(|(kind, present)| (*kind, json!({"present": present, "basis": "vote"})))
+            .collect();
         serde_json::from_value(json!({ "clauses": clauses })).unwrap()
     }
 
@@ -109,11 +130,28 @@ mod tests {
 
     #[test]
     fn only_clauses_that_both_sides_judge_are_compared() {
-        let labels = labels(json!({"Insurance": "Yes", "Governing Law": "New York", "Exclusivity": "No"}));
-        let extractor = finding(&[("insurance", true), ("Governing Law", true), ("Audit Rights", true)]);
-        let decided = outcome(&[("Insurance", true), ("Governing Law", true), ("Audit Rights", true)]);
+        let labels =
+            labels(json!({"Insurance": "Yes", "Governing Law": "New York", "Exclusivity": "No"}));
+        let extractor = finding(&[
+            ("insurance", true),
+            ("Governing Law", true),
+            ("Audit Rights", true),
+        ]);
+        let decided = outcome(&[
+            ("Insurance", true),
+            ("Governing Law", true),
+            ("Audit Rights", true),
+        ]);
         let found = agreement(&labels, &extractor, &decided).unwrap();
-        assert_eq!(found, Agreement { compared: 1, extractor: 1, deliberated: 1, differences: Vec::new() });
+        assert_eq!(
+            found,
+            Agreement {
+                compared: 1,
+                extractor: 1,
+                deliberated: 1,
+                differences: Vec::new()
+            }
+        );
     }
 
     #[test]
@@ -122,21 +160,40 @@ mod tests {
         let extractor = finding(&[("A", false), ("B", false), ("C", true), ("D", true)]);
         let decided = outcome(&[("A", true), ("B", true), ("C", true), ("D", true)]);
         let found = agreement(&labels, &extractor, &decided).unwrap();
-        assert_eq!((found.compared, found.extractor, found.deliberated), (4, 2, 2));
+        assert_eq!(
+            (found.compared, found.extractor, found.deliberated),
+            (4, 2, 2)
+        );
         assert_eq!((found.helped(), found.hurt()), (1, 1));
-        let differing: Vec<_> = found.differences.iter().map(|d| (d.clause.as_str(), d.basis.as_str())).collect();
+        let differing: Vec<_> = found
+            .differences
+            .iter()
+            .map(|d| (d.clause.as_str(), d.basis.as_str()))
+            .collect();
         assert_eq!(differing, [("A", "vote"), ("B", "vote")]);
     }
 
     #[test]
     fn a_clause_that_the_extractor_names_twice_is_there_if_it_was_found_once() {
         let labels = labels(json!({"A": "Yes"}));
-        let found = agreement(&labels, &finding(&[("A", true), ("A", false)]), &outcome(&[("A", true)])).unwrap();
+        let found = agreement(
+            &labels,
+            &finding(&[("A", true), ("A", false)]),
+            &outcome(&[("A", true)]),
+        )
+        .unwrap();
         assert_eq!((found.compared, found.extractor), (1, 1));
     }
 
     #[test]
     fn without_labels_there_is_nothing_to_compare() {
-        assert_eq!(agreement(&BTreeMap::new(), &finding(&[("A", true)]), &outcome(&[("A", true)])), None);
+        assert_eq!(
+            agreement(
+                &BTreeMap::new(),
+                &finding(&[("A", true)]),
+                &outcome(&[("A", true)])
+            ),
+            None
+        );
     }
 }

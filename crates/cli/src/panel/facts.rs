@@ -26,7 +26,13 @@ impl Fact {
     /// The record of a kind of aggregate.
     pub(crate) fn read<E: Facts>(&self) -> Result<Record<E>, Failure> {
         let record = Record::decode(&self.bytes, self.sequence);
-        record.map_err(|error| Failure::failed(format!("fact {} of the stream: {}", self.sequence, Chain(&error))))
+        record.map_err(|error| {
+            Failure::failed(format!(
+                "fact {} of the stream: {}",
+                self.sequence,
+                Chain(&error)
+            ))
+        })
     }
 }
 
@@ -36,7 +42,11 @@ pub(crate) async fn follow(
     filters: Vec<String>,
 ) -> Result<impl Stream<Item = Result<Fact, Failure>> + Unpin + use<>, Failure> {
     let name = broker.layout.stream_name(StreamKind::Events);
-    let stream = broker.jetstream.get_stream(&name).await.map_err(|error| unreadable(&error))?;
+    let stream = broker
+        .jetstream
+        .get_stream(&name)
+        .await
+        .map_err(|error| unreadable(&error))?;
     // By sequence and not "new": nothing is missed that is stored while the consumer is made, or made again.
     let start_sequence = stream.cached_info().state.last_sequence + 1;
     let config = pull::OrderedConfig {
@@ -44,8 +54,14 @@ pub(crate) async fn follow(
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence },
         ..pull::OrderedConfig::default()
     };
-    let consumer = stream.create_consumer(config).await.map_err(|error| unreadable(&error))?;
-    let messages = consumer.messages().await.map_err(|error| unreadable(&error))?;
+    let consumer = stream
+        .create_consumer(config)
+        .await
+        .map_err(|error| unreadable(&error))?;
+    let messages = consumer
+        .messages()
+        .await
+        .map_err(|error| unreadable(&error))?;
     let subjects = broker.subjects().clone();
     let facts = messages.filter_map(move |message| {
         let fact = match message {
@@ -55,9 +71,12 @@ pub(crate) async fn follow(
                 {
                     None
                 }
-                (Ok(Subject::Event { aggregate, id, .. }), Ok(info)) => {
-                    Some(Ok(Fact { aggregate, id, sequence: info.stream_sequence, bytes: message.payload.clone() }))
-                }
+                (Ok(Subject::Event { aggregate, id, .. }), Ok(info)) => Some(Ok(Fact {
+                    aggregate,
+                    id,
+                    sequence: info.stream_sequence,
+                    bytes: message.payload.clone(),
+                })),
                 _ => None,
             },
             Err(error) => Some(Err(unreadable(&error))),
@@ -68,5 +87,8 @@ pub(crate) async fn follow(
 }
 
 fn unreadable(error: &dyn std::error::Error) -> Failure {
-    Failure::failed(format!("the stream of facts cannot be followed: {}", Chain(error)))
+    Failure::failed(format!(
+        "the stream of facts cannot be followed: {}",
+        Chain(error)
+    ))
 }

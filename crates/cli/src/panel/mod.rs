@@ -78,7 +78,8 @@ pub(crate) const STOPPED: u8 = 130;
 pub(crate) async fn run(connection: &ConnectionArgs, verb: PanelVerb) -> Result<u8, Failure> {
     let PanelVerb::Run(args) = verb;
     let contracts = contract::read_lines(&args.contracts, args.limit)?;
-    let stop = concord_runtime::shutdown::on_signal().map_err(|error| Failure::failed(error.to_string()))?;
+    let stop = concord_runtime::shutdown::on_signal()
+        .map_err(|error| Failure::failed(error.to_string()))?;
     let bar = bar(contracts.len() as u64);
     let local = args.local || args.directory.is_some() || connection.server.is_none();
     let wishes = Wishes {
@@ -115,13 +116,24 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: PanelVerb) -> Result<
     }
     stage.end().await;
     bar.finish_and_clear();
-    let Some(results) = results else { return Ok(STOPPED) };
+    let Some(results) = results else {
+        return Ok(STOPPED);
+    };
     let results = results?;
     let summary = Summary::new(&results, wall, args.concurrency.into());
-    report(args.json.as_deref(), &Report { summary: &summary, cases: &results })?;
+    report(
+        args.json.as_deref(),
+        &Report {
+            summary: &summary,
+            cases: &results,
+        },
+    )?;
     match summary.cases - summary.decided {
         0 => Ok(0),
-        without => Err(Failure::failed(format!("{without} of {} cases have no decision", summary.cases))),
+        without => Err(Failure::failed(format!(
+            "{without} of {} cases have no decision",
+            summary.cases
+        ))),
     }
 }
 
@@ -151,7 +163,8 @@ fn bar(cases: u64) -> ProgressBar {
         return ProgressBar::with_draw_target(Some(cases), ProgressDrawTarget::hidden());
     }
     let bar = ProgressBar::new(cases);
-    let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {pos}/{len} {per_sec} {eta}");
+    let style =
+        ProgressStyle::with_template("{spinner} {msg} {wide_bar} {pos}/{len} {per_sec} {eta}");
     if let Ok(style) = style {
         bar.set_style(style);
     }

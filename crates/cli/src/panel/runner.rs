@@ -56,7 +56,10 @@ pub(crate) struct Counts {
 
 impl Counts {
     fn of(decision: &Decision) -> Self {
-        let late = decision.set_aside.iter().filter(|aside| aside.reason == SetAsideReason::Late);
+        let late = decision
+            .set_aside
+            .iter()
+            .filter(|aside| aside.reason == SetAsideReason::Late);
         let mut counts = Self {
             deferred: decision.deferred.len() as u64,
             findings: decision.findings.len() as u64,
@@ -67,7 +70,10 @@ impl Counts {
             *counts.conflicts.entry(conflict.kind.as_str()).or_default() += 1;
         }
         for conflict in &decision.conflicts {
-            let outcome = decision.outcomes.iter().find(|outcome| outcome.conflict_id == conflict.conflict_id);
+            let outcome = decision
+                .outcomes
+                .iter()
+                .find(|outcome| outcome.conflict_id == conflict.conflict_id);
             match outcome.map(|outcome| outcome.status) {
                 Some(Status::Discussion) => counts.by_discussion += 1,
                 Some(Status::Vote) => counts.by_vote += 1,
@@ -80,7 +86,15 @@ impl Counts {
     /// Adds those of another case.
     pub(crate) fn add(&mut self, other: &Self) {
         // All fields by name, so that none can be forgotten.
-        let Self { conflicts, by_discussion, by_vote, unresolved, deferred, findings, late } = other;
+        let Self {
+            conflicts,
+            by_discussion,
+            by_vote,
+            unresolved,
+            deferred,
+            findings,
+            late,
+        } = other;
         for (kind, count) in conflicts {
             *self.conflicts.entry(kind).or_default() += count;
         }
@@ -133,14 +147,21 @@ impl CaseResult {
     /// Reads the result from a decided case.
     fn decided(case_id: CaseId, contract: &Contract, state: &CaseState) -> Self {
         let mut result = Self::new(case_id, contract);
-        let Some(decision) = &state.decision else { return result };
+        let Some(decision) = &state.decision else {
+            return result;
+        };
         result.reason = Some(decision.reason.clone());
-        result.took_ms = state.decided_at.map_or(0, |decided| decided.millis_since(state.opened_at));
+        result.took_ms = state
+            .decided_at
+            .map_or(0, |decided| decided.millis_since(state.opened_at));
         result.counts = Counts::of(decision);
         result.missing.clone_from(&decision.missing);
-        let extractor = state.findings.iter().find(|received| received.agent_id.as_str() == agents::EXTRACTOR);
-        result.lawyers =
-            extractor.and_then(|received| agreement(&contract.labels, &received.finding, &decision.outcome));
+        let extractor = state
+            .findings
+            .iter()
+            .find(|received| received.agent_id.as_str() == agents::EXTRACTOR);
+        result.lawyers = extractor
+            .and_then(|received| agreement(&contract.labels, &received.finding, &decision.outcome));
         result
     }
 }
@@ -159,7 +180,10 @@ pub(crate) async fn run(
     concurrency: usize,
     mut progress: impl FnMut(&CaseResult),
 ) -> Result<Vec<CaseResult>, Failure> {
-    let of_cases = CaseEvent::FACTS.iter().map(|fact| broker.subjects().fact(Aggregate::Case, fact.name)).collect();
+    let of_cases = CaseEvent::FACTS
+        .iter()
+        .map(|fact| broker.subjects().fact(Aggregate::Case, fact.name))
+        .collect();
     let mut facts = facts::follow(broker, of_cases).await?;
     let participants = agents::names();
     let run = run_name();
@@ -168,19 +192,34 @@ pub(crate) async fn run(
     let mut results = Vec::with_capacity(contracts.len());
     loop {
         while under_way.len() < concurrency {
-            let Some((index, contract)) = waiting.next() else { break };
+            let Some((index, contract)) = waiting.next() else {
+                break;
+            };
             let case_id = case_id(&run, index, &contract.contract_id);
-            under_way.insert(case_id.token(), UnderWay { contract, case: Versioned::default() });
+            under_way.insert(
+                case_id.token(),
+                UnderWay {
+                    contract,
+                    case: Versioned::default(),
+                },
+            );
             let asked = OpenCase::new(participants.clone(), contract.task());
-            let request = OpenCase { case_id: Some(case_id.clone()), policy: policy(), ..asked };
-            let opened = connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await;
+            let request = OpenCase {
+                case_id: Some(case_id.clone()),
+                policy: policy(),
+                ..asked
+            };
+            let opened =
+                connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await;
             match opened {
                 Ok(_) => {}
                 // One contract that is too large for the broker does not end the others.
                 Err(failure) if failure.code() == Failure::DATA => {
                     under_way.remove(&case_id.token());
-                    let result =
-                        CaseResult { refused: Some(failure.to_string()), ..CaseResult::new(case_id, contract) };
+                    let result = CaseResult {
+                        refused: Some(failure.to_string()),
+                        ..CaseResult::new(case_id, contract)
+                    };
                     progress(&result);
                     results.push(result);
                 }
@@ -195,13 +234,17 @@ pub(crate) async fn run(
             Ok(None) => return Err(Failure::failed("the stream of facts has ended")),
             Err(_) => return Err(stuck(&under_way)),
         };
-        let Some(there) = under_way.get_mut(&fact.id) else { continue };
+        let Some(there) = under_way.get_mut(&fact.id) else {
+            continue;
+        };
         let record = fact.read::<CaseEvent>()?;
         there.case.apply(record);
         if there.case.state.phase != Phase::Decided {
             continue;
         }
-        if let (Some(done), Ok(case_id)) = (under_way.remove(&fact.id), CaseId::new(fact.id.as_str())) {
+        if let (Some(done), Ok(case_id)) =
+            (under_way.remove(&fact.id), CaseId::new(fact.id.as_str()))
+        {
             let result = CaseResult::decided(case_id, done.contract, &done.case.state);
             progress(&result);
             results.push(result);
@@ -227,7 +270,13 @@ fn run_name() -> String {
 
 /// The run, the place in the file, and as much of the contract's id as fits.
 fn case_id(run: &str, index: usize, contract_id: &str) -> CaseId {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+            c
+        } else {
+            '-'
+        }
+    };
     let name: String = contract_id.chars().map(plain).take(32).collect();
     let id = format!("{run}-{}-{name}", index + 1);
     CaseId::new(&id).unwrap_or_else(|_| CaseId::derived(&id))
@@ -239,9 +288,11 @@ mod tests {
 
     #[test]
     fn any_contract_id_gives_a_case_id_of_its_own() {
-        for (contract, expected) in
-            [("54cc4954f513", "panel-1-7-54cc4954f513"), ("a b/c.d*", "panel-1-7-a-b-c-d-"), ("", "panel-1-7-")]
-        {
+        for (contract, expected) in [
+            ("54cc4954f513", "panel-1-7-54cc4954f513"),
+            ("a b/c.d*", "panel-1-7-a-b-c-d-"),
+            ("", "panel-1-7-"),
+        ] {
             assert_eq!(case_id("panel-1", 6, contract).as_str(), expected);
         }
         assert!(case_id(&run_name(), 9_999, &"é".repeat(500)).as_str().len() <= 64);

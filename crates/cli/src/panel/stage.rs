@@ -37,20 +37,33 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Starts what is missing; `progress` is told in a few words what is being waited for.
-    pub(crate) async fn set(wishes: &Wishes, mut progress: impl FnMut(&str)) -> Result<Self, Failure> {
+    pub(crate) async fn set(
+        wishes: &Wishes,
+        mut progress: impl FnMut(&str),
+    ) -> Result<Self, Failure> {
         let folder = agents::folder(wishes.panel.as_deref())?;
         // An installation of its own has no agents yet, so what they need is looked for before anything is started.
-        let python = if wishes.other.is_none() { Some(agents::python()?) } else { None };
+        let python = if wishes.other.is_none() {
+            Some(agents::python()?)
+        } else {
+            None
+        };
         let (directory, temporary) = directory(wishes)?;
         let adapter = directory.join("panel.toml");
-        let binaries =
-            std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned)).unwrap_or_default();
+        let binaries = std::env::current_exe()
+            .ok()
+            .and_then(|exe| exe.parent().map(Path::to_owned))
+            .unwrap_or_default();
         let program = binaries.join("panel-agent");
         if !program.is_file() {
             let build = "build it with: cargo build --package contract-review-panel";
-            return Err(Failure::unavailable(format!("there is no program {}; {build}", program.display())));
+            return Err(Failure::unavailable(format!(
+                "there is no program {}; {build}",
+                program.display()
+            )));
         }
-        std::fs::write(&adapter, agents::adapter_settings(&binaries)).map_err(|error| unusable(&adapter, &error))?;
+        std::fs::write(&adapter, agents::adapter_settings(&binaries))
+            .map_err(|error| unusable(&adapter, &error))?;
         let logs = directory.join("logs");
         let mut plan = Plan::new(directory);
         plan.adapter_config = Some(adapter);
@@ -60,19 +73,39 @@ impl Stage {
                 let server = Some(installation.server_url().to_owned());
                 // Its services read the same file and environment.
                 let config = std::env::var_os("CONCORD_CONFIG").map(PathBuf::from);
-                (Some(installation), ConnectionArgs { server, prefix: None, credentials: None, config })
+                (
+                    Some(installation),
+                    ConnectionArgs {
+                        server,
+                        prefix: None,
+                        credentials: None,
+                        config,
+                    },
+                )
             }
             Some(connection) => {
                 let broker = connection.connect().await?;
                 plan.server_url = Some(connection.settings()?.broker.servers);
                 plan.replicas = [(Service::AgentAdapter, 1)].into();
                 let hosted = agents::any_hosted(&agents::absent(&broker).await?);
-                (if hosted { Some(start(plan, &mut progress).await?) } else { None }, connection.clone())
+                (
+                    if hosted {
+                        Some(start(plan, &mut progress).await?)
+                    } else {
+                        None
+                    },
+                    connection.clone(),
+                )
             }
         };
         progress("waiting for the agents");
         let (broker, settings) = (connection.connect().await?, connection.settings()?);
-        let mut stage = Self { broker, checker: None, installation, _temporary: temporary };
+        let mut stage = Self {
+            broker,
+            checker: None,
+            installation,
+            _temporary: temporary,
+        };
         if agents::any_checker(&agents::absent(&stage.broker).await?) {
             std::fs::create_dir_all(&logs).map_err(|error| unusable(&logs, &error))?;
             let (url, prefix) = (&settings.broker.servers, settings.storage.prefix.as_str());
@@ -85,9 +118,17 @@ impl Stage {
 
     /// The last lines of all logs, for a person who looks for what went wrong.
     pub(crate) fn log_tails(&self) -> String {
-        let mut tails = self.installation.as_ref().map(Installation::log_tails).unwrap_or_default();
+        let mut tails = self
+            .installation
+            .as_ref()
+            .map(Installation::log_tails)
+            .unwrap_or_default();
         if let Some(checker) = &self.checker {
-            tails.push_str(&format!("--- {}\n{}\n", checker.program.name, checker.tail()));
+            tails.push_str(&format!(
+                "--- {}\n{}\n",
+                checker.program.name,
+                checker.tail()
+            ));
         }
         tails
     }
@@ -105,7 +146,10 @@ impl Stage {
             killed.extend(installation.stop().await);
         }
         if !killed.is_empty() {
-            eprintln!("these did not stop in time and were killed: {}", killed.join(", "));
+            eprintln!(
+                "these did not stop in time and were killed: {}",
+                killed.join(", ")
+            );
         }
     }
 }
@@ -118,7 +162,10 @@ async fn start(plan: Plan, progress: &mut impl FnMut(&str)) -> Result<Installati
 fn directory(wishes: &Wishes) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
     if let Some(directory) = &wishes.directory {
         std::fs::create_dir_all(directory).map_err(|error| unusable(directory, &error))?;
-        return Ok((std::path::absolute(directory).map_err(|error| unusable(directory, &error))?, None));
+        return Ok((
+            std::path::absolute(directory).map_err(|error| unusable(directory, &error))?,
+            None,
+        ));
     }
     let temporary = tempfile::Builder::new().prefix("concord-panel-").tempdir();
     let temporary = temporary.map_err(|error| unusable(&std::env::temp_dir(), &error))?;

@@ -58,23 +58,41 @@ impl Summary {
     /// Adds up what became of the cases.
     pub(crate) fn new(results: &[CaseResult], wall: Duration, concurrency: usize) -> Self {
         let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
-        let conflicts = ConflictType::DETECTED.iter().map(|kind| (kind.as_str(), 0)).collect();
-        let mut counts = Counts { conflicts, ..Counts::default() };
+        let conflicts = ConflictType::DETECTED
+            .iter()
+            .map(|kind| (kind.as_str(), 0))
+            .collect();
+        let mut counts = Counts {
+            conflicts,
+            ..Counts::default()
+        };
         for result in results {
-            *reasons.entry(result.reason.clone().unwrap_or_else(|| "refused".into())).or_default() += 1;
+            *reasons
+                .entry(result.reason.clone().unwrap_or_else(|| "refused".into()))
+                .or_default() += 1;
             counts.add(&result.counts);
         }
-        let decided = results.iter().filter(|result| result.reason.is_some()).count() as u64;
+        let decided = results
+            .iter()
+            .filter(|result| result.reason.is_some())
+            .count() as u64;
         let wall_s = wall.as_secs_f64();
         Self {
             cases: results.len() as u64,
             decided,
             reasons,
             counts,
-            missing: results.iter().map(|result| result.missing.len() as u64).sum(),
+            missing: results
+                .iter()
+                .map(|result| result.missing.len() as u64)
+                .sum(),
             lawyers: lawyers(results),
             wall_s,
-            cases_per_s: if wall_s > 0.0 { decided as f64 / wall_s } else { 0.0 },
+            cases_per_s: if wall_s > 0.0 {
+                decided as f64 / wall_s
+            } else {
+                0.0
+            },
             concurrency,
         }
     }
@@ -102,37 +120,95 @@ fn lawyers(results: &[CaseResult]) -> Option<Lawyers> {
 }
 
 fn share(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".into() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
+    if whole == 0 {
+        "-".into()
+    } else {
+        format!("{:.1} %", 100.0 * part as f64 / whole as f64)
+    }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cases, decided, missing, wall_s, cases_per_s, concurrency, .. } = self;
-        let Counts { conflicts, by_discussion, by_vote, unresolved, deferred, findings, late } = &self.counts;
-        let reasons: Vec<String> = self.reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        writeln!(f, "cases        {cases}, decided {decided} ({})", reasons.join(", "))?;
-        writeln!(f, "time         {wall_s:.1} s, {cases_per_s:.1} cases/s, {concurrency} at a time")?;
+        let Self {
+            cases,
+            decided,
+            missing,
+            wall_s,
+            cases_per_s,
+            concurrency,
+            ..
+        } = self;
+        let Counts {
+            conflicts,
+            by_discussion,
+            by_vote,
+            unresolved,
+            deferred,
+            findings,
+            late,
+        } = &self.counts;
+        let reasons: Vec<String> = self
+            .reasons
+            .iter()
+            .map(|(reason, count)| format!("{reason} {count}"))
+            .collect();
+        writeln!(
+            f,
+            "cases        {cases}, decided {decided} ({})",
+            reasons.join(", ")
+        )?;
+        writeln!(
+            f,
+            "time         {wall_s:.1} s, {cases_per_s:.1} cases/s, {concurrency} at a time"
+        )?;
         writeln!(f, "findings     {findings}; missing {missing}, late {late}")?;
         writeln!(f, "conflicts    {}", self.found())?;
         for (kind, count) in conflicts {
-            writeln!(f, "  {kind:<30} {count:>6}  {:>7}", share(*count, self.found()))?;
+            writeln!(
+                f,
+                "  {kind:<30} {count:>6}  {:>7}",
+                share(*count, self.found())
+            )?;
         }
         let debated = by_discussion + by_vote + unresolved;
         writeln!(f, "debated      {debated}; deferred {deferred}")?;
-        for (how, count) in [("by discussion", by_discussion), ("by vote", by_vote), ("unresolved", unresolved)] {
+        for (how, count) in [
+            ("by discussion", by_discussion),
+            ("by vote", by_vote),
+            ("unresolved", unresolved),
+        ] {
             writeln!(f, "  {how:<30} {count:>6}  {:>7}", share(*count, debated))?;
         }
-        let Some(lawyers) = &self.lawyers else { return Ok(()) };
-        let Lawyers { clauses, helped, hurt, .. } = lawyers;
-        writeln!(f, "lawyers      {clauses} clauses labelled Yes or No, in {} cases; agreement of", lawyers.cases)?;
-        for (who, right) in
-            [("the extractor alone", lawyers.extractor), ("the deliberated result", lawyers.deliberated)]
-        {
+        let Some(lawyers) = &self.lawyers else {
+            return Ok(());
+        };
+        let Lawyers {
+            clauses,
+            helped,
+            hurt,
+            ..
+        } = lawyers;
+        writeln!(
+            f,
+            "lawyers      {clauses} clauses labelled Yes or No, in {} cases; agreement of",
+            lawyers.cases
+        )?;
+        for (who, right) in [
+            ("the extractor alone", lawyers.extractor),
+            ("the deliberated result", lawyers.deliberated),
+        ] {
             writeln!(f, "  {who:<30} {right:>6}  {:>7}", share(right, *clauses))?;
         }
         let changed = helped + hurt;
-        writeln!(f, "  deliberation changed {changed}: {helped} for the better, {hurt} for the worse")?;
-        writeln!(f, "  cases better {}, worse {}", lawyers.cases_helped, lawyers.cases_hurt)
+        writeln!(
+            f,
+            "  deliberation changed {changed}: {helped} for the better, {hurt} for the worse"
+        )?;
+        writeln!(
+            f,
+            "  cases better {}, worse {}",
+            lawyers.cases_helped, lawyers.cases_hurt
+        )
     }
 }
 
@@ -168,28 +244,75 @@ mod tests {
                 late: 1,
             },
             missing: vec![concord_protocol::AgentId::fixed("a")],
-            lawyers: Some(Agreement { compared: 10, extractor: 8, deliberated: 9, differences }),
+            lawyers: Some(Agreement {
+                compared: 10,
+                extractor: 8,
+                deliberated: 9,
+                differences,
+            }),
         }
     }
 
     #[test]
     fn cases_are_added_up() {
-        let better = result(Some("settled"), &[(true, true), (true, true), (true, false)]);
+        let better = result(
+            Some("settled"),
+            &[(true, true), (true, true), (true, false)],
+        );
         let worse = result(Some("timeout"), &[(true, false)]);
-        let refused = CaseResult { lawyers: None, ..result(None, &[]) };
+        let refused = CaseResult {
+            lawyers: None,
+            ..result(None, &[])
+        };
         let summary = Summary::new(&[better, worse, refused], Duration::from_secs(4), 16);
         assert_eq!((summary.cases, summary.decided, summary.found()), (3, 2, 9));
-        assert_eq!(json!(summary.reasons), json!({"settled": 1, "timeout": 1, "refused": 1}));
-        let Counts { by_discussion, by_vote, unresolved, deferred, findings, late, .. } = summary.counts;
-        assert_eq!((by_discussion, by_vote, unresolved, deferred, findings, late), (3, 3, 0, 3, 12, 3));
+        assert_eq!(
+            json!(summary.reasons),
+            json!({"settled": 1, "timeout": 1, "refused": 1})
+        );
+        let Counts {
+            by_discussion,
+            by_vote,
+            unresolved,
+            deferred,
+            findings,
+            late,
+            ..
+        } = summary.counts;
+        assert_eq!(
+            (by_discussion, by_vote, unresolved, deferred, findings, late),
+            (3, 3, 0, 3, 12, 3)
+        );
         assert_eq!(summary.missing, 3);
         let lawyers = summary.lawyers.clone().unwrap();
-        assert_eq!((lawyers.cases, lawyers.clauses, lawyers.extractor, lawyers.deliberated), (2, 20, 16, 18));
-        assert_eq!((lawyers.helped, lawyers.hurt, lawyers.cases_helped, lawyers.cases_hurt), (2, 2, 1, 1));
+        assert_eq!(
+            (
+                lawyers.cases,
+                lawyers.clauses,
+                lawyers.extractor,
+                lawyers.deliberated
+            ),
+            (2, 20, 16, 18)
+        );
+        assert_eq!(
+            (
+                lawyers.helped,
+                lawyers.hurt,
+                lawyers.cases_helped,
+                lawyers.cases_hurt
+            ),
+            (2, 2, 1, 1)
+        );
         let text = summary.to_string();
-        assert!(text.contains("cases        3, decided 2 (refused 1, settled 1, timeout 1)"), "{text}");
+        assert!(
+            text.contains("cases        3, decided 2 (refused 1, settled 1, timeout 1)"),
+            "{text}"
+        );
         assert!(text.contains("4.0 s, 0.5 cases/s, 16 at a time"), "{text}");
-        assert!(text.contains("the extractor alone                16   80.0 %"), "{text}");
+        assert!(
+            text.contains("the extractor alone                16   80.0 %"),
+            "{text}"
+        );
     }
 
     #[test]

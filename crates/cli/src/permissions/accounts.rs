@@ -95,37 +95,86 @@ impl Accounts {
             let own = prefix.to_ascii_uppercase();
             let import = |kind| {
                 let own = &own;
-                move |subject| Import { kind, account: own.clone(), subject }
+                move |subject| Import {
+                    kind,
+                    account: own.clone(),
+                    subject,
+                }
             };
-            let said = space.spoken_on(agent).into_iter().map(import(Kind::Service));
-            let mut imports: Vec<Import> =
-                said.chain(space.heard_on(agent).into_iter().map(import(Kind::Stream))).collect();
+            let said = space
+                .spoken_on(agent)
+                .into_iter()
+                .map(import(Kind::Service));
+            let mut imports: Vec<Import> = said
+                .chain(space.heard_on(agent).into_iter().map(import(Kind::Stream)))
+                .collect();
             for Import { kind, subject, .. } in &imports {
-                exports.entry((*kind, subject.clone())).or_default().push(account.clone());
+                exports
+                    .entry((*kind, subject.clone()))
+                    .or_default()
+                    .push(account.clone());
             }
             let others = || agents.iter().filter(|other| *other != agent);
             // The broker gives what it has imported as a service to nobody's stream, so agents hear each other directly.
             imports.extend(others().flat_map(|other| {
                 let account = account_of(other);
                 let subjects = space.spoken_between(other, agent).into_iter();
-                subjects.map(move |subject| Import { kind: Kind::Stream, account: account.clone(), subject })
+                subjects.map(move |subject| Import {
+                    kind: Kind::Stream,
+                    account: account.clone(),
+                    subject,
+                })
             }));
             let accounts: Vec<String> = others().map(account_of).collect();
-            let spoken = space.spoken_to_agents(agent).into_iter().filter(|_| !accounts.is_empty());
-            let exports = spoken.map(|subject| Export { kind: Kind::Stream, subject, accounts: accounts.clone() });
-            let (exports, permissions) = (exports.collect(), space.permissions_in_own_account(agent));
-            of_agents.push(OfAgent { account, user: agent.clone(), password, permissions, exports, imports });
+            let spoken = space
+                .spoken_to_agents(agent)
+                .into_iter()
+                .filter(|_| !accounts.is_empty());
+            let exports = spoken.map(|subject| Export {
+                kind: Kind::Stream,
+                subject,
+                accounts: accounts.clone(),
+            });
+            let (exports, permissions) =
+                (exports.collect(), space.permissions_in_own_account(agent));
+            of_agents.push(OfAgent {
+                account,
+                user: agent.clone(),
+                password,
+                permissions,
+                exports,
+                imports,
+            });
         }
         let exports = exports.into_iter();
-        let exports = exports.map(|((kind, subject), accounts)| Export { kind, subject, accounts }).collect();
+        let exports = exports
+            .map(|((kind, subject), accounts)| Export {
+                kind,
+                subject,
+                accounts,
+            })
+            .collect();
         let account = prefix.to_ascii_uppercase();
-        let concord = Own { account, user: prefix.to_owned(), password: variable(prefix), exports };
-        Ok(Self { concord, agents: of_agents })
+        let concord = Own {
+            account,
+            user: prefix.to_owned(),
+            password: variable(prefix),
+            exports,
+        };
+        Ok(Self {
+            concord,
+            agents: of_agents,
+        })
     }
 
     /// In the form of the broker's configuration.
     pub(super) fn text(&self) -> String {
-        let Own { account: own, user, password, exports } = &self.concord;
+        let Own {
+            account: own,
+            user,
+            password,
+            exports,
+        } = &self.concord;
         let concord = format!(
             "  \"{own}\": {{\n    jetstream: enabled\n    users: [{{ user: \"{user}\", password: ${password} }}]\n    \
              exports: [\n{}    ]\n  }}\n",
@@ -154,9 +203,19 @@ impl Accounts {
 }
 
 fn text_of(exports: &[Export]) -> String {
-    let exports = exports.iter().map(|Export { kind, subject, accounts }| {
-        format!("      {{ {}: \"{subject}\", accounts: [{}] }}\n", kind.as_str(), quoted(accounts))
-    });
+    let exports = exports.iter().map(
+        |Export {
+             kind,
+             subject,
+             accounts,
+         }| {
+            format!(
+                "      {{ {}: \"{subject}\", accounts: [{}] }}\n",
+                kind.as_str(),
+                quoted(accounts)
+            )
+        },
+    );
     exports.collect()
 }
 
@@ -174,7 +233,10 @@ mod tests {
     use super::*;
 
     fn accounts(agents: &[&str]) -> Result<Accounts, Failure> {
-        let agents: Vec<AgentId> = agents.iter().map(|agent| AgentId::new(*agent).unwrap()).collect();
+        let agents: Vec<AgentId> = agents
+            .iter()
+            .map(|agent| AgentId::new(*agent).unwrap())
+            .collect();
         Accounts::new(&SubjectSpace::default(), &agents)
     }
 
@@ -182,13 +244,31 @@ mod tests {
     fn each_agent_may_import_what_is_its_own_and_what_is_for_everyone() {
         let found = accounts(&["eva", "bo-b"]).unwrap();
         let of = |subject: &str| {
-            let exports = found.concord.exports.iter().filter(|export| export.subject == subject);
-            exports.map(|export| (export.kind, export.accounts.join(" "))).collect::<Vec<_>>()
+            let exports = found
+                .concord
+                .exports
+                .iter()
+                .filter(|export| export.subject == subject);
+            exports
+                .map(|export| (export.kind, export.accounts.join(" ")))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(of("concord.v1.msg.*.eva.>"), [(Kind::Service, "agent-eva".to_owned())]);
-        assert_eq!(of("concord.v1.beat.bo-b"), [(Kind::Service, "agent-bo-b".to_owned())]);
-        assert_eq!(of("concord.v1.urgent.*.*.bo-b.*"), [(Kind::Stream, "agent-bo-b".to_owned())]);
-        assert_eq!(of("concord.v1.msg.*.*._all.*"), [(Kind::Stream, "agent-eva agent-bo-b".to_owned())]);
+        assert_eq!(
+            of("concord.v1.msg.*.eva.>"),
+            [(Kind::Service, "agent-eva".to_owned())]
+        );
+        assert_eq!(
+            of("concord.v1.beat.bo-b"),
+            [(Kind::Service, "agent-bo-b".to_owned())]
+        );
+        assert_eq!(
+            of("concord.v1.urgent.*.*.bo-b.*"),
+            [(Kind::Stream, "agent-bo-b".to_owned())]
+        );
+        assert_eq!(
+            of("concord.v1.msg.*.*._all.*"),
+            [(Kind::Stream, "agent-eva agent-bo-b".to_owned())]
+        );
         assert_eq!(found.concord.exports.len(), 12);
         let text = found.text();
         for line in [

@@ -8,7 +8,9 @@ use concord_protocol::payload::{Brief, BriefedPosition, Mediation, Position};
 use concord_runtime::clock;
 use serde_json::Value;
 
-use crate::output::{BAD, Cell, DOUBTFUL, FAINT, NAMED, STRONG, Table, ago, count, one_line, span, styled};
+use crate::output::{
+    BAD, Cell, DOUBTFUL, FAINT, NAMED, STRONG, Table, ago, count, one_line, span, styled,
+};
 
 /// How much of a text is shown. Who rules must be able to read all of it.
 const TEXT: usize = 4_096;
@@ -24,7 +26,11 @@ pub(crate) fn latest(state: &DebateState, records: &[Record<DebateEvent>]) -> Op
     });
     let mut briefed = last.flatten()?;
     if let Some(ladder) = &state.ladder {
-        let mut pending = ladder.held.iter().flat_map(|(held, _)| held).chain(&ladder.waits_for);
+        let mut pending = ladder
+            .held
+            .iter()
+            .flat_map(|(held, _)| held)
+            .chain(&ladder.waits_for);
         if let Some(person) = pending.find(|one| one.name.as_str() == names::PERSON) {
             briefed.due = person.due;
         }
@@ -41,8 +47,18 @@ pub(crate) fn text(briefed: &Briefed) -> String {
 }
 
 fn write_brief(out: &mut String, briefed: &Briefed) -> Result {
-    let Briefed { expert, digest, brief, due } = briefed;
-    writeln!(out, "debate {}  {}", styled(NAMED, &brief.debate_id), styled(STRONG, one_line(&brief.topic, TEXT)))?;
+    let Briefed {
+        expert,
+        digest,
+        brief,
+        due,
+    } = briefed;
+    writeln!(
+        out,
+        "debate {}  {}",
+        styled(NAMED, &brief.debate_id),
+        styled(STRONG, one_line(&brief.topic, TEXT))
+    )?;
     writeln!(out, "  case      {}", brief.case_id)?;
     writeln!(out, "  expert    {expert}")?;
     writeln!(out, "  priority  {}", brief.priority.as_str())?;
@@ -54,23 +70,48 @@ fn write_brief(out: &mut String, briefed: &Briefed) -> Result {
     writeln!(out, "  digest    {digest}")?;
     write_challenge(out, brief)?;
     if let Some(context) = &brief.added_context {
-        writeln!(out, "\n{}\n  {}", styled(STRONG, "Added since it was debated before"), one_line(context, TEXT))?;
+        writeln!(
+            out,
+            "\n{}\n  {}",
+            styled(STRONG, "Added since it was debated before"),
+            one_line(context, TEXT)
+        )?;
     }
     writeln!(out, "\n{}", styled(STRONG, "Positions"))?;
-    brief.positions.iter().try_for_each(|position| write_position(out, position))?;
+    brief
+        .positions
+        .iter()
+        .try_for_each(|position| write_position(out, position))?;
     if let Some(mediation) = &brief.mediation {
         write_mediation(out, mediation)?;
     }
     write_precedents(out, brief)?;
-    let rule = format!("concord rule {} --expert {expert} --position p1 --rationale \"...\"", brief.debate_id);
+    let rule = format!(
+        "concord rule {} --expert {expert} --position p1 --rationale \"...\"",
+        brief.debate_id
+    );
     writeln!(out, "\n{}", styled(FAINT, format!("Rule with: {rule}")))?;
-    writeln!(out, "{}", styled(FAINT, format!("To be sure it is this brief that you rule on, add: --digest {digest}")))
+    writeln!(
+        out,
+        "{}",
+        styled(
+            FAINT,
+            format!("To be sure it is this brief that you rule on, add: --digest {digest}")
+        )
+    )
 }
 
 fn write_challenge(out: &mut String, brief: &Brief) -> Result {
-    let Some(challenge) = &brief.challenge else { return Ok(()) };
+    let Some(challenge) = &brief.challenge else {
+        return Ok(());
+    };
     writeln!(out, "\n{}", styled(STRONG, "Challenge"))?;
-    writeln!(out, "  {} disputes {}", styled(NAMED, &challenge.challenger), styled(NAMED, &challenge.challenged))?;
+    writeln!(
+        out,
+        "  {} disputes {}",
+        styled(NAMED, &challenge.challenger),
+        styled(NAMED, &challenge.challenged)
+    )?;
     writeln!(out, "  because {}", one_line(&challenge.basis, TEXT))?;
     for wanted in &challenge.required_evidence {
         writeln!(out, "  wants to see: {}", one_line(wanted, TEXT))?;
@@ -80,18 +121,33 @@ fn write_challenge(out: &mut String, brief: &Brief) -> Result {
 
 fn write_position(out: &mut String, position: &BriefedPosition) -> Result {
     let id = styled(STRONG, &position.position_id);
-    writeln!(out, "  {id}  {}{}", one_line(&position.position, TEXT), value(position.value.as_ref()))?;
-    position.held_by.iter().try_for_each(|held| write_holder(out, held))
+    writeln!(
+        out,
+        "  {id}  {}{}",
+        one_line(&position.position, TEXT),
+        value(position.value.as_ref())
+    )?;
+    position
+        .held_by
+        .iter()
+        .try_for_each(|held| write_holder(out, held))
 }
 
 /// A position's value, where it says more than its words.
 pub(crate) fn value(value: Option<&Value>) -> String {
-    value.map_or_else(String::new, |value| styled(FAINT, format!("  [{}]", one_line(&value.to_string(), 80))))
+    value.map_or_else(String::new, |value| {
+        styled(FAINT, format!("  [{}]", one_line(&value.to_string(), 80)))
+    })
 }
 
 fn write_holder(out: &mut String, held: &Position) -> Result {
     let confidence = styled(FAINT, format!("confidence {:.2}", held.confidence));
-    writeln!(out, "      {} {confidence}: {}", styled(NAMED, &held.agent_id), one_line(&held.position, TEXT))?;
+    writeln!(
+        out,
+        "      {} {confidence}: {}",
+        styled(NAMED, &held.agent_id),
+        one_line(&held.position, TEXT)
+    )?;
     if let Some(reasoning) = &held.reasoning {
         writeln!(out, "        because {}", one_line(reasoning, TEXT))?;
     }
@@ -100,13 +156,18 @@ fn write_holder(out: &mut String, held: &Position) -> Result {
     }
     match held.evidence_omitted {
         0 => Ok(()),
-        omitted => writeln!(out, "        {}", styled(DOUBTFUL, format!("and {}", count(omitted, "further item")))),
+        omitted => writeln!(
+            out,
+            "        {}",
+            styled(DOUBTFUL, format!("and {}", count(omitted, "further item")))
+        ),
     }
 }
 
 fn write_mediation(out: &mut String, mediation: &Mediation) -> Result {
     writeln!(out, "\n{}", styled(STRONG, "Mediation by track record"))?;
-    let mut table = Table::new(["POSITION", "AGENT", "CREDIBILITY", "+/-", "POINTS"]).indented("  ");
+    let mut table =
+        Table::new(["POSITION", "AGENT", "CREDIBILITY", "+/-", "POINTS"]).indented("  ");
     for side in &mediation.sides {
         table.row([
             Cell::text(&side.position_id),
@@ -127,15 +188,32 @@ fn write_mediation(out: &mut String, mediation: &Mediation) -> Result {
 }
 
 fn write_precedents(out: &mut String, brief: &Brief) -> Result {
-    writeln!(out, "\n{}", styled(STRONG, format!("Earlier debates like this one ({})", brief.precedents.len())))?;
+    writeln!(
+        out,
+        "\n{}",
+        styled(
+            STRONG,
+            format!("Earlier debates like this one ({})", brief.precedents.len())
+        )
+    )?;
     for precedent in &brief.precedents {
-        let how = format!("level {}, {}, {} ago", precedent.level, one_line(&precedent.status, 40), ago(precedent.at));
+        let how = format!(
+            "level {}, {}, {} ago",
+            precedent.level,
+            one_line(&precedent.status, 40),
+            ago(precedent.at)
+        );
         let chosen = match precedent.position.as_str() {
             "" => "nothing was chosen".to_owned(),
             position => one_line(position, TEXT),
         };
         writeln!(out, "  {}  {chosen}", styled(NAMED, &precedent.debate_id))?;
-        writeln!(out, "      {} {}", one_line(&precedent.topic, TEXT), styled(FAINT, format!("({how})")))?;
+        writeln!(
+            out,
+            "      {} {}",
+            one_line(&precedent.topic, TEXT),
+            styled(FAINT, format!("({how})"))
+        )?;
     }
     Ok(())
 }

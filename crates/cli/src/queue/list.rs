@@ -16,7 +16,8 @@ use crate::case::file;
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::{
-    self, BAD, Cell, DOUBTFUL, FAINT, NAMED, PLAIN, STRONG, Table, ago, count, one_line, span, styled,
+    self, BAD, Cell, DOUBTFUL, FAINT, NAMED, PLAIN, STRONG, Table, ago, count, one_line, span,
+    styled,
 };
 
 /// What of the queue is shown.
@@ -89,12 +90,18 @@ async fn shown(ledger: &NatsLedger, queue: &QueueState, limit: usize) -> Result<
         waiting.push(row(ledger, debate).await?);
     }
     let not_shown = queue.waiting.len().saturating_sub(waiting.len());
-    Ok(Shown { assigned, waiting, not_shown, experts: queue.desks.len() })
+    Ok(Shown {
+        assigned,
+        waiting,
+        not_shown,
+        experts: queue.desks.len(),
+    })
 }
 
 /// A debate as the queue has it. What it is about, and until when, the debate itself knows better.
 async fn row(ledger: &NatsLedger, debate: &InQueue) -> Result<Row, Failure> {
-    let (state, _) = file::aggregate::<DebateMachine>(ledger, &debate.entry.debate_id.token()).await?;
+    let (state, _) =
+        file::aggregate::<DebateMachine>(ledger, &debate.entry.debate_id.token()).await?;
     Ok(new_row(debate, &state))
 }
 
@@ -105,13 +112,21 @@ fn new_row(debate: &InQueue, state: &DebateState) -> Row {
         None => (&ladder.waits_for, false),
     });
     let person = |name: &str| name == names::PERSON;
-    let due = deadlines.and_then(|(all, _)| all.iter().find(|one| person(one.name.as_str())).map(|one| one.due));
+    let due = deadlines.and_then(|(all, _)| {
+        all.iter()
+            .find(|one| person(one.name.as_str()))
+            .map(|one| one.due)
+    });
     Row {
         debate_id: entry.debate_id,
         case_id: entry.case_id,
         priority: entry.priority,
         domain: entry.domain,
-        topic: state.opened.as_ref().map(|opened| opened.conflict.topic.clone()).unwrap_or_default(),
+        topic: state
+            .opened
+            .as_ref()
+            .map(|opened| opened.conflict.topic.clone())
+            .unwrap_or_default(),
         expert: debate.holder.as_ref().map(|holder| holder.expert.clone()),
         entered_at: entry.entered_at,
         assigned_at: debate.holder.as_ref().map(|holder| holder.since),
@@ -123,28 +138,51 @@ fn new_row(debate: &InQueue, state: &DebateState) -> Row {
 fn text(shown: &Shown) -> String {
     if shown.assigned.is_empty() && shown.waiting.is_empty() {
         let experts = count(shown.experts as u64, "expert");
-        let advice = if shown.experts == 0 { "; see concord expert register --help" } else { "" };
+        let advice = if shown.experts == 0 {
+            "; see concord expert register --help"
+        } else {
+            ""
+        };
         return format!("No debate waits for a person ({experts} registered{advice}).\n");
     }
     let mut text = String::new();
     if !shown.assigned.is_empty() {
-        let mut table =
-            Table::new(["EXPERT", "DEBATE", "PRIORITY", "SINCE", "UNTIL", "LEFT", "CASE", "TOPIC"]).indented("  ");
+        let mut table = Table::new([
+            "EXPERT", "DEBATE", "PRIORITY", "SINCE", "UNTIL", "LEFT", "CASE", "TOPIC",
+        ])
+        .indented("  ");
         for row in &shown.assigned {
-            let expert = row.expert.as_ref().map(ToString::to_string).unwrap_or_default();
+            let expert = row
+                .expert
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             let since = row.assigned_at.map(ago).unwrap_or_default();
-            table.row(cells(row, Cell::text(expert).with(NAMED), Cell::text(format!("{since} ago"))));
+            table.row(cells(
+                row,
+                Cell::text(expert).with(NAMED),
+                Cell::text(format!("{since} ago")),
+            ));
         }
         text.push_str(&format!("{}\n{table}", styled(STRONG, "Experts have")));
     }
     if !shown.waiting.is_empty() {
-        let mut table =
-            Table::new(["NO", "DEBATE", "PRIORITY", "SINCE", "UNTIL", "LEFT", "CASE", "TOPIC"]).indented("  ");
+        let mut table = Table::new([
+            "NO", "DEBATE", "PRIORITY", "SINCE", "UNTIL", "LEFT", "CASE", "TOPIC",
+        ])
+        .indented("  ");
         for (place, row) in shown.waiting.iter().enumerate() {
-            table.row(cells(row, Cell::number(place + 1), Cell::text(format!("{} ago", ago(row.entered_at)))));
+            table.row(cells(
+                row,
+                Cell::number(place + 1),
+                Cell::text(format!("{} ago", ago(row.entered_at))),
+            ));
         }
         let gap = if text.is_empty() { "" } else { "\n" };
-        text.push_str(&format!("{gap}{}\n{table}", styled(STRONG, "Waiting, the next first")));
+        text.push_str(&format!(
+            "{gap}{}\n{table}",
+            styled(STRONG, "Waiting, the next first")
+        ));
     }
     if shown.not_shown > 0 {
         let note = format!("{} more; --limit 0 lists all", shown.not_shown);
@@ -213,12 +251,26 @@ mod tests {
         };
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[2].starts_with("  eva     d-1     critical-path") && lines[2].contains("2 h"), "{text}");
-        assert!(lines[6].starts_with("   1  d-2") && lines[7].contains("held"), "{text}");
+        assert!(
+            lines[2].starts_with("  eva     d-1     critical-path") && lines[2].contains("2 h"),
+            "{text}"
+        );
+        assert!(
+            lines[6].starts_with("   1  d-2") && lines[7].contains("held"),
+            "{text}"
+        );
         assert!(lines[8].contains("4 more") && lines.len() == 9, "{text}");
         let json = serde_json::to_value(&shown).unwrap();
         assert_eq!(json["waiting"][0]["priority"], "critical-path");
-        let nobody = Shown { assigned: vec![], waiting: vec![], not_shown: 0, experts: 0 };
-        assert!(super::text(&nobody).starts_with("No debate waits for a person (0 experts registered; see"));
+        let nobody = Shown {
+            assigned: vec![],
+            waiting: vec![],
+            not_shown: 0,
+            experts: 0,
+        };
+        assert!(
+            super::text(&nobody)
+                .starts_with("No debate waits for a person (0 experts registered; see")
+        );
     }
 }

@@ -80,11 +80,25 @@ pub(crate) async fn state(ledger: &NatsLedger) -> Result<QueueState, Failure> {
 
 async fn reassign(connection: &ConnectionArgs, args: &ReassignArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let ReassignArgs { debate, to, why, by, .. } = args;
+    let ReassignArgs {
+        debate,
+        to,
+        why,
+        by,
+        ..
+    } = args;
     let request = json!({ "debate_id": debate, "to": to, "by": by, "why": why });
-    let done = order(&broker, Service::DebateFacilitator, "reassign_debate", &request).await?;
+    let done = order(
+        &broker,
+        Service::DebateFacilitator,
+        "reassign_debate",
+        &request,
+    )
+    .await?;
     match args.json.json {
-        true => output::json(&json!({ "reassigned": debate, "to": to, "by": by, "why": why, "done": done }))?,
+        true => output::json(
+            &json!({ "reassigned": debate, "to": to, "by": by, "why": why, "done": done }),
+        )?,
         false => output::print(&format!("{} has debate {debate} now\n", styled(NAMED, to)))?,
     }
     Ok(0)

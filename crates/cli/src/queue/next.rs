@@ -45,9 +45,14 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<
     let held = queue.held_by(expert);
     let mut next: Option<Briefed> = None;
     for debate in &held {
-        let (state, records) = file::aggregate::<DebateMachine>(&ledger, &debate.entry.debate_id.token()).await?;
+        let (state, records) =
+            file::aggregate::<DebateMachine>(&ledger, &debate.entry.debate_id.token()).await?;
         // The queue hears of what happens to a debate a moment later.
-        let waits = state.outcome.is_none() && state.ladder.as_ref().is_some_and(|one| one.level == Level::Person);
+        let waits = state.outcome.is_none()
+            && state
+                .ladder
+                .as_ref()
+                .is_some_and(|one| one.level == Level::Person);
         next = brief::latest(&state, &records).filter(|briefed| waits && briefed.expert == *expert);
         if next.is_some() {
             break;
@@ -59,9 +64,13 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<
     }
     match (&next, held.len()) {
         (Some(next), _) => output::print(&brief::text(next))?,
-        (None, 0) => output::print(&format!("{expert} has no debate; `concord queue` shows what waits\n"))?,
+        (None, 0) => output::print(&format!(
+            "{expert} has no debate; `concord queue` shows what waits\n"
+        ))?,
         (None, _) => {
-            output::print(&format!("{expert} is being briefed, or deadlines are held; see `concord queue`\n"))?;
+            output::print(&format!(
+                "{expert} is being briefed, or deadlines are held; see `concord queue`\n"
+            ))?;
         }
     }
     Ok(0)

@@ -122,11 +122,22 @@ fn shown(args: &ShowArgs, record: &RecordState, now: Timestamp) -> Result<Shown,
             }
         },
     };
-    let (version, circumstances) = (args.version.into(), Circumstances::from(args.circumstances.clone()));
+    let (version, circumstances) = (
+        args.version.into(),
+        Circumstances::from(args.circumstances.clone()),
+    );
     let Circumstances { regime, context } = circumstances;
     let in_domain = |domain: &str| {
-        let query = Query { now, domain: domain.to_owned(), regime: regime.clone(), context: context.clone() };
-        InDomain { domain: domain.to_owned(), credibility: credibility_of(record, version, &query) }
+        let query = Query {
+            now,
+            domain: domain.to_owned(),
+            regime: regime.clone(),
+            context: context.clone(),
+        };
+        InDomain {
+            domain: domain.to_owned(),
+            credibility: credibility_of(record, version, &query),
+        }
     };
     Ok(Shown {
         agent_id: agent.clone(),
@@ -142,5 +153,8 @@ fn shown(args: &ShowArgs, record: &RecordState, now: Timestamp) -> Result<Shown,
 
 /// The domains of which something is known, as they were last written, by the form in which they are compared.
 fn domains(record: &RecordState) -> BTreeMap<String, &str> {
-    record.observations().map(|observation| (normalise(&observation.domain), observation.domain.as_str())).collect()
+    record
+        .observations()
+        .map(|observation| (normalise(&observation.domain), observation.domain.as_str()))
+        .collect()
 }

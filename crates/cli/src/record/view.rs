@@ -6,7 +6,9 @@ use concord_domain::credibility::DATA_POINTS_MIN;
 use concord_protocol::payload::Credibility;
 use concord_protocol::payload::track_record::{Context, Version};
 
-use crate::output::{Cell, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, STRONG, Table, count, one_line, styled};
+use crate::output::{
+    Cell, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, STRONG, Table, count, one_line, styled,
+};
 use crate::record::show::{InDomain, Shown};
 
 /// How much of a name is shown.
@@ -30,17 +32,31 @@ fn write_record(out: &mut String, shown: &Shown) -> Result {
         0 => String::new(),
         older => format!(", {older} older ones forgotten"),
     };
-    writeln!(out, "record {}  {observations}{forgotten}", styled(NAMED, &shown.agent_id))?;
+    writeln!(
+        out,
+        "record {}  {observations}{forgotten}",
+        styled(NAMED, &shown.agent_id)
+    )?;
     let asked = asked(shown);
     let unused = match shown.version {
-        Version::Simple if !asked.is_empty() => "; only the comprehensive version takes that into account",
+        Version::Simple if !asked.is_empty() => {
+            "; only the comprehensive version takes that into account"
+        }
         _ => "",
     };
     writeln!(out, "  version  {version}")?;
     if !asked.is_empty() {
-        writeln!(out, "  asked    {}{}", asked.join(", "), styled(DOUBTFUL, unused))?;
+        writeln!(
+            out,
+            "  asked    {}{}",
+            asked.join(", "),
+            styled(DOUBTFUL, unused)
+        )?;
     }
-    shown.domains.iter().try_for_each(|domain| write_domain(out, domain))
+    shown
+        .domains
+        .iter()
+        .try_for_each(|domain| write_domain(out, domain))
 }
 
 /// Regime and circumstances that were asked for.
@@ -48,21 +64,45 @@ fn asked(shown: &Shown) -> Vec<String> {
     let context: &Context = &shown.context;
     let regime = [("regime", shown.regime.as_deref())].into_iter();
     let all = regime.chain(context.dimensions());
-    all.filter_map(|(name, value)| Some(format!("{name} {}", one_line(value?, NAME)))).collect()
+    all.filter_map(|(name, value)| Some(format!("{name} {}", one_line(value?, NAME))))
+        .collect()
 }
 
-fn write_domain(out: &mut String, InDomain { domain, credibility }: &InDomain) -> Result {
-    let Credibility { score, interval, data_points, .. } = credibility;
+fn write_domain(
+    out: &mut String,
+    InDomain {
+        domain,
+        credibility,
+    }: &InDomain,
+) -> Result {
+    let Credibility {
+        score,
+        interval,
+        data_points,
+        ..
+    } = credibility;
     let score = styled(STRONG, format!("{score:.3}"));
-    let between = styled(FAINT, format!("(95%: {:.3} to {:.3})", interval.low, interval.high));
-    writeln!(out, "\n{}  {score} {between}", styled(STRONG, one_line(domain, NAME)))?;
+    let between = styled(
+        FAINT,
+        format!("(95%: {:.3} to {:.3})", interval.low, interval.high),
+    );
+    writeln!(
+        out,
+        "\n{}  {score} {between}",
+        styled(STRONG, one_line(domain, NAME))
+    )?;
     let mut table = Table::new(["FACTOR", "VALUE", "BASIS", "POINTS", "WHY"]).indented("  ");
     for factor in &credibility.factors {
         let style = if factor.applied { PLAIN } else { FAINT };
         table.row([
             Cell::text(factor.name.as_str()).with(style),
             Cell::number(format!("{:.3}", factor.value)).with(style),
-            Cell::number(factor.basis.map_or("-".to_owned(), |basis| format!("{basis:.3}"))).with(style),
+            Cell::number(
+                factor
+                    .basis
+                    .map_or("-".to_owned(), |basis| format!("{basis:.3}")),
+            )
+            .with(style),
             Cell::number(format!("{:.1}", factor.data_points)).with(style),
             Cell::text(&factor.explanation).with(style),
         ]);
@@ -71,9 +111,15 @@ fn write_domain(out: &mut String, InDomain { domain, credibility }: &InDomain) -
     // Never rounded up to what is needed.
     let tenths = (data_points * 10.0).floor() / 10.0;
     let verdict = if *data_points >= DATA_POINTS_MIN {
-        styled(GOOD, format!("{tenths:.1} data points: enough to decide a debate by credibility"))
+        styled(
+            GOOD,
+            format!("{tenths:.1} data points: enough to decide a debate by credibility"),
+        )
     } else {
-        styled(DOUBTFUL, format!("{tenths:.1} data points: {DATA_POINTS_MIN} are needed to decide a debate"))
+        styled(
+            DOUBTFUL,
+            format!("{tenths:.1} data points: {DATA_POINTS_MIN} are needed to decide a debate"),
+        )
     };
     writeln!(out, "  {verdict}")
 }

@@ -2,16 +2,24 @@
 
 use concord_domain::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
 use concord_domain::{Context, Decision, Machine, conflict};
-use concord_protocol::event::{CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin, Record};
+use concord_protocol::event::{
+    CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin, Record,
+};
 use concord_protocol::payload::Conflict;
 use concord_protocol::subject::Aggregate;
 use concord_protocol::{CaseId, Timestamp, Token};
 
 /// The debates that a detection led to; none for any other fact.
 pub(super) fn debates_of(bytes: &[u8], sequence: u64) -> Vec<Token> {
-    let Ok(record) = Record::<DetectionEvent>::decode(bytes, sequence) else { return Vec::new() };
+    let Ok(record) = Record::<DetectionEvent>::decode(bytes, sequence) else {
+        return Vec::new();
+    };
     let DetectionEvent::Completed(detected) = record.event;
-    detected.debated.iter().map(|conflict| conflict.conflict_id.token()).collect()
+    detected
+        .debated
+        .iter()
+        .map(|conflict| conflict.conflict_id.token())
+        .collect()
 }
 
 /// Looks for the conflicts of a case again, in the state that its facts come to.
@@ -20,28 +28,48 @@ pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String
         return Err("it belongs to a case of which there are no facts".to_owned());
     };
     let again = conflict::detect_within_limit(&detected.case_id, &opened.policy, &case.findings);
-    let stored = (&detected.debated, &detected.deferred, detected.conflicts_omitted);
+    let stored = (
+        &detected.debated,
+        &detected.deferred,
+        detected.conflicts_omitted,
+    );
     if stored == (&again.debated, &again.deferred, again.omitted) {
         return Ok(());
     }
     let ids = |conflicts: &[concord_protocol::payload::Conflict]| {
-        conflicts.iter().map(|conflict| conflict.conflict_id.to_string()).collect::<Vec<_>>()
+        conflicts
+            .iter()
+            .map(|conflict| conflict.conflict_id.to_string())
+            .collect::<Vec<_>>()
     };
     let (stored, again) = (ids(&detected.debated), ids(&again.debated));
-    Err(format!("the stored conflicts {stored:?} are not what is found again: {again:?}"))
+    Err(format!(
+        "the stored conflicts {stored:?} are not what is found again: {again:?}"
+    ))
 }
 
 /// Decides again what led to a fact of a case; false where the input cannot be told from the facts.
 pub(super) fn decide(before: &CaseState, record: &Record<CaseEvent>) -> Result<bool, String> {
-    let Some(input) = input(before, record) else { return Ok(false) };
-    let context = Context { now: record.meta.at, cause: record.meta.cause.clone(), origin: Origin::Fact };
+    let Some(input) = input(before, record) else {
+        return Ok(false);
+    };
+    let context = Context {
+        now: record.meta.at,
+        cause: record.meta.cause.clone(),
+        origin: Origin::Fact,
+    };
     match CaseMachine::decide(before, &context, &input) {
         Decision::Append(event) if event == record.event => Ok(true),
         Decision::Append(event) => {
             let (stored, again) = (name(&record.event), name(&event));
-            Err(format!("it was decided as {stored}; decided again it is {again} with other contents"))
+            Err(format!(
+                "it was decided as {stored}; decided again it is {again} with other contents"
+            ))
         }
-        Decision::Ignore(why) => Err(format!("decided again it would not be stored: {}", why.as_str())),
+        Decision::Ignore(why) => Err(format!(
+            "decided again it would not be stored: {}",
+            why.as_str()
+        )),
         Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
     }
 }
@@ -67,16 +95,31 @@ fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
     let detected = |debated: &[Conflict], deferred: &[Conflict], conflicts_omitted| {
         let case_id = CaseId::new(record.meta.id.as_str()).ok()?;
         // Challenges were debated before the conflicts were known.
-        let known = |one: &&Conflict| before.debated.iter().any(|earlier| earlier.conflict_id == one.conflict_id);
+        let known = |one: &&Conflict| {
+            before
+                .debated
+                .iter()
+                .any(|earlier| earlier.conflict_id == one.conflict_id)
+        };
         let debated: Vec<Conflict> = debated.iter().filter(|one| !known(one)).cloned().collect();
         let deferred = deferred.to_vec();
         let policy = opened.policy.clone();
         let gate = before.gate().map(str::to_owned);
         let circumstances = opened.circumstances.clone();
-        let detected = Detected { case_id, policy, gate, circumstances, debated, deferred, conflicts_omitted };
+        let detected = Detected {
+            case_id,
+            policy,
+            gate,
+            circumstances,
+            debated,
+            deferred,
+            conflicts_omitted,
+        };
         Some(CaseInput::Detected(Box::new(detected)))
     };
-    let finding = |received: &concord_protocol::event::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
+    let finding = |received: &concord_protocol::event::ReceivedFinding| {
+        CaseInput::Finding(Box::new(received.clone()))
+    };
     Some(match &record.event {
         CaseEvent::Opened(_) => return None,
         CaseEvent::FindingRecorded(recorded) => finding(&recorded.received),
@@ -85,20 +128,31 @@ fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
             Some(last) => finding(last),
             None => elapsed(FINDINGS, opened.findings_due),
         },
-        CaseEvent::ConflictsReceived(received) => {
-            detected(&received.debated, &received.deferred, received.conflicts_omitted)?
-        }
+        CaseEvent::ConflictsReceived(received) => detected(
+            &received.debated,
+            &received.deferred,
+            received.conflicts_omitted,
+        )?,
         CaseEvent::DebateSettled(settled) => CaseInput::Resolved(Box::new(settled.outcome.clone())),
         CaseEvent::Decided(decided) => match (&decided.last, decided.decision.reason.as_str()) {
             (Some(last), _) => CaseInput::Resolved(Box::new(last.clone())),
             (None, "timeout") => elapsed(CASE, opened.case_due),
             (None, _) => {
                 let decision = &decided.decision;
-                detected(&decision.conflicts, &decision.deferred, decision.conflicts_omitted)?
+                detected(
+                    &decision.conflicts,
+                    &decision.deferred,
+                    decision.conflicts_omitted,
+                )?
             }
         },
-        CaseEvent::Cancelled(cancelled) => CaseInput::Cancel { by: cancelled.by.clone(), why: cancelled.why.clone() },
+        CaseEvent::Cancelled(cancelled) => CaseInput::Cancel {
+            by: cancelled.by.clone(),
+            why: cancelled.why.clone(),
+        },
         // What people and challengers said is in the messages, which are kept for a time only.
-        CaseEvent::Challenged(_) | CaseEvent::GateReviewed(_) | CaseEvent::GatePassed(_) => return None,
+        CaseEvent::Challenged(_) | CaseEvent::GateReviewed(_) | CaseEvent::GatePassed(_) => {
+            return None;
+        }
     })
 }

@@ -56,11 +56,18 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ReplayArgs) -> Resul
     }
     let report = rebuilt.report();
     if args.json.json {
-        output::json(&Printed { identical: report.differences.is_empty(), report: &report })?;
+        output::json(&Printed {
+            identical: report.differences.is_empty(),
+            report: &report,
+        })?;
     } else {
         output::print(&text(&report))?;
     }
-    Ok(if report.differences.is_empty() { 0 } else { FOUND })
+    Ok(if report.differences.is_empty() {
+        0
+    } else {
+        FOUND
+    })
 }
 
 #[derive(Serialize)]
@@ -75,7 +82,9 @@ fn take(broker: &Broker, rebuilt: &mut Rebuilt, stored: &Stored) {
         return rebuilt.pass_over();
     }
     match broker.subjects().parse(&stored.subject) {
-        Ok(Subject::Event { aggregate, id, .. }) => rebuilt.take(aggregate, &id, stored.sequence, &stored.payload),
+        Ok(Subject::Event { aggregate, id, .. }) => {
+            rebuilt.take(aggregate, &id, stored.sequence, &stored.payload)
+        }
         _ => rebuilt.foreign(&stored.subject, stored.sequence),
     }
 }
@@ -85,10 +94,15 @@ async fn one(broker: &Broker, case: &CaseId, rebuilt: &mut Rebuilt) -> Result<()
     let id = case.token();
     let mut stored = facts_of(broker, Aggregate::Case, &id).await?;
     if stored.iter().all(|stored| stored.foreign.is_some()) {
-        return Err(Failure::failed(format!("there is no case {case}; `concord case list` shows those there are")));
+        return Err(Failure::failed(format!(
+            "there is no case {case}; `concord case list` shows those there are"
+        )));
     }
     let detection = facts_of(broker, Aggregate::Detection, &id).await?;
-    for debate in detection.iter().flat_map(|fact| again::debates_of(&fact.payload, fact.sequence)) {
+    for debate in detection
+        .iter()
+        .flat_map(|fact| again::debates_of(&fact.payload, fact.sequence))
+    {
         stored.extend(facts_of(broker, Aggregate::Debate, &debate).await?);
     }
     stored.extend(detection);
@@ -100,9 +114,17 @@ async fn one(broker: &Broker, case: &CaseId, rebuilt: &mut Rebuilt) -> Result<()
     Ok(())
 }
 
-async fn facts_of(broker: &Broker, aggregate: Aggregate, id: &Token) -> Result<Vec<Stored>, Failure> {
+async fn facts_of(
+    broker: &Broker,
+    aggregate: Aggregate,
+    id: &Token,
+) -> Result<Vec<Stored>, Failure> {
     let mut facts = Vec::new();
-    let scope = Scope::of(StreamKind::Events, broker.subjects().aggregate(aggregate, id)).with_foreign();
+    let scope = Scope::of(
+        StreamKind::Events,
+        broker.subjects().aggregate(aggregate, id),
+    )
+    .with_foreign();
     read::each(broker, &scope, "reading facts", |fact| {
         facts.push(fact);
         Ok(())
@@ -114,7 +136,11 @@ async fn facts_of(broker: &Broker, aggregate: Aggregate, id: &Token) -> Result<V
 fn text(report: &Report) -> String {
     let mut table = Table::new(["REBUILT", "NUMBER", "FACTS"]);
     for row in &report.rebuilt {
-        table.row([Cell::text(row.aggregate), Cell::number(row.aggregates), Cell::number(row.facts)]);
+        table.row([
+            Cell::text(row.aggregate),
+            Cell::number(row.aggregates),
+            Cell::number(row.facts),
+        ]);
     }
     let mut text = table.to_string();
     let again = format!(
@@ -127,12 +153,19 @@ fn text(report: &Report) -> String {
     );
     text.push_str(&format!("{}\n", styled(FAINT, again)));
     if report.passed_over > 0 {
-        let note = format!("{} passed over, which no service wrote", count(report.passed_over, "message"));
+        let note = format!(
+            "{} passed over, which no service wrote",
+            count(report.passed_over, "message")
+        );
         text.push_str(&format!("{}\n", styled(DOUBTFUL, note)));
     }
     for difference in &report.differences {
         let place = format!("{} at {}", difference.aggregate, difference.sequence);
-        text.push_str(&format!("{} {place}: {}\n", styled(BAD, "differs"), difference.what));
+        text.push_str(&format!(
+            "{} {place}: {}\n",
+            styled(BAD, "differs"),
+            difference.what
+        ));
     }
     let verdict = match report.differences.len() {
         0 => styled(GOOD, "Everything is as it is stored."),

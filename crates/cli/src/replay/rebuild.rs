@@ -52,7 +52,10 @@ struct Of<M: Machine> {
 
 impl<M: Machine> Default for Of<M> {
     fn default() -> Self {
-        Self { aggregates: BTreeMap::new(), facts: 0 }
+        Self {
+            aggregates: BTreeMap::new(),
+            facts: 0,
+        }
     }
 }
 
@@ -88,28 +91,47 @@ pub(super) struct Row {
 impl<M: Machine> Of<M> {
     fn row(&self) -> Row {
         let aggregates = self.aggregates.len() as u64;
-        Row { aggregate: M::Event::AGGREGATE.as_str(), aggregates, facts: self.facts }
+        Row {
+            aggregate: M::Event::AGGREGATE.as_str(),
+            aggregates,
+            facts: self.facts,
+        }
     }
 
     /// The state so far.
     fn state(&self, id: &Token) -> M::State {
-        self.aggregates.get(id).map(|rebuilt| rebuilt.state.clone()).unwrap_or_default()
+        self.aggregates
+            .get(id)
+            .map(|rebuilt| rebuilt.state.clone())
+            .unwrap_or_default()
     }
 
     /// One more fact: the state after it, its record, and where that differs from what the facts lead to.
     fn take(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Taken<'_, M>, String> {
         let (rebuilt, record) = self.read(id, sequence, bytes)?;
         let differences = step(rebuilt, &record);
-        Ok(Taken { after: &rebuilt.state, record, differences })
+        Ok(Taken {
+            after: &rebuilt.state,
+            record,
+            differences,
+        })
     }
 
     /// One more fact, before it is applied: its aggregate and its record.
-    fn read(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Unapplied<'_, M>, String> {
+    fn read(
+        &mut self,
+        id: &Token,
+        sequence: u64,
+        bytes: &[u8],
+    ) -> Result<Unapplied<'_, M>, String> {
         self.facts += 1;
-        let record =
-            Record::<M::Event>::decode(bytes, sequence).map_err(|error| format!("it cannot be read: {error}"))?;
+        let record = Record::<M::Event>::decode(bytes, sequence)
+            .map_err(|error| format!("it cannot be read: {error}"))?;
         if record.meta.id != *id {
-            return Err(format!("it is stored under {id} and says of itself that it is of {}", record.meta.id));
+            return Err(format!(
+                "it is stored under {id} and says of itself that it is of {}",
+                record.meta.id
+            ));
         }
         Ok((self.aggregates.entry(id.clone()).or_default(), record))
     }
@@ -130,17 +152,39 @@ impl Rebuilt {
             Aggregate::Case => self.case(id, sequence, bytes),
             Aggregate::Detection => self.detection(id, sequence, bytes),
             Aggregate::Debate => self.debate(id, sequence, bytes),
-            Aggregate::Deadline => self.deadlines.take(id, sequence, bytes).map(|taken| taken.differences),
-            Aggregate::Record => self.records.take(id, sequence, bytes).map(|taken| taken.differences),
-            Aggregate::Precedent => self.precedents.take(id, sequence, bytes).map(|taken| taken.differences),
+            Aggregate::Deadline => self
+                .deadlines
+                .take(id, sequence, bytes)
+                .map(|taken| taken.differences),
+            Aggregate::Record => self
+                .records
+                .take(id, sequence, bytes)
+                .map(|taken| taken.differences),
+            Aggregate::Precedent => self
+                .precedents
+                .take(id, sequence, bytes)
+                .map(|taken| taken.differences),
             Aggregate::Queue => self.queue(id, sequence, bytes),
-            Aggregate::Agent => self.agents.take(id, sequence, bytes).map(|taken| taken.differences),
-            Aggregate::Wake => self.conversations.take(id, sequence, bytes).map(|taken| taken.differences),
-            Aggregate::Request => self.requests.take(id, sequence, bytes).map(|taken| taken.differences),
+            Aggregate::Agent => self
+                .agents
+                .take(id, sequence, bytes)
+                .map(|taken| taken.differences),
+            Aggregate::Wake => self
+                .conversations
+                .take(id, sequence, bytes)
+                .map(|taken| taken.differences),
+            Aggregate::Request => self
+                .requests
+                .take(id, sequence, bytes)
+                .map(|taken| taken.differences),
         };
         let place = format!("{aggregate}/{id}");
         let differences = differences.unwrap_or_else(|unreadable| vec![unreadable]);
-        let found = differences.into_iter().map(|what| Difference { aggregate: place.clone(), sequence, what });
+        let found = differences.into_iter().map(|what| Difference {
+            aggregate: place.clone(),
+            sequence,
+            what,
+        });
         self.differences.extend(found);
     }
 
@@ -152,7 +196,11 @@ impl Rebuilt {
     /// Something that is no fact.
     pub(super) fn foreign(&mut self, subject: &str, sequence: u64) {
         let what = "it is in the stream of facts and is none".to_owned();
-        self.differences.push(Difference { aggregate: subject.to_owned(), sequence, what });
+        self.differences.push(Difference {
+            aggregate: subject.to_owned(),
+            sequence,
+            what,
+        });
     }
 
     fn case(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
@@ -166,7 +214,12 @@ impl Rebuilt {
         Ok(differences)
     }
 
-    fn detection(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
+    fn detection(
+        &mut self,
+        id: &Token,
+        sequence: u64,
+        bytes: &[u8],
+    ) -> Result<Vec<String>, String> {
         let taken = self.detections.take(id, sequence, bytes)?;
         let mut differences = taken.differences;
         let DetectionEvent::Completed(detected) = &taken.record.event;

@@ -51,7 +51,9 @@ struct Explained {
 pub(crate) async fn run(connection: &ConnectionArgs, verb: WakeVerb) -> Result<u8, Failure> {
     let WakeVerb::Explain(args) = verb;
     let broker = connection.connect().await?;
-    let explained = find(&broker, &args.message).await?.ok_or_else(|| unknown(&args.message))?;
+    let explained = find(&broker, &args.message)
+        .await?
+        .ok_or_else(|| unknown(&args.message))?;
     if args.json.json {
         output::json(&explained)?;
     } else {
@@ -70,13 +72,19 @@ fn unknown(message: &MessageId) -> Failure {
 /// The decision about a message. It stands among the facts of the conversation, whose id nobody need know.
 async fn find(broker: &Broker, message: &MessageId) -> Result<Option<Explained>, Failure> {
     let mut found = None;
-    let scope = Scope::of(StreamKind::Events, broker.subjects().facts_of(Aggregate::Wake));
+    let scope = Scope::of(
+        StreamKind::Events,
+        broker.subjects().facts_of(Aggregate::Wake),
+    );
     read::each(broker, &scope, "decisions", |stored| {
         if let Ok(record) = Record::<WakeEvent>::decode(&stored.payload, stored.sequence)
             && let WakeEvent::Decided(decided) = record.event
             && decided.said.message_id == *message
         {
-            found = Some(Explained { decided_at: record.meta.at, decided });
+            found = Some(Explained {
+                decided_at: record.meta.at,
+                decided,
+            });
         }
         Ok(())
     })
@@ -85,9 +93,16 @@ async fn find(broker: &Broker, message: &MessageId) -> Result<Option<Explained>,
 }
 
 fn text(explained: &Explained) -> String {
-    let Explained { decided_at, decided } = explained;
+    let Explained {
+        decided_at,
+        decided,
+    } = explained;
     let said = &decided.said;
-    let compared = decided.woken.iter().chain(&decided.others).any(|one| one.score.is_some());
+    let compared = decided
+        .woken
+        .iter()
+        .chain(&decided.others)
+        .any(|one| one.score.is_some());
     let how = match (compared, decided.with_model) {
         (false, _) => "by whom it names and what kind of message it is",
         (true, true) => "meaning compared by a model",
@@ -101,7 +116,10 @@ fn text(explained: &Explained) -> String {
         one_line(&said.text, 120),
         styled(
             FAINT,
-            format!("decided at {decided_at}, {how}; {} said before", count(decided.context.len() as u64, "message"))
+            format!(
+                "decided at {decided_at}, {how}; {} said before",
+                count(decided.context.len() as u64, "message")
+            )
         )
     );
     let mut table = Table::new(["AGENT", "DOES", "WHY", "SCORE", "RUNNER-UP", "SCORE"]);
@@ -121,7 +139,13 @@ fn text(explained: &Explained) -> String {
     );
     text.push_str(&format!("{}\n", styled(FAINT, rest)));
     if let Some(broken) = &decided.loop_broken {
-        let LoopBroken { from, to, depth, until, .. } = broken;
+        let LoopBroken {
+            from,
+            to,
+            depth,
+            until,
+            ..
+        } = broken;
         text.push_str(&format!(
             "{from} and {to} answered each other {depth} times: neither wakes the other until {until}\n"
         ));
@@ -130,7 +154,9 @@ fn text(explained: &Explained) -> String {
 }
 
 fn row(one: &Weighed) -> [Cell; 6] {
-    let score = |score: Option<f64>| Cell::number(score.map_or_else(|| "-".to_owned(), |score| format!("{score:.3}")));
+    let score = |score: Option<f64>| {
+        Cell::number(score.map_or_else(|| "-".to_owned(), |score| format!("{score:.3}")))
+    };
     let (does, style) = match one.outcome {
         WakeOutcome::Wake => ("wakes", GOOD),
         WakeOutcome::Observe => ("observes", DOUBTFUL),

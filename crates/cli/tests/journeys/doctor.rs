@@ -7,21 +7,37 @@ use serde_json::Value;
 use crate::command::run;
 
 fn faults(report: &Value) -> Vec<String> {
-    let checks = report["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == "fault");
-    checks.map(|check| format!("{} -> {}", check["found"], check["advice"])).collect()
+    let checks = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["verdict"] == "fault");
+    checks
+        .map(|check| format!("{} -> {}", check["found"], check["advice"]))
+        .collect()
 }
 
 #[tokio::test]
 async fn a_missing_service_and_a_missing_consumer_are_found() {
-    let installation = TestInstallation::start_with(|plan| plan.with_replicas(Service::Coordinator, 2)).await;
+    let installation =
+        TestInstallation::start_with(|plan| plan.with_replicas(Service::Coordinator, 2)).await;
     let url = installation.server_url();
     let said = run(&["doctor", "--server", url]).await;
     let text = said.good();
-    assert!(text.contains("Nothing is wrong.") && text.contains("coordinator: 2 processes"), "{text}");
+    assert!(
+        text.contains("Nothing is wrong.") && text.contains("coordinator: 2 processes"),
+        "{text}"
+    );
 
-    installation.terminate(Service::DebateFacilitator, 0).await.unwrap();
+    installation
+        .terminate(Service::DebateFacilitator, 0)
+        .await
+        .unwrap();
     let jetstream = async_nats::jetstream::new(installation.client().clone());
-    jetstream.delete_consumer_from_stream("debate-facilitator-effects-debate-opened", "CONCORD_EVENTS").await.unwrap();
+    jetstream
+        .delete_consumer_from_stream("debate-facilitator-effects-debate-opened", "CONCORD_EVENTS")
+        .await
+        .unwrap();
     let said = run(&["doctor", "--json", "--server", url]).await;
     assert_eq!(said.code, 1);
     let found = faults(&serde_json::from_str(&said.out).unwrap());
@@ -30,16 +46,32 @@ async fn a_missing_service_and_a_missing_consumer_are_found() {
         found[0].contains("debate-facilitator-effects-debate-opened is missing")
             && found[0].contains("start the debate-facilitator")
     );
-    assert!(found[1].contains("debate-facilitator does not answer"), "{found:?}");
+    assert!(
+        found[1].contains("debate-facilitator does not answer"),
+        "{found:?}"
+    );
 
-    installation.restart(Service::DebateFacilitator, 0).await.unwrap();
+    installation
+        .restart(Service::DebateFacilitator, 0)
+        .await
+        .unwrap();
     run(&["doctor", "--server", url]).await.good();
 
-    let mut changed = jetstream.get_stream("CONCORD_DEAD").await.unwrap().cached_info().config.clone();
+    let mut changed = jetstream
+        .get_stream("CONCORD_DEAD")
+        .await
+        .unwrap()
+        .cached_info()
+        .config
+        .clone();
     changed.max_age = std::time::Duration::from_secs(3_600);
     jetstream.update_stream(changed).await.unwrap();
     let said = run(&["doctor", "--server", url]).await;
-    assert!(said.code == 1 && said.out.contains("CONCORD_DEAD: max_age is 3600s"), "{}", said.out);
+    assert!(
+        said.code == 1 && said.out.contains("CONCORD_DEAD: max_age is 3600s"),
+        "{}",
+        said.out
+    );
 }
 
 #[tokio::test]
@@ -48,7 +80,10 @@ async fn the_object_store_of_large_payloads_is_looked_at() {
     let installation = TestInstallation::start().await;
     let url = installation.server_url();
     let text = run(&["doctor", "--server", url]).await.good();
-    assert!(text.contains("CONCORD_PAYLOADS holds 0.0 MB of 1024.0 MB (0 %)"), "{text}");
+    assert!(
+        text.contains("CONCORD_PAYLOADS holds 0.0 MB of 1024.0 MB (0 %)"),
+        "{text}"
+    );
 
     let jetstream = async_nats::jetstream::new(installation.client().clone());
     let faulty = async || {
@@ -56,17 +91,38 @@ async fn the_object_store_of_large_payloads_is_looked_at() {
         assert_eq!(said.code, 1, "{}", said.out);
         faults(&serde_json::from_str(&said.out).unwrap())
     };
-    jetstream.delete_object_store("CONCORD_PAYLOADS").await.unwrap();
+    jetstream
+        .delete_object_store("CONCORD_PAYLOADS")
+        .await
+        .unwrap();
     let found = faulty().await;
-    assert!(found.len() == 1 && found[0].contains("CONCORD_PAYLOADS is missing"), "{found:?}");
-    assert!(found[0].contains("start any service") && found[0].contains("storage.payload_store_bytes"), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].contains("CONCORD_PAYLOADS is missing"),
+        "{found:?}"
+    );
+    assert!(
+        found[0].contains("start any service") && found[0].contains("storage.payload_store_bytes"),
+        "{found:?}"
+    );
 
     // Another limit than the settings say, and nearly full.
-    let config = Config { bucket: "CONCORD_PAYLOADS".into(), max_bytes: 1 << 20, ..Config::default() };
+    let config = Config {
+        bucket: "CONCORD_PAYLOADS".into(),
+        max_bytes: 1 << 20,
+        ..Config::default()
+    };
     let store = jetstream.create_object_store(config).await.unwrap();
-    store.put("large", &mut &vec![7_u8; (1 << 20) - 40_000][..]).await.unwrap();
+    store
+        .put("large", &mut &vec![7_u8; (1 << 20) - 40_000][..])
+        .await
+        .unwrap();
     let found = faulty().await;
-    let has = |part: &str| assert!(found.iter().any(|fault| fault.contains(part)), "{part}: {found:?}");
+    let has = |part: &str| {
+        assert!(
+            found.iter().any(|fault| fault.contains(part)),
+            "{part}: {found:?}"
+        )
+    };
     has("OBJ_CONCORD_PAYLOADS: max_bytes is 1048576 and should be 1073741824");
     has("OBJ_CONCORD_PAYLOADS: max_age is 0ns and should be");
     has("CONCORD_PAYLOADS holds 1.0 MB of 1.0 MB (9");
@@ -75,28 +131,61 @@ async fn the_object_store_of_large_payloads_is_looked_at() {
 
     // What the settings say is right for who gives them.
     let settings = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(settings.path(), "[storage]\npayload_store_bytes = 1048576\n").unwrap();
-    let said = run(&["doctor", "--server", url, "--config", settings.path().to_str().unwrap()]).await;
+    std::fs::write(
+        settings.path(),
+        "[storage]\npayload_store_bytes = 1048576\n",
+    )
+    .unwrap();
+    let said = run(&[
+        "doctor",
+        "--server",
+        url,
+        "--config",
+        settings.path().to_str().unwrap(),
+    ])
+    .await;
     assert!(!said.out.contains("max_bytes is"), "{}", said.out);
 }
 
 #[tokio::test]
 async fn a_store_of_large_payloads_that_is_almost_full_is_a_note_before_it_is_a_fault() {
-    let plan = |plan: concord_testkit::Plan| plan.with_setting("storage.payload_store_bytes=1048576");
+    let plan =
+        |plan: concord_testkit::Plan| plan.with_setting("storage.payload_store_bytes=1048576");
     let installation = TestInstallation::start_with(plan).await;
     let settings = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(settings.path(), "[storage]\npayload_store_bytes = 1048576\n").unwrap();
+    std::fs::write(
+        settings.path(),
+        "[storage]\npayload_store_bytes = 1048576\n",
+    )
+    .unwrap();
     let config = settings.path().to_str().unwrap();
     let of_store = async || {
-        let said = run(&["doctor", "--json", "--server", installation.server_url(), "--config", config]).await;
+        let said = run(&[
+            "doctor",
+            "--json",
+            "--server",
+            installation.server_url(),
+            "--config",
+            config,
+        ])
+        .await;
         let report: Value = serde_json::from_str(&said.out).unwrap();
         let checks = report["checks"].as_array().unwrap().clone().into_iter();
-        let checks: Vec<Value> = checks.filter(|check| check["area"] == "Large payloads").collect();
+        let checks: Vec<Value> = checks
+            .filter(|check| check["area"] == "Large payloads")
+            .collect();
         assert_eq!(checks.len(), 1, "{checks:?}");
-        (said.code, checks[0]["verdict"].as_str().unwrap().to_owned(), checks[0].to_string())
+        (
+            said.code,
+            checks[0]["verdict"].as_str().unwrap().to_owned(),
+            checks[0].to_string(),
+        )
     };
     let jetstream = async_nats::jetstream::new(installation.client().clone());
-    let store = jetstream.get_object_store("CONCORD_PAYLOADS").await.unwrap();
+    let store = jetstream
+        .get_object_store("CONCORD_PAYLOADS")
+        .await
+        .unwrap();
     for (name, bytes, code, verdict, shown) in [
         ("much", 800_000, 0, "good", "holds 0.8 MB of 1.0 MB (7"),
         ("more", 70_000, 0, "note", "holds 0.8 MB of 1.0 MB (8"),
@@ -104,8 +193,16 @@ async fn a_store_of_large_payloads_that_is_almost_full_is_a_note_before_it_is_a_
     ] {
         store.put(name, &mut &vec![7_u8; bytes][..]).await.unwrap();
         let (found_code, found_verdict, check) = of_store().await;
-        assert_eq!((found_code, found_verdict.as_str()), (code, verdict), "{check}");
+        assert_eq!(
+            (found_code, found_verdict.as_str()),
+            (code, verdict),
+            "{check}"
+        );
         assert!(check.contains(shown), "{check}");
-        assert_eq!(check.contains("raise storage.payload_store_bytes"), verdict != "good", "{check}");
+        assert_eq!(
+            check.contains("raise storage.payload_store_bytes"),
+            verdict != "good",
+            "{check}"
+        );
     }
 }

@@ -19,12 +19,23 @@ async fn a_wrong_command_line_is_code_2() {
         &["queue", "next"],
         &["queue", "next", "--expert", "e.va"],
         &["queue", "reassign", "d-1", "--to", "eva", "--why", " "],
-        &["rule", "d.1", "--position", "p1", "--rationale", "so", "--expert", "eva"],
+        &[
+            "rule",
+            "d.1",
+            "--position",
+            "p1",
+            "--rationale",
+            "so",
+            "--expert",
+            "eva",
+        ],
         &["rule", "d-1", "--rationale", "so", "--expert", "eva"],
         &["challenge", "c-1", "no-such-file.json"],
         &["debate", "show", "d.1"],
         &["debate", "extend", "d-1", "--by", "eva", "--why", "so"],
-        &["debate", "extend", "d-1", "--by", "eva", "--why", "so", "--hours", "-1"],
+        &[
+            "debate", "extend", "d-1", "--by", "eva", "--why", "so", "--hours", "-1",
+        ],
         &["gate", "list"],
         &["gate", "review", "c-1", "--gate", "g", "--by", "eva"],
         &["decisions", "show", "c"],
@@ -54,30 +65,66 @@ async fn an_empty_or_malformed_case_is_code_65() {
         (b"{", "is not a case"),
         (b"\xff\xfe", "is not a case"),
         (br#"{"participants": ["a"]}"#, "task"),
-        (br#"{"participants": ["a b"], "task": {"type": "t"}}"#, "/participants/0"),
-        (br#"{"participants": ["a"], "task": {"type": "t"}, "policy": {"rounds_max": 99}}"#, "/policy/rounds_max"),
-        (br#"{"participants": ["a"], "task": {"type": "t"}, "surprise": 1}"#, "surprise"),
+        (
+            br#"{"participants": ["a b"], "task": {"type": "t"}}"#,
+            "/participants/0",
+        ),
+        (
+            br#"{"participants": ["a"], "task": {"type": "t"}, "policy": {"rounds_max": 99}}"#,
+            "/policy/rounds_max",
+        ),
+        (
+            br#"{"participants": ["a"], "task": {"type": "t"}, "surprise": 1}"#,
+            "surprise",
+        ),
     ] {
         let error = run_with(&["case", "open", "-"], input).await.refused(65);
-        assert!(error.contains(named) && error.lines().count() == 1, "{error}");
+        assert!(
+            error.contains(named) && error.lines().count() == 1,
+            "{error}"
+        );
     }
 }
 
 #[tokio::test]
 async fn no_broker_is_code_69_for_every_verb() {
     let nowhere = "nats://127.0.0.1:1";
-    for verb in ["case list", "case show c-1", "case watch", "case transcript c-1", "agents", "deadlines", "doctor"] {
+    for verb in [
+        "case list",
+        "case show c-1",
+        "case watch",
+        "case transcript c-1",
+        "agents",
+        "deadlines",
+        "doctor",
+    ] {
         let arguments: Vec<&str> = verb.split(' ').chain(["--server", nowhere]).collect();
         let error = run(&arguments).await.refused(69);
-        assert!(error.contains(nowhere) && error.contains("concord up") && error.lines().count() == 1, "{error}");
+        assert!(
+            error.contains(nowhere) && error.contains("concord up") && error.lines().count() == 1,
+            "{error}"
+        );
     }
-    let people =
-        ["queue", "queue next --expert eva", "expert list", "debate show d-1", "gate list c-1", "decisions list"];
+    let people = [
+        "queue",
+        "queue next --expert eva",
+        "expert list",
+        "debate show d-1",
+        "gate list c-1",
+        "decisions list",
+    ];
     for verb in people {
         let arguments: Vec<&str> = verb.split(' ').chain(["--server", nowhere]).collect();
         run(&arguments).await.refused(69);
     }
-    for verb in ["dead list", "dead show 1", "dead retry --all", "record show ann", "replay --all", "check"] {
+    for verb in [
+        "dead list",
+        "dead show 1",
+        "dead retry --all",
+        "record show ann",
+        "replay --all",
+        "check",
+    ] {
         let arguments: Vec<&str> = verb.split(' ').chain(["--server", nowhere]).collect();
         run(&arguments).await.refused(69);
     }
@@ -87,15 +134,31 @@ async fn no_broker_is_code_69_for_every_verb() {
 async fn a_broker_without_an_installation_is_said_to_be_one() {
     let broker = TestBroker::start().await;
     let url = broker.url();
-    for verb in ["case list", "case show c-1", "record show ann", "agents", "check", "replay --all", "dead list"] {
+    for verb in [
+        "case list",
+        "case show c-1",
+        "record show ann",
+        "agents",
+        "check",
+        "replay --all",
+        "dead list",
+    ] {
         let arguments: Vec<&str> = verb.split(' ').chain(["--server", &url]).collect();
         let error = run(&arguments).await.refused(1);
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     let doctor = run(&["doctor", "--server", &url]).await;
     assert_eq!(doctor.code, 1);
-    assert!(doctor.out.contains("CONCORD_EVENTS: existence is missing"), "{}", doctor.out);
-    assert!(doctor.out.contains("coordinator does not answer"), "{}", doctor.out);
+    assert!(
+        doctor.out.contains("CONCORD_EVENTS: existence is missing"),
+        "{}",
+        doctor.out
+    );
+    assert!(
+        doctor.out.contains("coordinator does not answer"),
+        "{}",
+        doctor.out
+    );
 }
 
 #[tokio::test]
@@ -139,7 +202,10 @@ async fn every_verb_explains_itself_with_an_example() {
     ] {
         let arguments: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
         let help = run(&arguments).await.good();
-        assert!(help.contains(&format!("concord {verb}")) && help.contains("Example"), "{help}");
+        assert!(
+            help.contains(&format!("concord {verb}")) && help.contains("Example"),
+            "{help}"
+        );
         assert!(help.contains("--json"), "{help}");
     }
 }

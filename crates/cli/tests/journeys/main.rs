@@ -1,7 +1,12 @@
 //! The `concord` command as a user meets it: the real program, a real broker, real services.
 
 // Helpers of tests fail by panicking, which the workspace allows in the tests themselves.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod cases;
 mod command;

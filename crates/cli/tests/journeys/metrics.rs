@@ -17,9 +17,14 @@ struct Stage {
 impl Stage {
     /// Ben knows taxes, Cleo databases, and Lea leads.
     async fn start() -> Self {
-        let stage = Self { installation: TestInstallation::start().await };
-        let tax =
-            ["Who bears the value added tax?", "Is VAT included in the price?", "Does reverse charge apply here?"];
+        let stage = Self {
+            installation: TestInstallation::start().await,
+        };
+        let tax = [
+            "Who bears the value added tax?",
+            "Is VAT included in the price?",
+            "Does reverse charge apply here?",
+        ];
         let base = [
             "Which indexes does this query need?",
             "How large should the connection pool be?",
@@ -32,11 +37,20 @@ impl Stage {
         ] {
             let card = json!({ "agent_id": agent, "skills": [skill] });
             let request = json!({ "action": "register_agent", "parameters": card });
-            stage.say("_", agent, "coordinator", "request", request, None).await;
+            stage
+                .say("_", agent, "coordinator", "request", request, None)
+                .await;
         }
         let registered = until("three agents on the register", LONG, async || {
-            let listed = stage.installation.ask(Service::Coordinator, "agents", &Value::Null).await?;
-            if listed.as_array().unwrap().len() == 3 { Ok(()) } else { Err(listed.to_string()) }
+            let listed = stage
+                .installation
+                .ask(Service::Coordinator, "agents", &Value::Null)
+                .await?;
+            if listed.as_array().unwrap().len() == 3 {
+                Ok(())
+            } else {
+                Err(listed.to_string())
+            }
         });
         registered.await.unwrap_or_else(|error| panic!("{error}"));
         // Their cards reach the adapter by themselves; it says nothing of when.
@@ -62,13 +76,27 @@ impl Stage {
     }
 
     async fn metrics(&self, more: &[&str]) -> Said {
-        run(&[&["metrics", "--server", self.installation.server_url()], more].concat()).await
+        run(&[
+            &["metrics", "--server", self.installation.server_url()],
+            more,
+        ]
+        .concat())
+        .await
     }
 
     /// When the broker stored a message, in milliseconds.
     async fn stored_at(&self, message: &Message) -> i64 {
-        let all = stored(self.installation.client(), StreamKind::Messages, &message.subject()).await.unwrap();
-        let one = all.iter().find(|one| one.json()["message_id"] == message.id()).unwrap();
+        let all = stored(
+            self.installation.client(),
+            StreamKind::Messages,
+            &message.subject(),
+        )
+        .await
+        .unwrap();
+        let one = all
+            .iter()
+            .find(|one| one.json()["message_id"] == message.id())
+            .unwrap();
         one.at.unix_millis()
     }
 }
@@ -77,7 +105,11 @@ impl Stage {
 async fn wakes(stage: &Stage, woken: u64) {
     let decided = until(format!("{woken} agents to be woken"), LONG, async || {
         let report = stage.metrics(&["--json"]).await.json();
-        if report["wakes"]["woken"] == woken { Ok(()) } else { Err(report["wakes"].to_string()) }
+        if report["wakes"]["woken"] == woken {
+            Ok(())
+        } else {
+            Err(report["wakes"].to_string())
+        }
     });
     decided.await.unwrap_or_else(|error| panic!("{error}"));
 }
@@ -93,23 +125,53 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
     let yes = || json!({ "status": "success", "result": {} });
     let no = || json!({ "status": "failure", "result": { "accepted": false, "reason": "not_relevant" } });
     let tax = content("Is the value added tax included in the price?");
-    let asked = stage.say("_", "ann", "_any", "group_query", tax, None).await;
+    let asked = stage
+        .say("_", "ann", "_any", "group_query", tax, None)
+        .await;
     wakes(&stage, 1).await;
-    let answered = stage.say("_", "ben", "ann", "response", yes(), Some(&asked)).await;
+    let answered = stage
+        .say("_", "ben", "ann", "response", yes(), Some(&asked))
+        .await;
     let help = content("Which indexes does this query need?");
-    let declined = stage.say("_", "ann", "_any", "peer_request", help, None).await;
+    let declined = stage
+        .say("_", "ann", "_any", "peer_request", help, None)
+        .await;
     wakes(&stage, 2).await;
-    stage.say("_", "cleo", "ann", "response", no(), Some(&declined)).await;
-    let invited = stage.say("_", "ann", "ben", "collaboration_invite", content("Join us."), None).await;
-    let joined = stage.say("_", "ben", "ann", "commitment", json!({}), Some(&invited)).await;
-    stage.say("_", "lea", "ann", "info_update", content("Go on."), None).await;
-    stage.say("_", "ann", "lea", "task_result", content("Done."), None).await;
+    stage
+        .say("_", "cleo", "ann", "response", no(), Some(&declined))
+        .await;
+    let invited = stage
+        .say(
+            "_",
+            "ann",
+            "ben",
+            "collaboration_invite",
+            content("Join us."),
+            None,
+        )
+        .await;
+    let joined = stage
+        .say("_", "ben", "ann", "commitment", json!({}), Some(&invited))
+        .await;
+    stage
+        .say("_", "lea", "ann", "info_update", content("Go on."), None)
+        .await;
+    stage
+        .say("_", "ann", "lea", "task_result", content("Done."), None)
+        .await;
     wakes(&stage, 4).await;
     settled(stage.installation.client(), LONG).await.unwrap();
 
     let report = stage.metrics(&["--json"]).await.json();
-    assert_eq!((&report["messages"], &report["messages_through_lead"]), (&json!(8), &json!(2)), "{report}");
-    assert_eq!(report["lead_share"], json!({ "value": 0.25, "target": 0.5, "above": false, "met": true }));
+    assert_eq!(
+        (&report["messages"], &report["messages_through_lead"]),
+        (&json!(8), &json!(2)),
+        "{report}"
+    );
+    assert_eq!(
+        report["lead_share"],
+        json!({ "value": 0.25, "target": 0.5, "above": false, "met": true })
+    );
     let first = stage.stored_at(&answered).await - stage.stored_at(&asked).await;
     let second = stage.stored_at(&joined).await - stage.stored_at(&invited).await;
     let help = json!({
@@ -118,21 +180,52 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
     });
     assert_eq!(report["peer_help"], help);
     let matches = json!({ "woken": 2, "accepted": 1, "declined": 1, "silent": 0, "waiting": 0 });
-    assert_eq!((&report["matches"], &report["matching_accuracy"]["value"]), (&matches, &json!(0.5)));
+    assert_eq!(
+        (&report["matches"], &report["matching_accuracy"]["value"]),
+        (&matches, &json!(0.5))
+    );
     let wakes = json!({ "woken": 4, "accepted": 2, "declined": 1, "silent": 0, "waiting": 1 });
-    assert_eq!((&report["wakes"], &report["false_wakes"]["value"]), (&wakes, &json!(1.0 / 3.0)));
-    assert_eq!((&report["collaboration_events"], &report["sessions"]), (&json!(5), &json!(5)));
+    assert_eq!(
+        (&report["wakes"], &report["false_wakes"]["value"]),
+        (&wakes, &json!(1.0 / 3.0))
+    );
+    assert_eq!(
+        (&report["collaboration_events"], &report["sessions"]),
+        (&json!(5), &json!(5))
+    );
     assert_eq!(report["events_per_session"]["met"], false);
 
     let text = stage.metrics(&["--since", "1h"]).await.good();
-    assert!(text.contains("25.0 %") && text.contains("2 of 8 messages between agents"), "{text}");
+    assert!(
+        text.contains("25.0 %") && text.contains("2 of 8 messages between agents"),
+        "{text}"
+    );
     let led = stage.metrics(&["--lead", "ann", "--json"]).await.json();
-    assert_eq!((&led["leads"], &led["lead_share"]["value"]), (&json!(["ann", "coordinator"]), &json!(1.0)));
-    let since = concord_protocol::Timestamp::from_unix_millis(stage.stored_at(&answered).await).to_string();
+    assert_eq!(
+        (&led["leads"], &led["lead_share"]["value"]),
+        (&json!(["ann", "coordinator"]), &json!(1.0))
+    );
+    let since =
+        concord_protocol::Timestamp::from_unix_millis(stage.stored_at(&answered).await).to_string();
     let later = stage.metrics(&["--since", &since, "--json"]).await.json();
-    assert_eq!((&later["messages"], &later["since"]), (&json!(7), &json!(since)));
-    assert!(stage.metrics(&["--since", "2999-01-01T00:00:00Z"]).await.refused(2).contains("in the future"));
-    assert!(stage.metrics(&["--case", "c-none"]).await.refused(1).contains("there is no case c-none"));
+    assert_eq!(
+        (&later["messages"], &later["since"]),
+        (&json!(7), &json!(since))
+    );
+    assert!(
+        stage
+            .metrics(&["--since", "2999-01-01T00:00:00Z"])
+            .await
+            .refused(2)
+            .contains("in the future")
+    );
+    assert!(
+        stage
+            .metrics(&["--case", "c-none"])
+            .await
+            .refused(1)
+            .contains("there is no case c-none")
+    );
     assert_eq!(stage.metrics(&["--since", "soon"]).await.code, 2);
     goes_on(&stage).await;
     stage.installation.holds(LONG).await;
@@ -141,17 +234,39 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
 /// With `--watch` what has changed is printed again, and a case is counted by itself.
 async fn goes_on(stage: &Stage) {
     let mut command = concord();
-    command.args(["metrics", "--watch", "--json", "--server", stage.installation.server_url()]);
+    command.args([
+        "metrics",
+        "--watch",
+        "--json",
+        "--server",
+        stage.installation.server_url(),
+    ]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = async || -> Value {
-        let line = tokio::time::timeout(LONG, lines.next_line()).await.expect("a line").unwrap().unwrap();
+        let line = tokio::time::timeout(LONG, lines.next_line())
+            .await
+            .expect("a line")
+            .unwrap()
+            .unwrap();
         serde_json::from_str(&line).unwrap()
     };
     assert_eq!(next().await["messages"], 8);
-    stage.say("c-1", "ann", "ben", "peer_request", json!({ "content": "And now?" }), None).await;
+    stage
+        .say(
+            "c-1",
+            "ann",
+            "ben",
+            "peer_request",
+            json!({ "content": "And now?" }),
+            None,
+        )
+        .await;
     assert_eq!(next().await["messages"], 9);
     child.kill().await.unwrap();
     let alone = stage.metrics(&["--case", "c-1", "--json"]).await.json();
-    assert_eq!((&alone["messages"], &alone["sessions"], &alone["case_id"]), (&json!(1), &json!(1), &json!("c-1")));
+    assert_eq!(
+        (&alone["messages"], &alone["sessions"], &alone["case_id"]),
+        (&json!(1), &json!(1), &json!("c-1"))
+    );
 }

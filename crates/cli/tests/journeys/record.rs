@@ -23,7 +23,10 @@ fn observation(days_ago: i64, correct: bool, domain: &str) -> Observation {
         correct,
         domain: domain.to_owned(),
         regime: Some("bull_low_rates".into()),
-        context: track_record::Context { sector: Some("Software".into()), ..track_record::Context::default() },
+        context: track_record::Context {
+            sector: Some("Software".into()),
+            ..track_record::Context::default()
+        },
         source: Source::Outcome,
         overridden: false,
     }
@@ -31,8 +34,13 @@ fn observation(days_ago: i64, correct: bool, domain: &str) -> Observation {
 
 /// Records what an agent was seen to do, as the debate facilitator does: one step an observation.
 async fn fill(broker: &TestBroker, agent: &str, observations: Vec<Observation>) {
-    let settings = BrokerSettings { servers: broker.url(), ..BrokerSettings::default() };
-    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true).await.unwrap();
+    let settings = BrokerSettings {
+        servers: broker.url(),
+        ..BrokerSettings::default()
+    };
+    let broker = Broker::connect("test", &settings, &StorageSettings::default(), true)
+        .await
+        .unwrap();
     provision::streams(&broker).await.unwrap();
     let ledger = NatsLedger::new(broker).await.unwrap();
     let records = Aggregates::<RecordMachine, _>::new(ledger, NonZeroUsize::MIN);
@@ -46,22 +54,36 @@ async fn fill(broker: &TestBroker, agent: &str, observations: Vec<Observation>) 
             by: AgentId::new("back_office").unwrap(),
         };
         let context = Context::of_message(clock::now(), MessageId::new(id).unwrap());
-        let outcome = records.step(&agent.token(), &context, &input, None).await.unwrap();
+        let outcome = records
+            .step(&agent.token(), &context, &input, None)
+            .await
+            .unwrap();
         assert!(matches!(outcome, Outcome::Appended { .. }), "{outcome:?}");
     }
 }
 
 fn names(list: &Value, field: &str) -> Vec<String> {
-    list.as_array().unwrap().iter().map(|item| item[field].as_str().unwrap().to_owned()).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item[field].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
 async fn a_track_record_is_explained_factor_by_factor() {
     let broker = TestBroker::start().await;
     let url = broker.url();
-    let record = async |arguments: &[&str]| run(&[&["record", "show"], arguments, &["--server", &url]].concat()).await;
-    let mut observations: Vec<_> = (0..20).map(|n| observation(n, n % 4 != 0, "valuation")).collect();
-    observations.extend([observation(900, true, "Credit Risk"), observation(0, false, "credit risk")]);
+    let record = async |arguments: &[&str]| {
+        run(&[&["record", "show"], arguments, &["--server", &url]].concat()).await
+    };
+    let mut observations: Vec<_> = (0..20)
+        .map(|n| observation(n, n % 4 != 0, "valuation"))
+        .collect();
+    observations.extend([
+        observation(900, true, "Credit Risk"),
+        observation(0, false, "credit risk"),
+    ]);
     fill(&broker, "ann", observations).await;
 
     let text = record(&["ann"]).await.good();
@@ -77,14 +99,34 @@ async fn a_track_record_is_explained_factor_by_factor() {
         assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
     }
     let all = record(&["ann", "--json"]).await.json();
-    assert_eq!(names(&all["domains"], "domain"), ["credit risk", "valuation"]);
-    assert_eq!((&all["agent_id"], &all["observations"], &all["forgotten"]), (&json!("ann"), &json!(22), &json!(0)));
+    assert_eq!(
+        names(&all["domains"], "domain"),
+        ["credit risk", "valuation"]
+    );
+    assert_eq!(
+        (&all["agent_id"], &all["observations"], &all["forgotten"]),
+        (&json!("ann"), &json!(22), &json!(0))
+    );
 
-    let asked = ["ann", "--domain", " Valuation", "--version", "comprehensive", "--regime", "bull_low_rates"];
+    let asked = [
+        "ann",
+        "--domain",
+        " Valuation",
+        "--version",
+        "comprehensive",
+        "--regime",
+        "bull_low_rates",
+    ];
     let asked = [&asked[..], &["--sector", "software", "--horizon", "1y"]].concat();
     let shown = record(&[&asked[..], &["--json"]].concat()).await.json();
-    assert_eq!((&shown["version"], &shown["regime"]), (&json!("comprehensive"), &json!("bull_low_rates")));
-    assert_eq!(shown["context"], json!({"sector": "software", "horizon": "1y"}));
+    assert_eq!(
+        (&shown["version"], &shown["regime"]),
+        (&json!("comprehensive"), &json!("bull_low_rates"))
+    );
+    assert_eq!(
+        shown["context"],
+        json!({"sector": "software", "horizon": "1y"})
+    );
     let credibility = &shown["domains"][0]["credibility"];
     let factors = credibility["factors"].as_array().unwrap();
     assert_eq!(
@@ -98,21 +140,55 @@ async fn a_track_record_is_explained_factor_by_factor() {
             "override_penalty"
         ]
     );
-    let product: f64 = factors.iter().map(|factor| factor["value"].as_f64().unwrap()).product();
-    assert!((product - credibility["score"].as_f64().unwrap()).abs() < 1e-9, "{credibility}");
-    assert!(factors[2]["explanation"].as_str().unwrap().contains("of the 50 data points needed"), "{factors:?}");
+    let product: f64 = factors
+        .iter()
+        .map(|factor| factor["value"].as_f64().unwrap())
+        .product();
+    assert!(
+        (product - credibility["score"].as_f64().unwrap()).abs() < 1e-9,
+        "{credibility}"
+    );
+    assert!(
+        factors[2]["explanation"]
+            .as_str()
+            .unwrap()
+            .contains("of the 50 data points needed"),
+        "{factors:?}"
+    );
     let text = record(&asked).await.good();
-    assert!(text.contains("asked    regime bull_low_rates, sector software, horizon 1y\n"), "{text}");
+    assert!(
+        text.contains("asked    regime bull_low_rates, sector software, horizon 1y\n"),
+        "{text}"
+    );
     let text = record(&["ann", "--sector", "software"]).await.good();
-    assert!(text.contains("only the comprehensive version takes that into account"), "{text}");
+    assert!(
+        text.contains("only the comprehensive version takes that into account"),
+        "{text}"
+    );
 
     let error = record(&["ben"]).await.refused(1);
-    assert!(error.contains("nothing is recorded of the agent ben"), "{error}");
+    assert!(
+        error.contains("nothing is recorded of the agent ben"),
+        "{error}"
+    );
     let error = record(&["ann", "--domain", "cooking"]).await.refused(1);
-    assert!(error.contains("\"cooking\"") && error.contains("credit risk, valuation"), "{error}");
+    assert!(
+        error.contains("\"cooking\"") && error.contains("credit risk, valuation"),
+        "{error}"
+    );
 
-    let replay = run(&["replay", "--all", "--json", "--server", &url]).await.json();
+    let replay = run(&["replay", "--all", "--json", "--server", &url])
+        .await
+        .json();
     assert_eq!(replay["identical"], true);
-    let records = replay["rebuilt"].as_array().unwrap().iter().find(|row| row["aggregate"] == "record").unwrap();
-    assert_eq!((&records["aggregates"], &records["facts"]), (&json!(1), &json!(22)));
+    let records = replay["rebuilt"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["aggregate"] == "record")
+        .unwrap();
+    assert_eq!(
+        (&records["aggregates"], &records["facts"]),
+        (&json!(1), &json!(22))
+    );
 }

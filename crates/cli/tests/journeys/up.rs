@@ -12,7 +12,9 @@ use crate::command::{LONG, concord, run};
 
 fn up(arguments: &[&str]) -> Command {
     let mut command = concord();
-    command.env("CONCORD_NATS_SERVER", nats_server()).env("CONCORD_BINARIES", binaries());
+    command
+        .env("CONCORD_NATS_SERVER", nats_server())
+        .env("CONCORD_BINARIES", binaries());
     command.args(["up", "--port", "0"]).args(arguments);
     command
 }
@@ -20,17 +22,26 @@ fn up(arguments: &[&str]) -> Command {
 fn is_alive(pid: u64) -> bool {
     // A process that nobody has waited for yet is a zombie, and as good as gone.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    stat.rsplit(") ")
+        .next()
+        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 async fn first_line(output: impl AsyncReadExt + Unpin) -> String {
     let mut line = String::new();
-    tokio::time::timeout(LONG, BufReader::new(output).read_line(&mut line)).await.expect("it is ready").unwrap();
+    tokio::time::timeout(LONG, BufReader::new(output).read_line(&mut line))
+        .await
+        .expect("it is ready")
+        .unwrap();
     line
 }
 
 async fn signal(name: &str, pid: u64) {
-    let status = Command::new("kill").args([name, &pid.to_string()]).status().await.unwrap();
+    let status = Command::new("kill")
+        .args([name, &pid.to_string()])
+        .status()
+        .await
+        .unwrap();
     assert!(status.success());
 }
 
@@ -38,34 +49,73 @@ async fn signal(name: &str, pid: u64) {
 async fn an_installation_comes_up_whole_heals_and_goes_down() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
-    let arguments = ["--json", "--replicas", "coordinator=2", "--directory", data.to_str().unwrap()];
+    let arguments = [
+        "--json",
+        "--replicas",
+        "coordinator=2",
+        "--directory",
+        data.to_str().unwrap(),
+    ];
     let mut child = up(&arguments).spawn().unwrap();
-    let ready: Value = serde_json::from_str(&first_line(child.stdout.take().unwrap()).await).unwrap();
+    let ready: Value =
+        serde_json::from_str(&first_line(child.stdout.take().unwrap()).await).unwrap();
     let url = ready["server"].as_str().unwrap();
     let processes = ready["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 6, "{ready}");
     run(&["doctor", "--server", url]).await.good();
     let second = crate::command::finish(&mut up(&["--directory", data.to_str().unwrap()])).await;
-    assert!(second.code == 1 && second.err.contains("another installation runs in"), "{second:?}");
-    assert!(run(&["agents", "--server", url]).await.good().contains("hosts no agents"));
+    assert!(
+        second.code == 1 && second.err.contains("another installation runs in"),
+        "{second:?}"
+    );
+    assert!(
+        run(&["agents", "--server", url])
+            .await
+            .good()
+            .contains("hosts no agents")
+    );
 
-    let pid = processes.iter().find(|p| p["service"] == "debate-facilitator").unwrap()["pid"].as_u64().unwrap();
+    let pid = processes
+        .iter()
+        .find(|p| p["service"] == "debate-facilitator")
+        .unwrap()["pid"]
+        .as_u64()
+        .unwrap();
     signal("-KILL", pid).await;
     let whole = until("the killed service to be started again", LONG, async || {
         let said = run(&["doctor", "--server", url]).await;
-        if said.code == 0 && !said.out.contains(&pid.to_string()) { Ok(()) } else { Err(said.out) }
+        if said.code == 0 && !said.out.contains(&pid.to_string()) {
+            Ok(())
+        } else {
+            Err(said.out)
+        }
     });
     whole.await.unwrap();
 
     signal("-TERM", child.id().unwrap().into()).await;
-    let status = tokio::time::timeout(LONG, child.wait()).await.expect("it ends").unwrap();
+    let status = tokio::time::timeout(LONG, child.wait())
+        .await
+        .expect("it ends")
+        .unwrap();
     let mut err = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut err).await.unwrap();
-    assert!(status.success() && err.contains("starting it again") && !err.contains("were killed"), "{err}");
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .await
+        .unwrap();
+    assert!(
+        status.success() && err.contains("starting it again") && !err.contains("were killed"),
+        "{err}"
+    );
     for process in processes {
         assert!(!is_alive(process["pid"].as_u64().unwrap()), "{process}");
     }
-    assert!(Path::new(&data).join("logs/coordinator-1.log").is_file(), "a directory that was named is kept");
+    assert!(
+        Path::new(&data).join("logs/coordinator-1.log").is_file(),
+        "a directory that was named is kept"
+    );
     run(&["doctor", "--server", url]).await.refused(69);
 }
 
@@ -75,18 +125,29 @@ async fn nothing_survives_a_parent_that_is_killed() {
         return;
     }
     let mut child = up(&["--json"]).stderr(Stdio::null()).spawn().unwrap();
-    let ready: Value = serde_json::from_str(&first_line(child.stdout.take().unwrap()).await).unwrap();
+    let ready: Value =
+        serde_json::from_str(&first_line(child.stdout.take().unwrap()).await).unwrap();
     child.kill().await.unwrap();
     let gone = until("the services to be gone", LONG, async || {
-        let pids = ready["processes"].as_array().unwrap().iter().map(|process| process["pid"].as_u64().unwrap());
+        let pids = ready["processes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|process| process["pid"].as_u64().unwrap());
         let alive: Vec<u64> = pids.filter(|pid| is_alive(*pid)).collect();
-        if alive.is_empty() { Ok(()) } else { Err(format!("{alive:?} run")) }
+        if alive.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{alive:?} run"))
+        }
     });
     gone.await.unwrap();
     let url = ready["server"].as_str().unwrap();
-    let gone = until("the broker to be gone", LONG, async || match run(&["doctor", "--server", url]).await.code {
-        69 => Ok(()),
-        code => Err(format!("doctor ends with {code}")),
+    let gone = until("the broker to be gone", LONG, async || {
+        match run(&["doctor", "--server", url]).await.code {
+            69 => Ok(()),
+            code => Err(format!("doctor ends with {code}")),
+        }
     });
     gone.await.unwrap();
     // The temporary directory is all that is left; nobody was there to remove it.
@@ -97,12 +158,18 @@ async fn nothing_survives_a_parent_that_is_killed() {
 async fn what_does_not_start_says_why() {
     let mut command = up(&["--set", "work.drain=1"]);
     let said = crate::command::finish(&mut command).await;
-    assert!(said.code == 1 && said.err.contains("did you mean \"work.drain_ms\"?"), "{said:?}");
+    assert!(
+        said.code == 1 && said.err.contains("did you mean \"work.drain_ms\"?"),
+        "{said:?}"
+    );
     let empty = tempfile::tempdir().unwrap();
     let mut command = up(&[]);
     command.env("CONCORD_BINARIES", empty.path());
     let said = crate::command::finish(&mut command).await;
-    assert!(said.code == 1 && said.err.contains("cargo build --package concord-"), "{said:?}");
+    assert!(
+        said.code == 1 && said.err.contains("cargo build --package concord-"),
+        "{said:?}"
+    );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let error = run(&["up", "--port", &port]).await.refused(2);

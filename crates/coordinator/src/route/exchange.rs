@@ -23,7 +23,10 @@ pub struct Place {
 }
 
 /// A request with its times, and why it cannot be carried out, if so.
-pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened, Option<Refusal>), Fault> {
+pub fn read_request(
+    envelope: &Envelope,
+    place: &Place,
+) -> Result<(RequestOpened, Option<Refusal>), Fault> {
     let request: Request = envelope.payload()?;
     let asynchronous = request.callback_url.is_some();
     let due = terms::due(envelope, &request, place.at);
@@ -48,12 +51,18 @@ pub fn read_request(envelope: &Envelope, place: &Place) -> Result<(RequestOpened
 /// Why a request is not what the card of the agent that is asked says of the action, if so.
 pub fn unfit(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault> {
     // Most cards say nothing of actions, and reading a request twice is not free.
-    if card.actions.is_empty() { Ok(None) } else { Ok(terms::unfit(card, &envelope.payload()?)) }
+    if card.actions.is_empty() {
+        Ok(None)
+    } else {
+        Ok(terms::unfit(card, &envelope.payload()?))
+    }
 }
 
 /// What a message says about a request; none when it is about something else.
 pub fn hear(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, RequestInput)>, Fault> {
-    let Some((id, said)) = heard(envelope, at)? else { return Ok(None) };
+    let Some((id, said)) = heard(envelope, at)? else {
+        return Ok(None);
+    };
     Ok(Some((id, RequestInput::Hear(Box::new(said)))))
 }
 
@@ -63,20 +72,36 @@ pub fn kept(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
         return Ok(None);
     }
     // News of any other kind are for people and other agents, whatever they look like.
-    let Ok(mut notification) = envelope.payload::<Notification>() else { return Ok(None) };
+    let Ok(mut notification) = envelope.payload::<Notification>() else {
+        return Ok(None);
+    };
     if notification.event != ANSWERED_LATE {
         return Ok(None);
     }
-    let message = notification.data.get_mut("message").map(Value::take).unwrap_or_default();
-    let answer = serde_json::from_value::<Envelope>(message).map_err(|error| no_answer(error.to_string()))?;
+    let message = notification
+        .data
+        .get_mut("message")
+        .map(Value::take)
+        .unwrap_or_default();
+    let answer = serde_json::from_value::<Envelope>(message)
+        .map_err(|error| no_answer(error.to_string()))?;
     if answer.from_agent != envelope.from_agent {
         return Err(no_answer(format!("it is of {}", answer.from_agent)));
     }
     let Some((id, Said::Answer(heard))) = heard(&answer, at)? else {
-        return Err(no_answer(format!("a {} answers no request", answer.message_type)));
+        return Err(no_answer(format!(
+            "a {} answers no request",
+            answer.message_type
+        )));
     };
     let message_id = envelope.message_id.clone();
-    Ok(Some((id, RequestInput::Hear(Box::new(Said::Kept(HeardAnswer { message_id, ..heard }))))))
+    Ok(Some((
+        id,
+        RequestInput::Hear(Box::new(Said::Kept(HeardAnswer {
+            message_id,
+            ..heard
+        }))),
+    )))
 }
 
 fn no_answer(why: String) -> Fault {
@@ -89,28 +114,55 @@ fn no_answer(why: String) -> Fault {
 
 /// An acknowledgement or answer, with the request that it is for.
 pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>, Fault> {
-    let Recipient::Agent(asker) = &envelope.to_agent else { return Ok(None) };
+    let Recipient::Agent(asker) = &envelope.to_agent else {
+        return Ok(None);
+    };
     // The message that is answered is surer than the conversation that it belongs to.
-    let Some(request_id) = envelope.reply_to.as_ref().or(envelope.correlation_id.as_ref()) else { return Ok(None) };
+    let Some(request_id) = envelope
+        .reply_to
+        .as_ref()
+        .or(envelope.correlation_id.as_ref())
+    else {
+        return Ok(None);
+    };
     let (by, message_id) = (envelope.from_agent.clone(), envelope.message_id.clone());
     let answer = |form, status, error_code| {
         let repeated = envelope.payload.get().len() <= REPEATED_BYTES_MAX;
-        let payload = repeated.then(|| envelope.payload::<Value>().ok()).flatten().unwrap_or_default();
+        let payload = repeated
+            .then(|| envelope.payload::<Value>().ok())
+            .flatten()
+            .unwrap_or_default();
         let (by, message_id) = (by.clone(), message_id.clone());
-        Said::Answer(HeardAnswer { by, message_id, form, at, status, error_code, payload })
+        Said::Answer(HeardAnswer {
+            by,
+            message_id,
+            form,
+            at,
+            status,
+            error_code,
+            payload,
+        })
     };
     let said = match &envelope.message_type {
-        MessageType::Acknowledgement => {
-            Said::Acknowledgement(RequestAcknowledged { by: by.clone(), message_id: message_id.clone(), at })
-        }
+        MessageType::Acknowledgement => Said::Acknowledgement(RequestAcknowledged {
+            by: by.clone(),
+            message_id: message_id.clone(),
+            at,
+        }),
         // Whoever asked has it already, whatever it looks like: not every dialect's answers say how it went. Neither does an
         // error need a code of ours to end a request.
         MessageType::Response => {
-            let status = envelope.payload::<Response>().ok().map(|response| response.status);
+            let status = envelope
+                .payload::<Response>()
+                .ok()
+                .map(|response| response.status);
             answer(AnswerForm::Response, status, None)
         }
         MessageType::Error => {
-            let code = envelope.payload::<ErrorReport>().ok().map(|report| report.error_code);
+            let code = envelope
+                .payload::<ErrorReport>()
+                .ok()
+                .map(|report| report.error_code);
             answer(AnswerForm::Error, None, code)
         }
         MessageType::Notification => answer(AnswerForm::Notification, None, None),
@@ -131,7 +183,9 @@ mod tests {
             "message_id": "m-9", "timestamp": "2026-11-21T20:00:00Z", "from_agent": "bob", "to_agent": "coordinator",
             "message_type": "notification", "payload": { "event": event, "data": { "message": answer } },
         });
-        let subject = SubjectSpace::default().parse("concord.v1.msg._.bob.coordinator.notification").unwrap();
+        let subject = SubjectSpace::default()
+            .parse("concord.v1.msg._.bob.coordinator.notification")
+            .unwrap();
         Envelope::decode(bytes.to_string().as_bytes(), &subject).unwrap()
     }
 
@@ -144,13 +198,27 @@ mod tests {
             })
         };
         let at = Timestamp::from_unix_millis(0);
-        let (id, input) = kept(&notice(ANSWERED_LATE, answer("bob", "response")), at).unwrap().unwrap();
+        let (id, input) = kept(&notice(ANSWERED_LATE, answer("bob", "response")), at)
+            .unwrap()
+            .unwrap();
         assert_eq!(id, id_of(&"ann".parse().unwrap(), "m-ask"));
-        let RequestInput::Hear(said) = input else { panic!("{input:?}") };
-        let Said::Kept(heard) = *said else { panic!("{said:?}") };
-        assert_eq!((heard.by.as_str(), heard.message_id.as_str()), ("bob", "m-9"), "the message that is stored");
-        for wrong in [answer("eve", "response"), answer("bob", "question"), answer("bob", "acknowledgement"), json!(7)]
-        {
+        let RequestInput::Hear(said) = input else {
+            panic!("{input:?}")
+        };
+        let Said::Kept(heard) = *said else {
+            panic!("{said:?}")
+        };
+        assert_eq!(
+            (heard.by.as_str(), heard.message_id.as_str()),
+            ("bob", "m-9"),
+            "the message that is stored"
+        );
+        for wrong in [
+            answer("eve", "response"),
+            answer("bob", "question"),
+            answer("bob", "acknowledgement"),
+            json!(7),
+        ] {
             let fault = kept(&notice(ANSWERED_LATE, wrong), at).unwrap_err();
             assert_eq!(fault.pointer, "/payload/data/message", "{fault}");
         }

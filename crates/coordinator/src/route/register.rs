@@ -28,7 +28,12 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<Routed<AgentInput>>, F
             let card: Card = from_json(parameters.as_bytes(), PARAMETERS)?;
             own(&by, &card.agent_id)?;
             let must_exist = action == UPDATE_AGENT;
-            AgentInput::Register { card: Box::new(card), by: by.clone(), request_id, must_exist }
+            AgentInput::Register {
+                card: Box::new(card),
+                by: by.clone(),
+                request_id,
+                must_exist,
+            }
         }
         DEREGISTER_AGENT => {
             let departure: Deregister = match &request.parameters {
@@ -37,22 +42,43 @@ pub fn from_message(envelope: &Envelope) -> Result<Option<Routed<AgentInput>>, F
             };
             departure.check(PARAMETERS)?;
             own(&by, departure.agent_id.as_ref().unwrap_or(&by))?;
-            AgentInput::Deregister { agent_id: by.clone(), by: by.clone(), why: departure.why, request_id }
+            AgentInput::Deregister {
+                agent_id: by.clone(),
+                by: by.clone(),
+                why: departure.why,
+                request_id,
+            }
         }
         _ => return Ok(None),
     };
     known_as_agent(&by, "/from_agent")?;
-    Ok(Some(Routed::Step { id: by.token(), input }))
+    Ok(Some(Routed::Step {
+        id: by.token(),
+        input,
+    }))
 }
 
 /// An agent's own word on how it is. Messages about the state of work have another form, and are not for the register.
 fn status(envelope: &Envelope) -> Result<Routed<AgentInput>, Fault> {
-    let Ok(report) = envelope.payload::<StatusReport>() else { return Ok(Routed::Ignored("other_status")) };
+    let Ok(report) = envelope.payload::<StatusReport>() else {
+        return Ok(Routed::Ignored("other_status"));
+    };
     let agent_id = envelope.from_agent.clone();
     own(&agent_id, report.agent_id.as_ref().unwrap_or(&agent_id))?;
-    Deregister { agent_id: None, why: report.why.clone() }.check("/payload")?;
-    let input = AgentInput::Status { agent_id: agent_id.clone(), status: report.status, why: report.why };
-    Ok(Routed::Step { id: agent_id.token(), input })
+    Deregister {
+        agent_id: None,
+        why: report.why.clone(),
+    }
+    .check("/payload")?;
+    let input = AgentInput::Status {
+        agent_id: agent_id.clone(),
+        status: report.status,
+        why: report.why,
+    };
+    Ok(Routed::Step {
+        id: agent_id.token(),
+        input,
+    })
 }
 
 fn own(by: &AgentId, of: &AgentId) -> Result<(), Fault> {
@@ -71,5 +97,9 @@ pub(crate) fn known_as_agent(agent: &AgentId, pointer: &str) -> Result<(), Fault
     if Service::parse(agent.as_str()).is_err() {
         return Ok(());
     }
-    Err(Fault::invalid(pointer, format!("{agent} is the name of a service."), "Give the agent another id."))
+    Err(Fault::invalid(
+        pointer,
+        format!("{agent} is the name of a service."),
+        "Give the agent another id.",
+    ))
 }

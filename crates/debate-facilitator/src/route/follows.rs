@@ -5,8 +5,8 @@ use concord_domain::debate::DebateInput;
 use concord_domain::ladder::Order;
 use concord_domain::queue::{Enqueue, QueueInput};
 use concord_protocol::event::{
-    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, GateReviewed, OutcomeKnown,
-    QueueEvent, Record, RecordMeta, ReleaseReason,
+    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, GateReviewed,
+    OutcomeKnown, QueueEvent, Record, RecordMeta, ReleaseReason,
 };
 use concord_protocol::payload::{Level, Status};
 use concord_protocol::subject::Aggregate;
@@ -32,12 +32,21 @@ impl FollowUp {
 }
 
 /// Everything to do because of a fact, in this order.
-pub fn follows(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Vec<FollowUp>, event::Error> {
+pub fn follows(
+    aggregate: Aggregate,
+    bytes: &[u8],
+    sequence: u64,
+) -> Result<Vec<FollowUp>, event::Error> {
     Ok(match aggregate {
         Aggregate::Deadline => {
-            let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?.event.into_elapsed();
+            let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?
+                .event
+                .into_elapsed();
             let of_debate = Some(elapsed).filter(|elapsed| elapsed.aggregate == Aggregate::Debate);
-            of_debate.map(|one| FollowUp::Debate(one.id.clone(), DebateInput::Elapsed(one))).into_iter().collect()
+            of_debate
+                .map(|one| FollowUp::Debate(one.id.clone(), DebateInput::Elapsed(one)))
+                .into_iter()
+                .collect()
         }
         Aggregate::Debate => of_debate(Record::decode(bytes, sequence)?),
         Aggregate::Queue => of_queue(Record::<QueueEvent>::decode(bytes, sequence)?.event),
@@ -52,19 +61,35 @@ pub fn follows(aggregate: Aggregate, bytes: &[u8], sequence: u64) -> Result<Vec<
 }
 
 fn of_debate(record: Record<DebateEvent>) -> Vec<FollowUp> {
-    let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) else { return Vec::new() };
-    let released = |reason| FollowUp::Queue(QueueInput::Release { debate_id: debate_id.clone(), reason });
+    let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) else {
+        return Vec::new();
+    };
+    let released = |reason| {
+        FollowUp::Queue(QueueInput::Release {
+            debate_id: debate_id.clone(),
+            reason,
+        })
+    };
     match record.event {
         DebateEvent::Escalated(escalated) => {
             let enqueue = enqueue(debate_id, &escalated, &record.meta);
-            enqueue.map(|enqueue| FollowUp::Queue(QueueInput::Enqueue(Box::new(enqueue)))).into_iter().collect()
+            enqueue
+                .map(|enqueue| FollowUp::Queue(QueueInput::Enqueue(Box::new(enqueue))))
+                .into_iter()
+                .collect()
         }
         DebateEvent::FellBack(_) => vec![released(ReleaseReason::TimedOut)],
         DebateEvent::Resolved(resolved) => {
             // Without a level it never was on the ladder.
-            let Some(level) = resolved.outcome.level else { return Vec::new() };
-            let release = (level >= Level::Person).then(|| released(reason_of(resolved.outcome.status)));
-            release.into_iter().chain([FollowUp::Verdict(resolved)]).collect()
+            let Some(level) = resolved.outcome.level else {
+                return Vec::new();
+            };
+            let release =
+                (level >= Level::Person).then(|| released(reason_of(resolved.outcome.status)));
+            release
+                .into_iter()
+                .chain([FollowUp::Verdict(resolved)])
+                .collect()
         }
         DebateEvent::OutcomeKnown(known) => vec![FollowUp::Outcome(record.meta.id, known)],
         _ => Vec::new(),
@@ -101,20 +126,38 @@ fn of_queue(event: QueueEvent) -> Vec<FollowUp> {
     let mut told = match event {
         QueueEvent::Assigned(assigned) => {
             let (expert, contact) = (assigned.expert, assigned.contact);
-            vec![FollowUp::order(&assigned.debate_id, Order::Assigned { expert, contact })]
+            vec![FollowUp::order(
+                &assigned.debate_id,
+                Order::Assigned { expert, contact },
+            )]
         }
         QueueEvent::Reassigned(reassigned) => {
             let (expert, contact) = (reassigned.to, reassigned.contact);
-            vec![FollowUp::order(&reassigned.debate_id, Order::Assigned { expert, contact })]
+            vec![FollowUp::order(
+                &reassigned.debate_id,
+                Order::Assigned { expert, contact },
+            )]
         }
         QueueEvent::Overflowed(overflowed) => {
-            vec![FollowUp::order(&overflowed.debate_id, Order::Overflowed { handling: overflowed.handling })]
+            vec![FollowUp::order(
+                &overflowed.debate_id,
+                Order::Overflowed {
+                    handling: overflowed.handling,
+                },
+            )]
         }
         QueueEvent::ExpertLeft(left) => {
-            let order = || Order::Unassigned { expert: left.agent_id.clone() };
-            left.returned.iter().map(|debate| FollowUp::order(debate, order())).collect()
+            let order = || Order::Unassigned {
+                expert: left.agent_id.clone(),
+            };
+            left.returned
+                .iter()
+                .map(|debate| FollowUp::order(debate, order()))
+                .collect()
         }
-        QueueEvent::ExpertRegistered(_) | QueueEvent::Enqueued(_) | QueueEvent::Released(_) => Vec::new(),
+        QueueEvent::ExpertRegistered(_) | QueueEvent::Enqueued(_) | QueueEvent::Released(_) => {
+            Vec::new()
+        }
     };
     told.push(FollowUp::Queue(QueueInput::Advance));
     told
@@ -127,8 +170,15 @@ fn of_case(event: CaseEvent) -> Vec<FollowUp> {
             vec![FollowUp::order(&debate_id, review(*reviewed))]
         }
         CaseEvent::Cancelled(cancelled) => {
-            let order = || Order::Cancel { by: cancelled.by.clone(), why: cancelled.why.clone() };
-            cancelled.debates.iter().map(|debate| FollowUp::order(debate, order())).collect()
+            let order = || Order::Cancel {
+                by: cancelled.by.clone(),
+                why: cancelled.why.clone(),
+            };
+            cancelled
+                .debates
+                .iter()
+                .map(|debate| FollowUp::order(debate, order()))
+                .collect()
         }
         _ => Vec::new(),
     }
@@ -136,5 +186,9 @@ fn of_case(event: CaseEvent) -> Vec<FollowUp> {
 
 fn review(reviewed: GateReviewed) -> Order {
     let again = reviewed.again.map(|asked| asked.conflict.conflict_id);
-    Order::Reviewed { by: reviewed.heard.agent_id, review: Box::new(reviewed.review), again }
+    Order::Reviewed {
+        by: reviewed.heard.agent_id,
+        review: Box::new(reviewed.review),
+        again,
+    }
 }

@@ -31,7 +31,12 @@ pub struct Heard {
 impl Heard {
     /// Nothing heard yet.
     pub fn nothing(now: Timestamp) -> Self {
-        Self { last: None, status: AgentStatus::Available, listening_since: now, changed_at: None }
+        Self {
+            last: None,
+            status: AgentStatus::Available,
+            listening_since: now,
+            changed_at: None,
+        }
     }
 
     /// A heartbeat has come.
@@ -41,17 +46,32 @@ impl Heard {
 }
 
 /// How an agent should be called now, and why; none when it is called so already, or when nothing speaks for a change.
-pub fn conclude(agent: &AgentState, heard: &Heard, now: Timestamp) -> Option<(AgentStatus, String)> {
+pub fn conclude(
+    agent: &AgentState,
+    heard: &Heard,
+    now: Timestamp,
+) -> Option<(AgentStatus, String)> {
     let card = agent.card.as_ref()?;
-    if heard.changed_at.is_some_and(|at| now.millis_since(at) < SETTLE_MS) {
+    if heard
+        .changed_at
+        .is_some_and(|at| now.millis_since(at) < SETTLE_MS)
+    {
         return None;
     }
     // A registration, or its own word, is a sign of life as good as a heartbeat.
-    let last_sign = [heard.last, agent.since, Some(heard.listening_since)].into_iter().flatten().max()?;
+    let last_sign = [heard.last, agent.since, Some(heard.listening_since)]
+        .into_iter()
+        .flatten()
+        .max()?;
     let silent_ms = now.millis_since(last_sign);
-    let missed = card.heartbeat_ms.is_some_and(|every| silent_ms > every.saturating_mul(MISSED_MAX));
+    let missed = card
+        .heartbeat_ms
+        .is_some_and(|every| silent_ms > every.saturating_mul(MISSED_MAX));
     let (status, why) = if missed {
-        (AgentStatus::Unavailable, format!("No heartbeat for {silent_ms} ms."))
+        (
+            AgentStatus::Unavailable,
+            format!("No heartbeat for {silent_ms} ms."),
+        )
     } else {
         // What was said in a message since the last heartbeat is newer than it.
         let heard_at = heard.last?;
@@ -71,8 +91,16 @@ mod tests {
     use crate::fixtures::*;
 
     fn registered(heartbeat_ms: Option<u64>, status: AgentStatus, since: u64) -> AgentState {
-        let card = Card { heartbeat_ms, ..Card::new(agent("ann")) };
-        AgentState { card: Some(card), status, since: Some(after(since)), ..AgentState::default() }
+        let card = Card {
+            heartbeat_ms,
+            ..Card::new(agent("ann"))
+        };
+        AgentState {
+            card: Some(card),
+            status,
+            since: Some(after(since)),
+            ..AgentState::default()
+        }
     }
 
     fn heard(last: Option<(u64, AgentStatus)>) -> Heard {
@@ -90,11 +118,46 @@ mod tests {
             (None, Available, 0, None, 9_000_000, None),
             // From its registration on.
             (Some(1_000), Available, 5_000, None, 8_000, None),
-            (Some(1_000), Available, 5_000, None, 8_001, Some(Unavailable)),
-            (Some(1_000), Available, 0, Some((7_000, Available)), 10_000, None),
-            (Some(1_000), Available, 0, Some((7_000, Available)), 10_001, Some(Unavailable)),
-            (Some(1_000), Unavailable, 0, Some((7_000, Available)), 10_001, None),
-            (Some(1_000), Unavailable, 5_000, Some((7_000, Available)), 7_100, Some(Available)),
+            (
+                Some(1_000),
+                Available,
+                5_000,
+                None,
+                8_001,
+                Some(Unavailable),
+            ),
+            (
+                Some(1_000),
+                Available,
+                0,
+                Some((7_000, Available)),
+                10_000,
+                None,
+            ),
+            (
+                Some(1_000),
+                Available,
+                0,
+                Some((7_000, Available)),
+                10_001,
+                Some(Unavailable),
+            ),
+            (
+                Some(1_000),
+                Unavailable,
+                0,
+                Some((7_000, Available)),
+                10_001,
+                None,
+            ),
+            (
+                Some(1_000),
+                Unavailable,
+                5_000,
+                Some((7_000, Available)),
+                7_100,
+                Some(Available),
+            ),
             // What it says of itself.
             (None, Available, 0, Some((7_000, Busy)), 7_000, Some(Busy)),
             (None, Busy, 7_000, Some((8_000, Busy)), 8_000, None),
@@ -102,18 +165,27 @@ mod tests {
         ] {
             let agent = registered(every, status, since);
             let concluded = conclude(&agent, &heard(last), after(now)).map(|(status, _)| status);
-            assert_eq!(concluded, expected, "{every:?} {status} since {since}, heard {last:?}, now {now}");
+            assert_eq!(
+                concluded, expected,
+                "{every:?} {status} since {since}, heard {last:?}, now {now}"
+            );
         }
     }
 
     #[test]
     fn who_is_not_registered_has_no_status_and_who_flickers_is_believed_once_a_second() {
-        assert_eq!(conclude(&AgentState::default(), &heard(Some((1, Busy))), after(2)), None);
+        assert_eq!(
+            conclude(&AgentState::default(), &heard(Some((1, Busy))), after(2)),
+            None
+        );
         let mut flickers = heard(Some((1_500, Busy)));
         flickers.changed_at = Some(after(1_000));
         let agent = registered(None, Available, 1_000);
         assert_eq!(conclude(&agent, &flickers, after(1_999)), None);
-        assert_eq!(conclude(&agent, &flickers, after(2_000)), Some((Busy, String::new())));
+        assert_eq!(
+            conclude(&agent, &flickers, after(2_000)),
+            Some((Busy, String::new()))
+        );
     }
 
     #[test]

@@ -7,15 +7,29 @@ use crate::fixtures::*;
 
 fn register(card: Card) -> AgentInput {
     let by = card.agent_id.clone();
-    AgentInput::Register { card: Box::new(card), by, request_id: Some(message("m-ask")), must_exist: false }
+    AgentInput::Register {
+        card: Box::new(card),
+        by,
+        request_id: Some(message("m-ask")),
+        must_exist: false,
+    }
 }
 
 fn status(status: AgentStatus) -> AgentInput {
-    AgentInput::Status { agent_id: agent("ann"), status, why: "lunch".into() }
+    AgentInput::Status {
+        agent_id: agent("ann"),
+        status,
+        why: "lunch".into(),
+    }
 }
 
 fn leave() -> AgentInput {
-    AgentInput::Deregister { agent_id: agent("ann"), by: agent("ann"), why: String::new(), request_id: None }
+    AgentInput::Deregister {
+        agent_id: agent("ann"),
+        by: agent("ann"),
+        why: String::new(),
+        request_id: None,
+    }
 }
 
 fn card() -> Card {
@@ -31,37 +45,96 @@ fn change(story: &Story<AgentMachine>) -> CardChange {
 
 fn told(story: &Story<AgentMachine>) -> Vec<String> {
     let messages = effect::messages::<AgentMachine>(story.last()).unwrap();
-    messages.iter().map(|message| format!("{} to {}", message.message_type, message.to_agent.as_str())).collect()
+    messages
+        .iter()
+        .map(|message| format!("{} to {}", message.message_type, message.to_agent.as_str()))
+        .collect()
 }
 
 #[test]
 fn an_agent_joins_is_updated_changes_its_status_and_leaves() {
     let mut story = Story::<AgentMachine>::of("ann");
-    let better = Card { skills: vec![Skill { name: "tax".into(), ..Skill::default() }], ..card() };
-    assert_eq!(story.hears(&said("m-0", 0), &status(AgentStatus::Busy)), "refused: /from_agent");
-    assert_eq!(story.hears(&said("m-0", 0), &leave()), "refused: /from_agent");
-    let update = AgentInput::Register { card: Box::new(card()), by: agent("ann"), request_id: None, must_exist: true };
-    assert_eq!(story.hears(&said("m-0", 0), &update), "refused: /from_agent");
+    let better = Card {
+        skills: vec![Skill {
+            name: "tax".into(),
+            ..Skill::default()
+        }],
+        ..card()
+    };
+    assert_eq!(
+        story.hears(&said("m-0", 0), &status(AgentStatus::Busy)),
+        "refused: /from_agent"
+    );
+    assert_eq!(
+        story.hears(&said("m-0", 0), &leave()),
+        "refused: /from_agent"
+    );
+    let update = AgentInput::Register {
+        card: Box::new(card()),
+        by: agent("ann"),
+        request_id: None,
+        must_exist: true,
+    };
+    assert_eq!(
+        story.hears(&said("m-0", 0), &update),
+        "refused: /from_agent"
+    );
 
-    assert_eq!(story.hears(&said("m-1", 1), &register(card())), "registered");
-    assert_eq!((change(&story), story.state().status), (CardChange::Joined, AgentStatus::Available));
+    assert_eq!(
+        story.hears(&said("m-1", 1), &register(card())),
+        "registered"
+    );
+    assert_eq!(
+        (change(&story), story.state().status),
+        (CardChange::Joined, AgentStatus::Available)
+    );
     assert_eq!(told(&story), ["response to ann", "agent_joined to _all"]);
-    assert_eq!(story.hears(&said("m-1", 2), &register(card())), "ignored: repetition");
+    assert_eq!(
+        story.hears(&said("m-1", 2), &register(card())),
+        "ignored: repetition"
+    );
 
-    assert_eq!(story.hears(&said("m-2", 2), &register(card())), "registered");
-    assert_eq!((change(&story), told(&story)), (CardChange::Same, vec!["response to ann".to_owned()]));
+    assert_eq!(
+        story.hears(&said("m-2", 2), &register(card())),
+        "registered"
+    );
+    assert_eq!(
+        (change(&story), told(&story)),
+        (CardChange::Same, vec!["response to ann".to_owned()])
+    );
 
-    assert_eq!(story.hears(&said("m-3", 3), &register(better.clone())), "registered");
-    assert_eq!((change(&story), story.state().card.as_ref()), (CardChange::Updated, Some(&better)));
+    assert_eq!(
+        story.hears(&said("m-3", 3), &register(better.clone())),
+        "registered"
+    );
+    assert_eq!(
+        (change(&story), story.state().card.as_ref()),
+        (CardChange::Updated, Some(&better))
+    );
 
-    assert_eq!(story.hears(&said("m-4", 4), &status(AgentStatus::Busy)), "status_changed");
-    assert_eq!((story.state().since, told(&story)), (Some(after(4)), vec!["status to _all".to_owned()]));
-    assert_eq!(story.hears(&said("m-5", 5), &status(AgentStatus::Busy)), "ignored: already_done");
+    assert_eq!(
+        story.hears(&said("m-4", 4), &status(AgentStatus::Busy)),
+        "status_changed"
+    );
+    assert_eq!(
+        (story.state().since, told(&story)),
+        (Some(after(4)), vec!["status to _all".to_owned()])
+    );
+    assert_eq!(
+        story.hears(&said("m-5", 5), &status(AgentStatus::Busy)),
+        "ignored: already_done"
+    );
 
     assert_eq!(story.hears(&said("m-6", 6), &leave()), "deregistered");
-    assert_eq!((story.state().card.clone(), story.state().status), (None, AgentStatus::Unavailable));
+    assert_eq!(
+        (story.state().card.clone(), story.state().status),
+        (None, AgentStatus::Unavailable)
+    );
     assert_eq!(told(&story), ["status to _all"]);
-    assert_eq!(story.hears(&said("m-7", 7), &register(better)), "registered");
+    assert_eq!(
+        story.hears(&said("m-7", 7), &register(better)),
+        "registered"
+    );
     assert_eq!(change(&story), CardChange::Joined);
 }
 
@@ -70,15 +143,29 @@ fn an_agent_that_was_lost_and_registers_again_is_news() {
     let mut story = Story::<AgentMachine>::of("ann");
     story.hears(&said("m-1", 1), &register(card()));
     story.hears(&said("m-2", 2), &status(AgentStatus::Unavailable));
-    assert_eq!(story.hears(&said("m-3", 3), &register(card())), "registered");
-    assert_eq!((change(&story), story.state().status), (CardChange::Joined, AgentStatus::Available));
+    assert_eq!(
+        story.hears(&said("m-3", 3), &register(card())),
+        "registered"
+    );
+    assert_eq!(
+        (change(&story), story.state().status),
+        (CardChange::Joined, AgentStatus::Available)
+    );
 }
 
 #[test]
 fn a_card_that_is_not_valid_is_refused_at_its_place() {
     let mut story = Story::<AgentMachine>::of("ann");
-    let skills = (0..10_000).map(|n| Skill { name: format!("s{n}"), ..Skill::default() }).collect();
+    let skills = (0..10_000)
+        .map(|n| Skill {
+            name: format!("s{n}"),
+            ..Skill::default()
+        })
+        .collect();
     let input = register(Card { skills, ..card() });
-    assert_eq!(story.hears(&said("m-1", 1), &input), "refused: /payload/parameters/skills");
+    assert_eq!(
+        story.hears(&said("m-1", 1), &input),
+        "refused: /payload/parameters/skills"
+    );
     assert_eq!(story.records.len(), 0);
 }

@@ -7,8 +7,15 @@ use super::report::{Invariant, Ledgers};
 use crate::queue::{QueueState, over_capacity};
 
 /// Takes a fact of the queue into account, given the state before it.
-pub(super) fn event(ledgers: &mut Ledgers, before: Option<&QueueState>, record: &Record<QueueEvent>) {
-    if !matches!(record.event, QueueEvent::Assigned(_) | QueueEvent::Reassigned(_)) {
+pub(super) fn event(
+    ledgers: &mut Ledgers,
+    before: Option<&QueueState>,
+    record: &Record<QueueEvent>,
+) {
+    if !matches!(
+        record.event,
+        QueueEvent::Assigned(_) | QueueEvent::Reassigned(_)
+    ) {
         return;
     }
     ledgers.examined(Invariant::Capacity);

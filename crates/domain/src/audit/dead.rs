@@ -34,25 +34,40 @@ impl DeadLetters {
         self.ids.extend(dead.message_id.cloned());
         self.positions.extend(dead.position);
         if dead.message_id.is_none() && dead.position.is_none() {
-            self.subjects.extend(dead.subject.map(|subject| SubjectSpace::default().build(subject)));
+            self.subjects.extend(
+                dead.subject
+                    .map(|subject| SubjectSpace::default().build(subject)),
+            );
         }
     }
 
     /// Takes into account that a service has told an agent of messages that it did not work on because they were too many.
     /// These are kept where they are, in the stream.
     pub(super) fn too_many(&mut self, from: Service, envelope: &Envelope) {
-        let Recipient::Agent(agent) = &envelope.to_agent else { return };
-        let Ok(ErrorReport { details, .. }) = envelope.payload::<ErrorReport>() else { return };
+        let Recipient::Agent(agent) = &envelope.to_agent else {
+            return;
+        };
+        let Ok(ErrorReport { details, .. }) = envelope.payload::<ErrorReport>() else {
+            return;
+        };
         let number = |field: &str| details.get(field).and_then(Value::as_u64);
         if details.get("limit").and_then(Value::as_str) != Some(RATE_LIMIT) {
             return;
         }
         let lane = Lane::ALL.into_iter().find(|lane| {
-            number("sequence").is_some_and(|first| MessageId::of_refusal(lane.as_str(), first) == envelope.message_id)
+            number("sequence").is_some_and(|first| {
+                MessageId::of_refusal(lane.as_str(), first) == envelope.message_id
+            })
         });
-        let (Some(lane), Some(first)) = (lane, number("sequence")) else { return };
+        let (Some(lane), Some(first)) = (lane, number("sequence")) else {
+            return;
+        };
         match number("last_sequence") {
-            Some(last) => self.too_many.entry((lane, agent.clone(), from)).or_default().push((first, last)),
+            Some(last) => self
+                .too_many
+                .entry((lane, agent.clone(), from))
+                .or_default()
+                .push((first, last)),
             None => {
                 self.positions.insert((lane, first));
             }
@@ -61,17 +76,36 @@ impl DeadLetters {
 
     fn were_too_many(&self, position: &Position) -> bool {
         let space = SubjectSpace::default();
-        let parsed = position.subject.as_ref().and_then(|subject| space.parse(subject).ok());
-        let Some(Subject::Message { from, to: Recipient::Agent(to), .. }) = parsed else { return false };
-        let Ok(to) = Service::parse(to.as_str()) else { return false };
+        let parsed = position
+            .subject
+            .as_ref()
+            .and_then(|subject| space.parse(subject).ok());
+        let Some(Subject::Message {
+            from,
+            to: Recipient::Agent(to),
+            ..
+        }) = parsed
+        else {
+            return false;
+        };
+        let Ok(to) = Service::parse(to.as_str()) else {
+            return false;
+        };
         let spans = self.too_many.get(&(position.lane, from, to));
-        spans.is_some_and(|spans| spans.iter().any(|(first, last)| (*first..=*last).contains(&position.sequence)))
+        spans.is_some_and(|spans| {
+            spans
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&position.sequence))
+        })
     }
 
     pub(super) fn holds(&self, position: &Position, id: Option<&MessageId>) -> bool {
         id.is_some_and(|id| self.ids.contains(id))
             || self.positions.contains(&(position.lane, position.sequence))
-            || position.subject.as_ref().is_some_and(|subject| self.subjects.contains(subject))
+            || position
+                .subject
+                .as_ref()
+                .is_some_and(|subject| self.subjects.contains(subject))
             || self.were_too_many(position)
     }
 }

@@ -47,27 +47,60 @@ impl Effects {
             Err(error) => {
                 let place = place(M::Event::AGGREGATE, &record.meta.id);
                 let what = format!("Its effects cannot be written: {error}.");
-                return ledgers.violated(Invariant::EffectsOfFacts, place, Some(record.sequence), what);
+                return ledgers.violated(
+                    Invariant::EffectsOfFacts,
+                    place,
+                    Some(record.sequence),
+                    what,
+                );
             }
         };
-        let Some(first) = messages.first() else { return };
-        let source = Source { id: record.meta.id.clone(), from: first.from_agent.clone(), effects: messages.len() };
-        for Envelope { message_id, from_agent, .. } in messages {
+        let Some(first) = messages.first() else {
+            return;
+        };
+        let source = Source {
+            id: record.meta.id.clone(),
+            from: first.from_agent.clone(),
+            effects: messages.len(),
+        };
+        for Envelope {
+            message_id,
+            from_agent,
+            ..
+        } in messages
+        {
             ledgers.examined(Invariant::EffectsOfFacts);
-            if self.unexplained.get(&message_id).is_some_and(|(from, _)| *from == from_agent) {
+            if self
+                .unexplained
+                .get(&message_id)
+                .is_some_and(|(from, _)| *from == from_agent)
+            {
                 self.unexplained.remove(&message_id);
                 continue;
             }
-            let awaited = Awaited { sequence: record.sequence, at: record.meta.at, from: from_agent };
+            let awaited = Awaited {
+                sequence: record.sequence,
+                at: record.meta.at,
+                from: from_agent,
+            };
             self.awaited.insert(message_id, awaited);
         }
         self.sources.insert(record.sequence, source);
     }
 
     /// A message that a service has sent.
-    pub(super) fn message(&mut self, ledgers: &mut Ledgers, from: Service, envelope: &Envelope, sequence: u64) {
+    pub(super) fn message(
+        &mut self,
+        ledgers: &mut Ledgers,
+        from: Service,
+        envelope: &Envelope,
+        sequence: u64,
+    ) {
         // A service without aggregates has no facts that its messages could follow from.
-        if !Aggregate::ALL.iter().any(|aggregate| owner(*aggregate) == from) {
+        if !Aggregate::ALL
+            .iter()
+            .any(|aggregate| owner(*aggregate) == from)
+        {
             return;
         }
         let id = &envelope.message_id;
@@ -75,19 +108,30 @@ impl Effects {
             return;
         }
         ledgers.examined(Invariant::EffectsOfFacts);
-        if self.awaited.get(id).is_some_and(|awaited| awaited.from == envelope.from_agent) {
+        if self
+            .awaited
+            .get(id)
+            .is_some_and(|awaited| awaited.from == envelope.from_agent)
+        {
             self.awaited.remove(id);
         } else if !self.is_repetition(envelope) {
-            self.unexplained.insert(id.clone(), (envelope.from_agent.clone(), sequence));
+            self.unexplained
+                .insert(id.clone(), (envelope.from_agent.clone(), sequence));
         }
     }
 
     /// Whether a message is an effect that was seen before: the broker remembers ids for a while only.
     fn is_repetition(&self, envelope: &Envelope) -> bool {
         let id = envelope.message_id.as_str();
-        let Some((aggregate_id, sequence)) = effect::source_of(id) else { return false };
-        let Some(source) = self.sources.get(&sequence) else { return false };
-        let place = id.rsplit_once('-').and_then(|(_, place)| place.parse::<usize>().ok());
+        let Some((aggregate_id, sequence)) = effect::source_of(id) else {
+            return false;
+        };
+        let Some(source) = self.sources.get(&sequence) else {
+            return false;
+        };
+        let place = id
+            .rsplit_once('-')
+            .and_then(|(_, place)| place.parse::<usize>().ok());
         source.id.as_str() == aggregate_id
             && source.from == envelope.from_agent
             && place.is_some_and(|place| place < source.effects)
@@ -98,15 +142,31 @@ impl Effects {
             return;
         }
         for (id, awaited) in &self.awaited {
-            if ending.messages_since.is_some_and(|since| awaited.at < since) {
+            if ending
+                .messages_since
+                .is_some_and(|since| awaited.at < since)
+            {
                 continue;
             }
-            let what = format!("The effect {id} of the fact at {} was not published.", awaited.sequence);
-            ledgers.violated(Invariant::EffectsOfFacts, format!("message/{id}"), Some(awaited.sequence), what);
+            let what = format!(
+                "The effect {id} of the fact at {} was not published.",
+                awaited.sequence
+            );
+            ledgers.violated(
+                Invariant::EffectsOfFacts,
+                format!("message/{id}"),
+                Some(awaited.sequence),
+                what,
+            );
         }
         for (id, (from, sequence)) in &self.unexplained {
             let what = format!("{from} has published it, and no stored fact has it as its effect.");
-            ledgers.violated(Invariant::EffectsOfFacts, format!("message/{id}"), Some(*sequence), what);
+            ledgers.violated(
+                Invariant::EffectsOfFacts,
+                format!("message/{id}"),
+                Some(*sequence),
+                what,
+            );
         }
     }
 }

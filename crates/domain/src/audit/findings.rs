@@ -20,7 +20,12 @@ pub(super) struct Findings {
 
 impl Findings {
     /// A fact of a case; `before` is the case's state before it, while the case goes on.
-    pub(super) fn event(&mut self, ledgers: &mut Ledgers, before: Option<&CaseState>, record: &Record<CaseEvent>) {
+    pub(super) fn event(
+        &mut self,
+        ledgers: &mut Ledgers,
+        before: Option<&CaseState>,
+        record: &Record<CaseEvent>,
+    ) {
         let received = match &record.event {
             CaseEvent::FindingRecorded(recorded) => Some(&recorded.received),
             CaseEvent::FindingsClosed(closed) => closed.last.as_ref(),
@@ -48,7 +53,13 @@ impl Findings {
     }
 
     /// A stored finding to the coordinator.
-    pub(super) fn message(&mut self, ledgers: &mut Ledgers, case: &CaseId, id: &MessageId, position: &Position) {
+    pub(super) fn message(
+        &mut self,
+        ledgers: &mut Ledgers,
+        case: &CaseId,
+        id: &MessageId,
+        position: &Position,
+    ) {
         ledgers.examined(Invariant::FindingsKept);
         let key = (case.token(), id.clone());
         if !self.recorded.contains(&key) {
@@ -59,8 +70,15 @@ impl Findings {
     pub(super) fn finish(&self, ledgers: &mut Ledgers, dead: &DeadLetters) {
         for ((case, id), position) in &self.heard {
             if !dead.holds(position, Some(id)) {
-                let what = format!("The finding is neither in case {case}, nor set aside there, nor dead.");
-                ledgers.violated(Invariant::FindingsKept, format!("message/{id}"), Some(position.sequence), what);
+                let what = format!(
+                    "The finding is neither in case {case}, nor set aside there, nor dead."
+                );
+                ledgers.violated(
+                    Invariant::FindingsKept,
+                    format!("message/{id}"),
+                    Some(position.sequence),
+                    what,
+                );
             }
         }
     }
@@ -68,9 +86,27 @@ impl Findings {
 
 /// The finding that a decision should name and does not.
 fn left_out(before: &CaseState, decision: &Decision) -> Option<String> {
-    let named: BTreeSet<&MessageId> = decision.findings.iter().map(|finding| &finding.message_id).collect();
-    let aside: BTreeSet<&MessageId> = decision.set_aside.iter().map(|note| &note.message_id).collect();
-    let finding = before.findings.iter().map(|received| &received.message_id).find(|id| !named.contains(id));
-    let noted = before.set_aside.iter().map(|(note, _)| &note.message_id).find(|id| !aside.contains(id));
-    finding.or(noted).map(|id| format!("The decision does not name the finding {id}, which the case had recorded."))
+    let named: BTreeSet<&MessageId> = decision
+        .findings
+        .iter()
+        .map(|finding| &finding.message_id)
+        .collect();
+    let aside: BTreeSet<&MessageId> = decision
+        .set_aside
+        .iter()
+        .map(|note| &note.message_id)
+        .collect();
+    let finding = before
+        .findings
+        .iter()
+        .map(|received| &received.message_id)
+        .find(|id| !named.contains(id));
+    let noted = before
+        .set_aside
+        .iter()
+        .map(|(note, _)| &note.message_id)
+        .find(|id| !aside.contains(id));
+    finding.or(noted).map(|id| {
+        format!("The decision does not name the finding {id}, which the case had recorded.")
+    })
 }

@@ -45,20 +45,31 @@ impl Kept {
     }
 
     /// A message to a service that acts on messages of its type.
-    pub(super) fn message(&mut self, ledgers: &mut Ledgers, to: Service, envelope: &Envelope, position: &Position) {
+    pub(super) fn message(
+        &mut self,
+        ledgers: &mut Ledgers,
+        to: Service,
+        envelope: &Envelope,
+        position: &Position,
+    ) {
         use MessageType::{Agreement, Disagreement, Finding, Request, Revision};
-        if !matches!(envelope.message_type, Finding | Agreement | Disagreement | Revision | Request) {
+        if !matches!(
+            envelope.message_type,
+            Finding | Agreement | Disagreement | Revision | Request
+        ) {
             return;
         }
         ledgers.examined(Invariant::MessagesKept);
         if self.causes.contains(&envelope.message_id) {
             return;
         }
-        self.heard.entry(envelope.message_id.clone()).or_insert_with(|| Heard {
-            position: position.clone(),
-            to,
-            asked: asked(envelope),
-        });
+        self.heard
+            .entry(envelope.message_id.clone())
+            .or_insert_with(|| Heard {
+                position: position.clone(),
+                to,
+                asked: asked(envelope),
+            });
     }
 
     /// A message to a service that is no envelope.
@@ -75,16 +86,32 @@ impl Kept {
                 None => false,
             };
             if !already && !dead.holds(&heard.position, Some(id)) {
-                let what = format!("It was said to {}; no fact follows from it, and it is not dead.", heard.to);
+                let what = format!(
+                    "It was said to {}; no fact follows from it, and it is not dead.",
+                    heard.to
+                );
                 let sequence = Some(heard.position.sequence);
-                ledgers.violated(Invariant::MessagesKept, format!("message/{id}"), sequence, what);
+                ledgers.violated(
+                    Invariant::MessagesKept,
+                    format!("message/{id}"),
+                    sequence,
+                    what,
+                );
             }
         }
         for position in &self.unreadable {
             if !dead.holds(position, None) {
-                let place = position.subject.clone().unwrap_or_else(|| position.lane.as_str().to_owned());
+                let place = position
+                    .subject
+                    .clone()
+                    .unwrap_or_else(|| position.lane.as_str().to_owned());
                 let what = "It cannot be read, and is not dead.";
-                ledgers.violated(Invariant::MessagesKept, place, Some(position.sequence), what);
+                ledgers.violated(
+                    Invariant::MessagesKept,
+                    place,
+                    Some(position.sequence),
+                    what,
+                );
             }
         }
     }

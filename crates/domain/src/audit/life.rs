@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use concord_protocol::Token;
 use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record, RecordEvent,
+    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent,
+    Record, RecordEvent,
 };
 use concord_protocol::payload::{Level, Status};
 
@@ -98,12 +99,20 @@ impl Life for DebateMachine {
     }
 
     fn may_follow_end(event: &DebateEvent) -> bool {
-        matches!(event, DebateEvent::AnswerSetAside(_) | DebateEvent::RulingSetAside(_) | DebateEvent::OutcomeKnown(_))
+        matches!(
+            event,
+            DebateEvent::AnswerSetAside(_)
+                | DebateEvent::RulingSetAside(_)
+                | DebateEvent::OutcomeKnown(_)
+        )
     }
 
     fn may_rest(state: &DebateState) -> bool {
         // At a gate somebody reviews it; what an operator holds, an operator resumes.
-        state.ladder.as_ref().is_some_and(|ladder| ladder.level == Level::Gate || ladder.held.is_some())
+        state
+            .ladder
+            .as_ref()
+            .is_some_and(|ladder| ladder.level == Level::Gate || ladder.held.is_some())
     }
 
     fn misplaced(before: &DebateState, event: &DebateEvent) -> Option<String> {
@@ -122,17 +131,28 @@ impl Life for DebateMachine {
                 })
             }
             DebateEvent::Resolved(resolved) => {
-                let rounds: Vec<u32> = resolved.outcome.rounds.iter().map(|round| round.round).collect();
+                let rounds: Vec<u32> = resolved
+                    .outcome
+                    .rounds
+                    .iter()
+                    .map(|round| round.round)
+                    .collect();
                 let closed = before.rounds.iter().map(|round| round.round);
-                let held = before.opened.as_ref().is_some_and(|opened| opened.policy.rounds_max > 0);
+                let held = before
+                    .opened
+                    .as_ref()
+                    .is_some_and(|opened| opened.policy.rounds_max > 0);
                 // What is cancelled in the middle of a round has not held it.
                 let held = held && resolved.outcome.status != Status::Cancelled;
                 let expected: Vec<u32> = closed.chain(held.then_some(now)).collect();
-                (rounds != expected).then(|| format!("It reports the rounds {rounds:?}; held were {expected:?}."))
+                (rounds != expected)
+                    .then(|| format!("It reports the rounds {rounds:?}; held were {expected:?}."))
             }
             DebateEvent::Answered(answered) if answered.received.round != now => {
                 let round = answered.received.round;
-                Some(format!("In round {now} it takes an answer into account that belongs to round {round}."))
+                Some(format!(
+                    "In round {now} it takes an answer into account that belongs to round {round}."
+                ))
             }
             _ => None,
         }
@@ -151,7 +171,10 @@ impl Life for DebateMachine {
 fn off_the_ladder(before: &DebateState, ladder: &Ladder, event: &DebateEvent) -> Option<String> {
     let (level, to) = match event {
         DebateEvent::Escalated(escalated) if escalated.from != ladder.level => {
-            return Some(format!("On level {} it leaves level {}.", ladder.level, escalated.from));
+            return Some(format!(
+                "On level {} it leaves level {}.",
+                ladder.level, escalated.from
+            ));
         }
         DebateEvent::Escalated(escalated) => (ladder.level, escalated.to),
         DebateEvent::FellBack(_) => (ladder.level, Level::Fallback),
@@ -160,7 +183,10 @@ fn off_the_ladder(before: &DebateState, ladder: &Ladder, event: &DebateEvent) ->
             return Some("It reports other rounds than were held.".to_owned());
         }
         DebateEvent::Answered(_) | DebateEvent::RoundClosed(_) => {
-            return Some(format!("On level {} a round of discussion goes on.", ladder.level));
+            return Some(format!(
+                "On level {} a round of discussion goes on.",
+                ladder.level
+            ));
         }
         _ => return None,
     };
@@ -278,7 +304,11 @@ struct One<M: Machine> {
 
 impl<M: Machine> Default for One<M> {
     fn default() -> Self {
-        Self { versioned: Versioned::default(), ended: false, last: 0 }
+        Self {
+            versioned: Versioned::default(),
+            ended: false,
+            last: 0,
+        }
     }
 }
 
@@ -302,7 +332,12 @@ impl<M: Life> LivesOf<M> {
             ledgers.examined(Invariant::EndsOnce);
         }
         for what in misplaced::<M>(one, is_first, &record.event) {
-            ledgers.violated(Invariant::EndsOnce, place.clone(), Some(record.sequence), what);
+            ledgers.violated(
+                Invariant::EndsOnce,
+                place.clone(),
+                Some(record.sequence),
+                what,
+            );
         }
         let mut differences = replay::step(&mut one.versioned, record);
         // Facts after the end are applied to an empty state, from which nothing can be counted again.
@@ -310,7 +345,12 @@ impl<M: Life> LivesOf<M> {
             differences.extend(M::recount(&one.versioned.state, record));
         }
         for what in differences {
-            ledgers.violated(Invariant::Replay, place.clone(), Some(record.sequence), what);
+            ledgers.violated(
+                Invariant::Replay,
+                place.clone(),
+                Some(record.sequence),
+                what,
+            );
         }
         one.last = record.sequence;
         one.ended |= M::ends(&record.event);
@@ -320,7 +360,10 @@ impl<M: Life> LivesOf<M> {
     }
 
     fn state(&self, id: &Token) -> Option<&M::State> {
-        self.0.get(id).filter(|one| !one.ended).map(|one| &one.versioned.state)
+        self.0
+            .get(id)
+            .filter(|one| !one.ended)
+            .map(|one| &one.versioned.state)
     }
 
     fn stuck(&self, ledgers: &mut Ledgers, ending: &Ending) {
@@ -332,12 +375,21 @@ impl<M: Life> LivesOf<M> {
             let open = M::deadlines(&one.versioned.state);
             let what = match open.iter().map(|deadline| deadline.due).max() {
                 None => "It has not ended, and waits for nothing.".to_owned(),
-                Some(last) if ending.quiescent && ending.now > last.plus_millis(ending.grace_ms) => {
-                    format!("It has not ended, although the last of its deadlines was due at {last}.")
+                Some(last)
+                    if ending.quiescent && ending.now > last.plus_millis(ending.grace_ms) =>
+                {
+                    format!(
+                        "It has not ended, although the last of its deadlines was due at {last}."
+                    )
                 }
                 Some(_) => continue,
             };
-            ledgers.violated(Invariant::NothingStuck, place(M::Event::AGGREGATE, id), Some(one.last), what);
+            ledgers.violated(
+                Invariant::NothingStuck,
+                place(M::Event::AGGREGATE, id),
+                Some(one.last),
+                what,
+            );
         }
     }
 }
@@ -347,7 +399,11 @@ fn misplaced<M: Life>(one: &One<M>, is_first: bool, event: &M::Event) -> Vec<Str
     let mut found = Vec::new();
     let begins = M::begins(event);
     if M::ENDS && (is_first && !begins || !is_first && begins && !M::MAY_BEGIN_LATER) {
-        found.push(if is_first { format!("It begins with {fact}.") } else { format!("It has {fact} a second time.") });
+        found.push(if is_first {
+            format!("It begins with {fact}.")
+        } else {
+            format!("It has {fact} a second time.")
+        });
     }
     if one.ended && !M::may_follow_end(event) {
         found.push(format!("It has {fact} after its end."));

@@ -38,14 +38,26 @@ impl Logs {
         for fault in faults {
             let entry = entry.map_or_else(String::new, |entry| format!("{}: ", entry.entry_id));
             let what = format!("{entry}{fault}");
-            ledgers.violated(Invariant::DecisionLog, place.clone(), Some(record.sequence), what);
+            ledgers.violated(
+                Invariant::DecisionLog,
+                place.clone(),
+                Some(record.sequence),
+                what,
+            );
         }
     }
 
-    fn enter(&mut self, case: &Token, entry: &LogEntry, outcome: Option<&ConflictOutcome>) -> Vec<String> {
+    fn enter(
+        &mut self,
+        case: &Token,
+        entry: &LogEntry,
+        outcome: Option<&ConflictOutcome>,
+    ) -> Vec<String> {
         let last = self.0.entry(case.clone()).or_default();
         let mut faults = entry_faults(entry, last.0, &last.1);
-        if outcome.is_none_or(|outcome| (&outcome.conflict_id, outcome.status) != (&entry.debate_id, entry.method)) {
+        if outcome.is_none_or(|outcome| {
+            (&outcome.conflict_id, outcome.status) != (&entry.debate_id, entry.method)
+        }) {
             faults.push("It is not about the debate that ended.".to_owned());
         }
         *last = (entry.number, entry.hash.clone());

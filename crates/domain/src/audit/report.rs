@@ -85,7 +85,10 @@ impl Invariant {
 
     /// True when it can only be judged in full while nothing is in flight.
     fn needs_quiescence(self) -> bool {
-        !matches!(self, Self::EndsOnce | Self::Capacity | Self::Replay | Self::DecisionLog)
+        !matches!(
+            self,
+            Self::EndsOnce | Self::Capacity | Self::Replay | Self::DecisionLog
+        )
     }
 }
 
@@ -149,17 +152,23 @@ pub struct Report {
 impl Report {
     /// True when no invariant is violated.
     pub fn holds(&self) -> bool {
-        self.invariants.iter().all(|checked| checked.violations == 0)
+        self.invariants
+            .iter()
+            .all(|checked| checked.violations == 0)
     }
 
     /// What was found about one invariant.
     pub fn of(&self, invariant: Invariant) -> Option<&Checked> {
-        self.invariants.iter().find(|checked| checked.number == invariant.number())
+        self.invariants
+            .iter()
+            .find(|checked| checked.number == invariant.number())
     }
 
     /// The first violation of each violated invariant.
     pub fn violations(&self) -> impl Iterator<Item = (&Checked, &Violation)> {
-        self.invariants.iter().filter_map(|checked| Some((checked, checked.first.as_ref()?)))
+        self.invariants
+            .iter()
+            .filter_map(|checked| Some((checked, checked.first.as_ref()?)))
     }
 }
 
@@ -190,7 +199,11 @@ impl Ledgers {
     ) {
         let ledger = self.0.entry(invariant).or_default();
         ledger.violations += 1;
-        ledger.first.get_or_insert_with(|| Violation { what: what.into(), place: place.into(), sequence });
+        ledger.first.get_or_insert_with(|| Violation {
+            what: what.into(),
+            place: place.into(),
+            sequence,
+        });
     }
 
     pub(super) fn checked(&self, quiescent: bool) -> Vec<Checked> {

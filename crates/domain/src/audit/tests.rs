@@ -17,7 +17,10 @@ const CASE_DUE: u64 = 900_000;
 /// What the first violation of an invariant says.
 fn first(hall: &Hall, invariant: Invariant) -> String {
     let report = hall.report(&Ending::quiescent(after(20_000)));
-    let first = report.of(invariant).and_then(|checked| checked.first.clone()).expect("violated");
+    let first = report
+        .of(invariant)
+        .and_then(|checked| checked.first.clone())
+        .expect("violated");
     format!("{}: {}", first.place, first.what)
 }
 
@@ -26,9 +29,26 @@ fn a_case_that_went_well_violates_nothing() {
     let report = Hall::told(Until::End).report(&Ending::quiescent(after(2 * CASE_DUE)));
     assert_eq!(report.violations().count(), 0, "{report:#?}");
     assert!(report.holds());
-    let examined: Vec<(u8, u64)> = report.invariants.iter().map(|checked| (checked.number, checked.examined)).collect();
+    let examined: Vec<(u8, u64)> = report
+        .invariants
+        .iter()
+        .map(|checked| (checked.number, checked.examined))
+        .collect();
     // 3: a case and a debate. 2: three findings and that of a stranger. 5: one deadline fired.
-    assert_eq!(examined, [(1, 2), (2, 4), (3, 2), (4, 22), (5, 1), (6, 0), (7, 13), (8, 10), (9, 1)]);
+    assert_eq!(
+        examined,
+        [
+            (1, 2),
+            (2, 4),
+            (3, 2),
+            (4, 22),
+            (5, 1),
+            (6, 0),
+            (7, 13),
+            (8, 10),
+            (9, 1)
+        ]
+    );
     assert_eq!((report.events, report.dead), (13, 2));
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["invariants"][0]["name"], "nothing_stuck");
@@ -38,7 +58,11 @@ fn a_case_that_went_well_violates_nothing() {
 #[test]
 fn a_case_under_way_violates_nothing_before_its_deadlines() {
     for until in [Until::FindingsClosed, Until::RoundDue, Until::Decided] {
-        assert_eq!(Hall::told(until).violated(after(10_000)), [0; 0], "{until:?}");
+        assert_eq!(
+            Hall::told(until).violated(after(10_000)),
+            [0; 0],
+            "{until:?}"
+        );
     }
 }
 
@@ -46,13 +70,23 @@ fn a_case_under_way_violates_nothing_before_its_deadlines() {
 fn what_is_stuck_is_found() {
     let hall = Hall::told(Until::FindingsClosed);
     assert_eq!(hall.violated(after(CASE_DUE)), [0; 0]);
-    assert_eq!(hall.violated(after(CASE_DUE + 1)), [1, 5], "the deadline did not fire, and nobody decided");
-    let graceful = Ending { grace_ms: 1, ..Ending::quiescent(after(CASE_DUE + 1)) };
+    assert_eq!(
+        hall.violated(after(CASE_DUE + 1)),
+        [1, 5],
+        "the deadline did not fire, and nobody decided"
+    );
+    let graceful = Ending {
+        grace_ms: 1,
+        ..Ending::quiescent(after(CASE_DUE + 1))
+    };
     assert!(hall.report(&graceful).holds());
     let hall = Hall::told(Until::RoundDue);
     assert_eq!(hall.violated(after(10_001)), [1, 5]);
     let stuck = first(&hall, Invariant::NothingStuck);
-    assert!(stuck.starts_with("debate/d-") && stuck.contains("2026-11-21T20:00:10.000Z"), "{stuck}");
+    assert!(
+        stuck.starts_with("debate/d-") && stuck.contains("2026-11-21T20:00:10.000Z"),
+        "{stuck}"
+    );
 }
 
 #[test]
@@ -62,7 +96,15 @@ fn what_waits_for_nothing_is_found_even_under_load() {
     hall.events.remove(place);
     let report = hall.report(&Ending::under_load(after(0)));
     let stuck = report.of(Invariant::NothingStuck).unwrap();
-    assert!(stuck.first.as_ref().unwrap().what.contains("waits for nothing"), "{stuck:?}");
+    assert!(
+        stuck
+            .first
+            .as_ref()
+            .unwrap()
+            .what
+            .contains("waits for nothing"),
+        "{stuck:?}"
+    );
     assert!(!stuck.complete);
 }
 
@@ -72,20 +114,33 @@ fn a_deadline_that_fired_and_was_not_acted_on_is_found() {
     let fired = hall.place_of::<DeadlineEvent>("debate_elapsed");
     hall.events.truncate(fired + 1);
     let found = first(&hall, Invariant::Deadlines);
-    assert!(found.contains("/round-1: It elapsed") && found.contains("still open"), "{found}");
+    assert!(
+        found.contains("/round-1: It elapsed") && found.contains("still open"),
+        "{found}"
+    );
 }
 
 /// A change of what is stored, and the invariants that no longer hold then.
 type Planted = (&'static str, fn(&mut Hall), &'static [u8]);
 
 const PLANTED: [Planted; 27] = [
-    ("a finding was lost", |hall| drop(hall.say("ann", Service::Coordinator, "finding", "m-lost", json!({}))), &[2, 8]),
-    ("a finding's fact was lost", |hall| drop(hall.events.remove(1)), &[2, 7, 8]),
+    (
+        "a finding was lost",
+        |hall| drop(hall.say("ann", Service::Coordinator, "finding", "m-lost", json!({}))),
+        &[2, 8],
+    ),
+    (
+        "a finding's fact was lost",
+        |hall| drop(hall.events.remove(1)),
+        &[2, 7, 8],
+    ),
     (
         "the decision does not name a finding",
         |hall| {
             hall.tamper("decided", |record| {
-                let CaseEvent::Decided(decided) = &mut record.event else { panic!() };
+                let CaseEvent::Decided(decided) = &mut record.event else {
+                    panic!()
+                };
                 decided.decision.findings.pop();
             });
         },
@@ -127,7 +182,9 @@ const PLANTED: [Planted; 27] = [
         "a round goes back",
         |hall| {
             hall.tamper("round_closed", |record| {
-                let DebateEvent::RoundClosed(closed) = &mut record.event else { panic!() };
+                let DebateEvent::RoundClosed(closed) = &mut record.event else {
+                    panic!()
+                };
                 closed.next_round = 1;
             });
         },
@@ -137,7 +194,9 @@ const PLANTED: [Planted; 27] = [
         "the end reports a round that was not held",
         |hall| {
             hall.tamper("resolved", |record| {
-                let DebateEvent::Resolved(resolved) = &mut record.event else { panic!() };
+                let DebateEvent::Resolved(resolved) = &mut record.event else {
+                    panic!()
+                };
                 let again = resolved.outcome.rounds[0].clone();
                 resolved.outcome.rounds.push(again);
             });
@@ -148,24 +207,42 @@ const PLANTED: [Planted; 27] = [
         "an answer counts in another round",
         |hall| {
             hall.tamper("answered", |record| {
-                let DebateEvent::Answered(answered) = &mut record.event else { panic!() };
+                let DebateEvent::Answered(answered) = &mut record.event else {
+                    panic!()
+                };
                 answered.received.round = 2;
             });
         },
         &[3],
     ),
-    ("an effect was not published", |hall| hall.drop_message("c-1-1-2"), &[4]),
+    (
+        "an effect was not published",
+        |hall| hall.drop_message("c-1-1-2"),
+        &[4],
+    ),
     (
         "a service says what follows from nothing",
         |hall| {
-            drop(hall.say("coordinator", Service::AgentAdapter, "notification", "c-1-999-0", json!({})));
+            drop(hall.say(
+                "coordinator",
+                Service::AgentAdapter,
+                "notification",
+                "c-1-999-0",
+                json!({}),
+            ));
         },
         &[4],
     ),
     (
         "a service says more than follows",
         |hall| {
-            drop(hall.say("coordinator", Service::AgentAdapter, "notification", "c-1-1-3", json!({})));
+            drop(hall.say(
+                "coordinator",
+                Service::AgentAdapter,
+                "notification",
+                "c-1-1-3",
+                json!({}),
+            ));
         },
         &[4],
     ),
@@ -173,18 +250,34 @@ const PLANTED: [Planted; 27] = [
         "an effect comes from another service",
         |hall| {
             hall.drop_message("c-1-1-2");
-            drop(hall.say("debate-facilitator", Service::AgentAdapter, "notification", "c-1-1-2", json!({})));
+            drop(hall.say(
+                "debate-facilitator",
+                Service::AgentAdapter,
+                "notification",
+                "c-1-1-2",
+                json!({}),
+            ));
         },
         &[4],
     ),
     (
         "only errors answer a refusal",
         |hall| {
-            drop(hall.say("coordinator", Service::AgentAdapter, "notification", "m-1-refused", json!({})));
+            drop(hall.say(
+                "coordinator",
+                Service::AgentAdapter,
+                "notification",
+                "m-1-refused",
+                json!({}),
+            ));
         },
         &[4],
     ),
-    ("a service's message cannot be read", |hall| hall.messages[1].bytes.clear(), &[4]),
+    (
+        "a service's message cannot be read",
+        |hall| hall.messages[1].bytes.clear(),
+        &[4],
+    ),
     (
         "a deadline fired early",
         |hall| {
@@ -205,7 +298,9 @@ const PLANTED: [Planted; 27] = [
         "a deadline was acted on twice",
         |hall| {
             let cause = hall.record::<DeadlineEvent>("debate_elapsed").meta.event_id;
-            hall.tamper::<DebateEvent>("resolved", |record| caused_by(record, Aggregate::Debate, &cause));
+            hall.tamper::<DebateEvent>("resolved", |record| {
+                caused_by(record, Aggregate::Debate, &cause)
+            });
         },
         &[5, 8],
     ),
@@ -213,15 +308,22 @@ const PLANTED: [Planted; 27] = [
         "a deadline of another was acted on",
         |hall| {
             let cause = hall.record::<DeadlineEvent>("debate_elapsed").meta.event_id;
-            hall.tamper::<CaseEvent>("decided", |record| caused_by(record, Aggregate::Case, &cause));
+            hall.tamper::<CaseEvent>("decided", |record| {
+                caused_by(record, Aggregate::Case, &cause)
+            });
         },
         &[5],
     ),
     (
         "the facts lead to other deadlines",
         |hall| {
-            let other = Deadline { name: token("lunch"), due: after(1) };
-            hall.tamper::<CaseEvent>("findings_closed", |record| record.meta.deadlines.push(other.clone()));
+            let other = Deadline {
+                name: token("lunch"),
+                due: after(1),
+            };
+            hall.tamper::<CaseEvent>("findings_closed", |record| {
+                record.meta.deadlines.push(other.clone())
+            });
         },
         &[7],
     ),
@@ -229,13 +331,19 @@ const PLANTED: [Planted; 27] = [
         "a vote cannot be counted again",
         |hall| {
             hall.tamper("resolved", |record| {
-                let DebateEvent::Resolved(resolved) = &mut record.event else { panic!() };
+                let DebateEvent::Resolved(resolved) = &mut record.event else {
+                    panic!()
+                };
                 resolved.outcome.status = Status::Vote;
             });
         },
         &[7],
     ),
-    ("a fact cannot be read", |hall| hall.events.last_mut().unwrap().bytes.truncate(20), &[2, 4, 7, 8]),
+    (
+        "a fact cannot be read",
+        |hall| hall.events.last_mut().unwrap().bytes.truncate(20),
+        &[2, 4, 7, 8],
+    ),
     (
         "a fact is stored under another's name",
         |hall| {
@@ -247,12 +355,22 @@ const PLANTED: [Planted; 27] = [
     (
         "an event_id follows from nothing",
         |hall| {
-            hall.tamper::<CaseEvent>("finding_recorded", |record| record.meta.event_id = message("e-1"));
+            hall.tamper::<CaseEvent>("finding_recorded", |record| {
+                record.meta.event_id = message("e-1")
+            });
         },
         &[7, 8],
     ),
-    ("what is malformed was lost", |hall| drop(hall.dead.pop()), &[8]),
-    ("what was refused was lost", |hall| drop(hall.dead.remove(0)), &[2, 8]),
+    (
+        "what is malformed was lost",
+        |hall| drop(hall.dead.pop()),
+        &[8],
+    ),
+    (
+        "what was refused was lost",
+        |hall| drop(hall.dead.remove(0)),
+        &[2, 8],
+    ),
 ];
 
 fn caused_by<E: Facts>(record: &mut Record<E>, aggregate: Aggregate, cause: &MessageId) {
@@ -294,11 +412,20 @@ fn too_many(hall: &mut Hall, to: &str, first: u64, last: Option<u64>) {
     refusal.from_agent = Service::Coordinator.agent_id();
     refusal.to_agent = concord_protocol::Recipient::Agent(agent(to));
     refusal.message_type = MessageType::Error;
-    let fault = Fault::new(concord_protocol::ErrorCode::CapacityExceeded, "", "Too many.", "Send fewer.");
+    let fault = Fault::new(
+        concord_protocol::ErrorCode::CapacityExceeded,
+        "",
+        "Too many.",
+        "Send fewer.",
+    );
     let mut report = concord_protocol::payload::ErrorReport::from(&fault);
-    report.details.insert("limit".into(), json!(concord_protocol::payload::RATE_LIMIT));
+    report
+        .details
+        .insert("limit".into(), json!(concord_protocol::payload::RATE_LIMIT));
     report.details.insert("sequence".into(), json!(first));
-    report.details.extend(last.map(|last| ("last_sequence".to_owned(), json!(last))));
+    report
+        .details
+        .extend(last.map(|last| ("last_sequence".to_owned(), json!(last))));
     refusal.payload = serde_json::value::to_raw_value(&report).unwrap();
     hall.post(&refusal);
 }
@@ -307,8 +434,19 @@ fn too_many(hall: &mut Hall, to: &str, first: u64, last: Option<u64>) {
 fn what_was_too_much_is_kept_in_its_stream_and_needs_no_letter() {
     let mut hall = Hall::told(Until::End);
     let mut places = Vec::new();
-    for (from, id) in [("ann", "m-1"), ("ann", "m-2"), ("ben", "m-3"), ("ann", "m-4")] {
-        hall.say(from, Service::Coordinator, "finding", id, json!({"summary": "again"}));
+    for (from, id) in [
+        ("ann", "m-1"),
+        ("ann", "m-2"),
+        ("ben", "m-3"),
+        ("ann", "m-4"),
+    ] {
+        hall.say(
+            from,
+            Service::Coordinator,
+            "finding",
+            id,
+            json!({"summary": "again"}),
+        );
         places.push(hall.messages.last().unwrap().sequence);
     }
     assert_eq!(hall.violated(after(20_000)), [2, 8]);
@@ -331,13 +469,23 @@ fn what_nobody_acts_on_is_not_held_against_anyone() {
 #[test]
 fn under_load_nothing_is_missing_yet() {
     let mut hall = Hall::told(Until::End);
-    hall.say("ann", Service::Coordinator, "finding", "m-new", json!({"summary": "news"}));
+    hall.say(
+        "ann",
+        Service::Coordinator,
+        "finding",
+        "m-new",
+        json!({"summary": "news"}),
+    );
     hall.drop_message("c-1-1-2");
     hall.dead.clear();
     let report = hall.report(&Ending::under_load(after(2 * CASE_DUE)));
     assert!(report.holds(), "{report:#?}");
-    let complete: Vec<u8> =
-        report.invariants.iter().filter(|checked| checked.complete).map(|checked| checked.number).collect();
+    let complete: Vec<u8> = report
+        .invariants
+        .iter()
+        .filter(|checked| checked.complete)
+        .map(|checked| checked.number)
+        .collect();
     assert_eq!(complete, [3, 6, 7, 9]);
     assert_eq!(hall.violated(after(20_000)), [2, 4, 8]);
 }
@@ -347,7 +495,10 @@ fn effects_of_facts_older_than_the_messages_kept_may_be_gone() {
     let mut hall = Hall::told(Until::End);
     hall.drop_message("c-1-1-2");
     for (since, expected) in [(0, false), (1, true)] {
-        let ending = Ending { messages_since: Some(after(since)), ..Ending::quiescent(after(20_000)) };
+        let ending = Ending {
+            messages_since: Some(after(since)),
+            ..Ending::quiescent(after(20_000))
+        };
         assert_eq!(hall.report(&ending).holds(), expected, "since {since}");
     }
 }
@@ -359,14 +510,60 @@ fn a_dead_letter_is_known_by_whatever_is_known_of_it() {
     hall.messages[0].bytes = b"hello".to_vec();
     let stored = hall.messages[0].clone();
     let other = hall.clone().messages.remove(0).subject;
-    let Subject::Message { lane, case, from, to, .. } = other else { panic!() };
-    let other = Subject::Message { lane, case, from, to, kind: token("revision") };
+    let Subject::Message {
+        lane,
+        case,
+        from,
+        to,
+        ..
+    } = other
+    else {
+        panic!()
+    };
+    let other = Subject::Message {
+        lane,
+        case,
+        from,
+        to,
+        kind: token("revision"),
+    };
     for (letter, kept) in [
-        (Dead { position: Some((Lane::Normal, stored.sequence)), ..Dead::default() }, true),
-        (Dead { subject: Some(&stored.subject), ..Dead::default() }, true),
-        (Dead { position: Some((Lane::Urgent, stored.sequence)), ..Dead::default() }, false),
-        (Dead { subject: Some(&other), ..Dead::default() }, false),
-        (Dead { message_id: Some(&message("m-x")), subject: Some(&stored.subject), ..Dead::default() }, false),
+        (
+            Dead {
+                position: Some((Lane::Normal, stored.sequence)),
+                ..Dead::default()
+            },
+            true,
+        ),
+        (
+            Dead {
+                subject: Some(&stored.subject),
+                ..Dead::default()
+            },
+            true,
+        ),
+        (
+            Dead {
+                position: Some((Lane::Urgent, stored.sequence)),
+                ..Dead::default()
+            },
+            false,
+        ),
+        (
+            Dead {
+                subject: Some(&other),
+                ..Dead::default()
+            },
+            false,
+        ),
+        (
+            Dead {
+                message_id: Some(&message("m-x")),
+                subject: Some(&stored.subject),
+                ..Dead::default()
+            },
+            false,
+        ),
     ] {
         let mut auditor = Auditor::new();
         let content = Content::Bytes(&stored.bytes);
@@ -377,7 +574,11 @@ fn a_dead_letter_is_known_by_whatever_is_known_of_it() {
             content,
         });
         auditor.dead(&letter);
-        assert_eq!(auditor.finish(&Ending::quiescent(after(0))).holds(), kept, "{letter:?}");
+        assert_eq!(
+            auditor.finish(&Ending::quiescent(after(0))).holds(),
+            kept,
+            "{letter:?}"
+        );
     }
 }
 
@@ -389,7 +590,12 @@ fn an_envelope_that_was_read_already_is_taken_as_it_is() {
     let envelope = Envelope::decode(&stored.bytes, &stored.subject).unwrap();
     let mut auditor = Auditor::new();
     let content = Content::Envelope(&envelope);
-    auditor.message(&StoredMessage { sequence: 1, subject: &stored.subject, declared: None, content });
+    auditor.message(&StoredMessage {
+        sequence: 1,
+        subject: &stored.subject,
+        declared: None,
+        content,
+    });
     let report = auditor.finish(&Ending::quiescent(after(0)));
     assert_eq!(report.of(Invariant::MessagesKept).unwrap().violations, 1);
     assert_eq!(report.of(Invariant::FindingsKept).unwrap().violations, 1);
@@ -400,11 +606,31 @@ fn more_can_be_fed_after_a_report() {
     let hall = Hall::told(Until::End);
     let mut auditor = Auditor::new();
     for stored in &hall.events {
-        let Subject::Event { aggregate, id, fact } = &stored.subject else { panic!() };
+        let Subject::Event {
+            aggregate,
+            id,
+            fact,
+        } = &stored.subject
+        else {
+            panic!()
+        };
         let (sequence, bytes) = (stored.sequence, &stored.bytes);
-        auditor.event(&StoredEvent { sequence, aggregate: *aggregate, id, fact, bytes });
-        assert!(auditor.finish(&Ending::under_load(after(0))).holds(), "after {sequence}");
+        auditor.event(&StoredEvent {
+            sequence,
+            aggregate: *aggregate,
+            id,
+            fact,
+            bytes,
+        });
+        assert!(
+            auditor.finish(&Ending::under_load(after(0))).holds(),
+            "after {sequence}"
+        );
     }
     let missing = auditor.finish(&Ending::quiescent(after(20_000)));
-    assert_eq!(missing.of(Invariant::EffectsOfFacts).unwrap().violations, 11, "no message was fed");
+    assert_eq!(
+        missing.of(Invariant::EffectsOfFacts).unwrap().violations,
+        11,
+        "no message was fed"
+    );
 }

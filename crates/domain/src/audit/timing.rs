@@ -37,22 +37,50 @@ impl Timing {
         ledgers.examined(Invariant::Deadlines);
         let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
         let mut violated = |what: String| {
-            ledgers.violated(Invariant::Deadlines, place.clone(), Some(record.sequence), what);
+            ledgers.violated(
+                Invariant::Deadlines,
+                place.clone(),
+                Some(record.sequence),
+                what,
+            );
         };
         if record.meta.at < elapsed.due {
-            violated(format!("It elapsed at {}, before it was due at {}.", record.meta.at, elapsed.due));
+            violated(format!(
+                "It elapsed at {}, before it was due at {}.",
+                record.meta.at, elapsed.due
+            ));
         }
-        let instant = (elapsed.aggregate, elapsed.id.clone(), elapsed.name.clone(), elapsed.due);
+        let instant = (
+            elapsed.aggregate,
+            elapsed.id.clone(),
+            elapsed.name.clone(),
+            elapsed.due,
+        );
         if let Some(first) = self.instants.get(&instant) {
-            violated(format!("It elapsed a second time for {}; the first time was at {first}.", elapsed.due));
+            violated(format!(
+                "It elapsed a second time for {}; the first time was at {first}.",
+                elapsed.due
+            ));
         }
         self.instants.entry(instant).or_insert(record.sequence);
-        let of = Elapsed { aggregate: elapsed.aggregate, id: elapsed.id.clone(), acted_at: None };
-        self.elapsed.entry(record.meta.event_id.clone()).or_insert(of);
+        let of = Elapsed {
+            aggregate: elapsed.aggregate,
+            id: elapsed.id.clone(),
+            acted_at: None,
+        };
+        self.elapsed
+            .entry(record.meta.event_id.clone())
+            .or_insert(of);
     }
 
     /// Any fact: what it leaves open, and whether it follows from a deadline.
-    pub(super) fn event(&mut self, ledgers: &mut Ledgers, aggregate: Aggregate, sequence: u64, meta: &RecordMeta) {
+    pub(super) fn event(
+        &mut self,
+        ledgers: &mut Ledgers,
+        aggregate: Aggregate,
+        sequence: u64,
+        meta: &RecordMeta,
+    ) {
         let key = (aggregate, meta.id.clone());
         if meta.deadlines.is_empty() {
             self.open.remove(&key);
@@ -63,14 +91,24 @@ impl Timing {
         if meta.event_id != event_id(aggregate, &meta.id, Origin::Fact, &meta.cause) {
             return;
         }
-        let Some(elapsed) = self.elapsed.get_mut(&meta.cause) else { return };
+        let Some(elapsed) = self.elapsed.get_mut(&meta.cause) else {
+            return;
+        };
         let place = place(aggregate, &meta.id);
-        let mut violated = |what: String| ledgers.violated(Invariant::Deadlines, place.clone(), Some(sequence), what);
+        let mut violated = |what: String| {
+            ledgers.violated(Invariant::Deadlines, place.clone(), Some(sequence), what)
+        };
         if (elapsed.aggregate, &elapsed.id) != (aggregate, &meta.id) {
-            violated(format!("It acts on a deadline of {}/{}.", elapsed.aggregate, elapsed.id));
+            violated(format!(
+                "It acts on a deadline of {}/{}.",
+                elapsed.aggregate, elapsed.id
+            ));
         }
         if let Some(first) = elapsed.acted_at {
-            violated(format!("It acts on the deadline {} a second time; the first time was at {first}.", meta.cause));
+            violated(format!(
+                "It acts on the deadline {} a second time; the first time was at {first}.",
+                meta.cause
+            ));
         }
         elapsed.acted_at.get_or_insert(sequence);
     }

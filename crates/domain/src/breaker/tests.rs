@@ -4,7 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-const RULES: Rules = Rules { failures_max: 3, open_ms: 1_000, open_max_ms: 3_000, successes_min: 2, probe_ms: 500 };
+const RULES: Rules = Rules {
+    failures_max: 3,
+    open_ms: 1_000,
+    open_max_ms: 3_000,
+    successes_min: 2,
+    probe_ms: 500,
+};
 
 fn at(ms: u64) -> Timestamp {
     Timestamp::default().plus_millis(ms)
@@ -34,7 +40,9 @@ fn play(acts: &[Act]) {
                     breaker.ended(at(ms), pass, end);
                 }
             }
-            Stands(ms, standing) => assert_eq!(breaker.standing(at(ms)), standing, "{place}: {breaker:?}"),
+            Stands(ms, standing) => {
+                assert_eq!(breaker.standing(at(ms)), standing, "{place}: {breaker:?}")
+            }
         }
     }
 }
@@ -42,38 +50,120 @@ fn play(acts: &[Act]) {
 #[test]
 fn the_table() {
     // Closed: only failures in a row count, and what says nothing counts for nothing.
-    play(&[Call(0, Failure, true), Call(0, Failure, true), Call(0, Success, true), Call(0, Failure, true)]);
-    play(&[Call(0, Failure, true), Call(0, Unknown, true), Call(0, Failure, true), Stands(0, Closed)]);
-    let open = [Call(0, Failure, true), Call(0, Failure, true), Call(0, Failure, true), Stands(0, Open)];
+    play(&[
+        Call(0, Failure, true),
+        Call(0, Failure, true),
+        Call(0, Success, true),
+        Call(0, Failure, true),
+    ]);
+    play(&[
+        Call(0, Failure, true),
+        Call(0, Unknown, true),
+        Call(0, Failure, true),
+        Stands(0, Closed),
+    ]);
+    let open = [
+        Call(0, Failure, true),
+        Call(0, Failure, true),
+        Call(0, Failure, true),
+        Stands(0, Open),
+    ];
     play(&open);
     // Open: refused until its time, then one is tried.
-    play(&[&open[..], &[Call(999, Success, false), Stands(999, Open), Stands(1_000, HalfOpen)]].concat());
+    play(
+        &[
+            &open[..],
+            &[
+                Call(999, Success, false),
+                Stands(999, Open),
+                Stands(1_000, HalfOpen),
+            ],
+        ]
+        .concat(),
+    );
     // Half-open: enough successes close it; what says nothing leaves it as it is.
-    let half = [&open[..], &[Call(1_000, Success, true), Stands(1_000, HalfOpen)]].concat();
-    play(&[&half[..], &[Call(1_000, Unknown, true), Stands(1_000, HalfOpen)]].concat());
-    play(&[&half[..], &[Call(1_001, Success, true), Stands(1_001, Closed), Call(1_001, Failure, true)]].concat());
+    let half = [
+        &open[..],
+        &[Call(1_000, Success, true), Stands(1_000, HalfOpen)],
+    ]
+    .concat();
+    play(
+        &[
+            &half[..],
+            &[Call(1_000, Unknown, true), Stands(1_000, HalfOpen)],
+        ]
+        .concat(),
+    );
+    play(
+        &[
+            &half[..],
+            &[
+                Call(1_001, Success, true),
+                Stands(1_001, Closed),
+                Call(1_001, Failure, true),
+            ],
+        ]
+        .concat(),
+    );
     // Half-open: one failure opens it, for twice as long, up to the longest.
-    let again = [&half[..], &[Call(1_100, Failure, true), Stands(3_099, Open), Stands(3_100, HalfOpen)]].concat();
+    let again = [
+        &half[..],
+        &[
+            Call(1_100, Failure, true),
+            Stands(3_099, Open),
+            Stands(3_100, HalfOpen),
+        ],
+    ]
+    .concat();
     play(&again);
-    let third = [&again[..], &[Call(3_100, Failure, true), Stands(6_099, Open), Stands(6_100, HalfOpen)]].concat();
+    let third = [
+        &again[..],
+        &[
+            Call(3_100, Failure, true),
+            Stands(6_099, Open),
+            Stands(6_100, HalfOpen),
+        ],
+    ]
+    .concat();
     play(&third);
     // Once it has closed, it opens for the first time again.
-    let closed =
-        [&third[..], &[Call(6_100, Success, true), Call(6_100, Success, true), Stands(6_100, Closed)]].concat();
+    let closed = [
+        &third[..],
+        &[
+            Call(6_100, Success, true),
+            Call(6_100, Success, true),
+            Stands(6_100, Closed),
+        ],
+    ]
+    .concat();
     let failing = [Call(7_000, Failure, true); 3];
-    play(&[&closed[..], &failing[..], &[Stands(7_999, Open), Stands(8_000, HalfOpen)]].concat());
+    play(
+        &[
+            &closed[..],
+            &failing[..],
+            &[Stands(7_999, Open), Stands(8_000, HalfOpen)],
+        ]
+        .concat(),
+    );
 }
 
 #[test]
 fn one_call_is_tried_at_a_time_and_one_that_hangs_makes_way() {
-    let mut breaker = Breaker::new(Rules { failures_max: 1, ..RULES });
+    let mut breaker = Breaker::new(Rules {
+        failures_max: 1,
+        ..RULES
+    });
     let first = breaker.pass(at(0)).unwrap();
     breaker.ended(at(0), first, Failure);
     let hangs = breaker.pass(at(1_000)).unwrap();
     assert_eq!(breaker.pass(at(1_499)), Err(at(1_500)));
     let second = breaker.pass(at(1_500)).unwrap();
     breaker.ended(at(1_500), hangs, Failure);
-    assert_eq!(breaker.standing(at(1_500)), HalfOpen, "what was given up says nothing any more");
+    assert_eq!(
+        breaker.standing(at(1_500)),
+        HalfOpen,
+        "what was given up says nothing any more"
+    );
     breaker.ended(at(1_500), second, Success);
     assert_eq!(breaker.refuses_until(at(1_500)), None);
 }
@@ -87,7 +177,11 @@ fn calls_that_were_under_way_when_it_opened_say_nothing() {
     }
     breaker.ended(at(20), passes[3], Success);
     breaker.ended(at(30), passes[4], Failure);
-    assert_eq!(breaker.refuses_until(at(30)), Some(at(1_010)), "neither closed nor opened again");
+    assert_eq!(
+        breaker.refuses_until(at(30)),
+        Some(at(1_010)),
+        "neither closed nor opened again"
+    );
 }
 
 fn ends() -> impl Strategy<Value = End> {

@@ -56,7 +56,11 @@ impl Room {
 /// A text of at most `bytes_max` bytes as JSON: the text itself, or its beginning with a mark. The mark is there even
 /// where nothing else is.
 fn beginning(text: &str, bytes_max: usize) -> String {
-    if json_text_bytes(text) <= bytes_max { text.to_owned() } else { cut(text, bytes_max, MARK) }
+    if json_text_bytes(text) <= bytes_max {
+        text.to_owned()
+    } else {
+        cut(text, bytes_max, MARK)
+    }
 }
 
 /// A text as a part of a line that a person reads.
@@ -80,7 +84,10 @@ fn compared(text: &str, bytes_max: usize) -> String {
         return text.to_owned();
     }
     if let Some(digest) = digest_in(text) {
-        let body = text.rfind(DIGEST_MARK).and_then(|end| text.get(..end)).unwrap_or_default();
+        let body = text
+            .rfind(DIGEST_MARK)
+            .and_then(|end| text.get(..end))
+            .unwrap_or_default();
         return cut(body, bytes_max, &format!("{DIGEST_MARK}{digest}]"));
     }
     let words = normalise(text);
@@ -88,7 +95,10 @@ fn compared(text: &str, bytes_max: usize) -> String {
     if json_text_bytes(&words) <= bytes_max {
         return words;
     }
-    let digest: String = digest(words.as_bytes()).chars().take(DIGEST_DIGITS).collect();
+    let digest: String = digest(words.as_bytes())
+        .chars()
+        .take(DIGEST_DIGITS)
+        .collect();
     cut(text, bytes_max, &format!("{DIGEST_MARK}{digest}]"))
 }
 
@@ -123,11 +133,19 @@ pub(crate) fn value(whole: &Value) -> Value {
         Value::String(text) => json!(compared(text, VALUE_BYTES_MAX - 2)),
         Value::Object(fields) if fields.contains_key("value") => {
             let inner = fields.get("value").unwrap_or(&Value::Null);
-            let text = inner.as_str().map_or_else(|| inner.to_string(), str::to_owned);
+            let text = inner
+                .as_str()
+                .map_or_else(|| inner.to_string(), str::to_owned);
             let is_plain = !(inner.is_object() || inner.is_array() || inner.is_string());
-            let value = if is_plain { inner.clone() } else { json!(compared(&text, VALUE_BYTES_MAX / 2)) };
+            let value = if is_plain {
+                inner.clone()
+            } else {
+                json!(compared(&text, VALUE_BYTES_MAX / 2))
+            };
             match fields.get("unit").and_then(Value::as_str) {
-                Some(unit) => json!({ "value": value, "unit": compared(unit, VALUE_BYTES_MAX / 4) }),
+                Some(unit) => {
+                    json!({ "value": value, "unit": compared(unit, VALUE_BYTES_MAX / 4) })
+                }
                 None => json!({ "value": value }),
             }
         }
@@ -144,9 +162,15 @@ pub(crate) struct Support {
 }
 
 /// As much of reasoning and evidence as there is room for; the first items are the ones that stay.
-pub(crate) fn support<'a>(reasoning: Option<&str>, evidence: impl IntoIterator<Item = &'a str>, room: Room) -> Support {
+pub(crate) fn support<'a>(
+    reasoning: Option<&str>,
+    evidence: impl IntoIterator<Item = &'a str>,
+    room: Room,
+) -> Support {
     let reasoning = reasoning.map(|text| beginning(text, ITEM_BYTES_MAX.min(room.0 / 4)));
-    let mut left = room.0.saturating_sub(reasoning.as_deref().map_or(0, json_text_bytes));
+    let mut left = room
+        .0
+        .saturating_sub(reasoning.as_deref().map_or(0, json_text_bytes));
     let mut kept = Vec::new();
     let mut items = evidence.into_iter();
     for item in items.by_ref() {
@@ -155,18 +179,30 @@ pub(crate) fn support<'a>(reasoning: Option<&str>, evidence: impl IntoIterator<I
         let fits = left >= 3 && json_text_bytes(item) <= most;
         if !fits && most < ITEM_BYTES_MIN {
             let omitted = count(1 + items.count());
-            return Support { reasoning, evidence: kept, omitted };
+            return Support {
+                reasoning,
+                evidence: kept,
+                omitted,
+            };
         }
         let item = beginning(item, most);
         left = left.saturating_sub(json_text_bytes(&item) + 3);
         kept.push(item);
     }
-    Support { reasoning, evidence: kept, omitted: 0 }
+    Support {
+        reasoning,
+        evidence: kept,
+        omitted: 0,
+    }
 }
 
 /// A position with no more evidence and reasoning than there is room for.
 pub(crate) fn shortened_position(whole: &Position, room: Room) -> Position {
-    let support = support(whole.reasoning.as_deref(), whole.evidence.iter().map(String::as_str), room);
+    let support = support(
+        whole.reasoning.as_deref(),
+        whole.evidence.iter().map(String::as_str),
+        room,
+    );
     Position {
         agent_id: whole.agent_id.clone(),
         position: whole.position.clone(),

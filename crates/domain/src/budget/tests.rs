@@ -1,7 +1,9 @@
 //! Whatever agents write, every fact and every message that follows from one has room. [`Story`] looks at each.
 
 use concord_protocol::event::{CaseEvent, Facts};
-use concord_protocol::payload::{Answer, COMPARED_MAX, ConflictType, NAME_BYTES_MAX, json_text_bytes};
+use concord_protocol::payload::{
+    Answer, COMPARED_MAX, ConflictType, NAME_BYTES_MAX, json_text_bytes,
+};
 use concord_protocol::policy::Policy;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -45,8 +47,16 @@ impl Hostile {
     }
 
     fn finding(&self, n: usize) -> Value {
-        let of = |item: usize| if self.same_names { item } else { n * COMPARED_MAX + item };
-        let name = |kind: &str, item: usize| filled(&format!("{kind}{}", of(item)), self.filler, NAME_BYTES_MAX);
+        let of = |item: usize| {
+            if self.same_names {
+                item
+            } else {
+                n * COMPARED_MAX + item
+            }
+        };
+        let name = |kind: &str, item: usize| {
+            filled(&format!("{kind}{}", of(item)), self.filler, NAME_BYTES_MAX)
+        };
         // The rest of the finding is shared among the texts.
         let bytes = self.policy.finding_bytes_max as usize;
         let share = (bytes / 2 / self.compared.max(1)).saturating_sub(8 * NAME_BYTES_MAX);
@@ -68,14 +78,28 @@ impl Hostile {
                 "value": filled(&format!("v{n}"), self.filler, share / 4),
             })).collect::<Vec<_>>(),
         });
-        let lists = ["facts", "affected_clauses", "clauses", "critical_findings", "summary"];
+        let lists = [
+            "facts",
+            "affected_clauses",
+            "clauses",
+            "critical_findings",
+            "summary",
+        ];
         for list in lists {
             if json_bytes(&finding) + 64 > bytes {
-                finding[list] = if list == "summary" { json!("Found.") } else { json!([]) };
+                finding[list] = if list == "summary" {
+                    json!("Found.")
+                } else {
+                    json!([])
+                };
             }
         }
         let left = bytes.saturating_sub(json_bytes(&finding) + 64);
-        finding["evidence"] = json!([filled("", self.filler, left / 2), filled("", self.filler, left / 4), ""]);
+        finding["evidence"] = json!([
+            filled("", self.filler, left / 2),
+            filled("", self.filler, left / 4),
+            ""
+        ]);
         finding
     }
 
@@ -98,7 +122,10 @@ impl Hostile {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut request = open_request(&names, self.policy.clone());
         request.request.task.input = json!(filled("", self.filler, TASK_BYTES_MAX - 100));
-        assert_eq!(case.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))), "opened");
+        assert_eq!(
+            case.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))),
+            "opened"
+        );
         case
     }
 
@@ -115,7 +142,10 @@ impl Hostile {
             // As many repetitions as are recorded.
             for again in (0..self.policy.set_aside_max).filter(|_| n == 0) {
                 let id = long_id("n", again as usize, 128);
-                assert_eq!(case.hears(&said(&id, 10), &finding(name, &id, json!({}))), "finding_set_aside");
+                assert_eq!(
+                    case.hears(&said(&id, 10), &finding(name, &id, json!({}))),
+                    "finding_set_aside"
+                );
             }
         }
         let mut detection = Story::<DetectionMachine>::of("c-1");
@@ -124,13 +154,21 @@ impl Hostile {
         detection.hears(&happened("e-closed", 20), &input);
         let found = detection.state().detected.clone().unwrap();
         let conflicts = found.debated.clone();
-        case.hears(&happened("e-found", 30), &CaseInput::Detected(Box::new(found)));
+        case.hears(
+            &happened("e-found", 30),
+            &CaseInput::Detected(Box::new(found)),
+        );
         let outcome = conflicts.first().map(|conflict| self.debate(conflict));
         for (n, conflict) in conflicts.iter().enumerate() {
             // All debates go as the first went.
-            let outcome =
-                outcome.clone().map(|outcome| ConflictOutcome { conflict_id: conflict.conflict_id.clone(), ..outcome });
-            case.hears(&happened(&format!("e-{n}"), 40), &CaseInput::Resolved(Box::new(outcome.unwrap())));
+            let outcome = outcome.clone().map(|outcome| ConflictOutcome {
+                conflict_id: conflict.conflict_id.clone(),
+                ..outcome
+            });
+            case.hears(
+                &happened(&format!("e-{n}"), 40),
+                &CaseInput::Resolved(Box::new(outcome.unwrap())),
+            );
         }
         assert_eq!(case.state().phase, Phase::Decided);
         decides_the_same_again(&case);
@@ -140,19 +178,46 @@ impl Hostile {
     fn debate(&self, conflict: &Conflict) -> ConflictOutcome {
         let mut debate = Story::<DebateMachine>::of("d-1");
         debate.sequence = 10_u64.pow(18);
-        assert_eq!(debate.hears(&said("m-open", 0), &open_debate(conflict.clone(), self.policy.clone())), "opened");
-        assert_eq!(debate.state().positions, conflict.positions, "a debate takes what a detection has found as it is");
-        let parties: Vec<String> = conflict.positions.iter().map(|held| held.agent_id.to_string()).collect();
+        assert_eq!(
+            debate.hears(
+                &said("m-open", 0),
+                &open_debate(conflict.clone(), self.policy.clone())
+            ),
+            "opened"
+        );
+        assert_eq!(
+            debate.state().positions,
+            conflict.positions,
+            "a debate takes what a detection has found as it is"
+        );
+        let parties: Vec<String> = conflict
+            .positions
+            .iter()
+            .map(|held| held.agent_id.to_string())
+            .collect();
         for round in 1..=self.policy.rounds_max {
             for (n, name) in parties.iter().enumerate() {
                 let id = long_id(&format!("r{round}-"), n, 128);
-                let answer = GivenAnswer { round: Some(round), ..given(name, &id, "revision", self.answer(n)) };
+                let answer = GivenAnswer {
+                    round: Some(round),
+                    ..given(name, &id, "revision", self.answer(n))
+                };
                 let heard = debate.hears(&said(&id, 10), &answers(answer));
                 assert!(!heard.contains(' '), "{heard}");
             }
         }
-        if let Some(due) = debate.state().due.filter(|_| debate.state().outcome.is_none()) {
-            assert_eq!(debate.hears(&happened("e-due", 20), &round_due(&debate.id.clone(), 1, due)), "resolved");
+        if let Some(due) = debate
+            .state()
+            .due
+            .filter(|_| debate.state().outcome.is_none())
+        {
+            assert_eq!(
+                debate.hears(
+                    &happened("e-due", 20),
+                    &round_due(&debate.id.clone(), 1, due)
+                ),
+                "resolved"
+            );
         }
         debate.state().outcome.clone().unwrap()
     }
@@ -161,30 +226,68 @@ impl Hostile {
 /// What a decision says of its last debate is enough to decide the same again, although it is shortened.
 fn decides_the_same_again(case: &Story<CaseMachine>) {
     let (last, before) = case.records.split_last().unwrap();
-    let CaseEvent::Decided(decided) = &last.event else { panic!("{:?}", last.event.fact()) };
+    let CaseEvent::Decided(decided) = &last.event else {
+        panic!("{:?}", last.event.fact())
+    };
     let Some(outcome) = &decided.last else { return };
     let (rebuilt, _) = replay::rebuild::<CaseMachine>(before);
     let context = crate::Context::of_fact(last.meta.at, last.meta.cause.clone());
-    let again = CaseMachine::decide(&rebuilt.state, &context, &CaseInput::Resolved(Box::new(outcome.clone())));
-    assert!(again == Decision::Append(last.event.clone()), "decided again it is the same");
+    let again = CaseMachine::decide(
+        &rebuilt.state,
+        &context,
+        &CaseInput::Resolved(Box::new(outcome.clone())),
+    );
+    assert!(
+        again == Decision::Append(last.event.clone()),
+        "decided again it is the same"
+    );
 }
 
 fn hostile() -> impl Strategy<Value = Hostile> {
-    let sizes = (proptest::sample::select(vec![1_024_u32, 20_000, 60_000]), 100_u32..=25_000);
-    let counts = (proptest::sample::select(vec![2_usize, 5, 17]), 0..=COMPARED_MAX, 0_u32..=32, 0_u32..=2);
-    (counts, sizes, proptest::sample::select(&FILLERS), any::<bool>()).prop_map(
-        |((parties, compared, conflicts_max, rounds_max), (bytes, tokens), filler, same_names)| Hostile {
-            parties,
-            filler,
-            same_names,
-            compared,
-            policy: Policy { conflicts_max, rounds_max, ..generous(bytes, tokens) },
-        },
+    let sizes = (
+        proptest::sample::select(vec![1_024_u32, 20_000, 60_000]),
+        100_u32..=25_000,
+    );
+    let counts = (
+        proptest::sample::select(vec![2_usize, 5, 17]),
+        0..=COMPARED_MAX,
+        0_u32..=32,
+        0_u32..=2,
+    );
+    (
+        counts,
+        sizes,
+        proptest::sample::select(&FILLERS),
+        any::<bool>(),
     )
+        .prop_map(
+            |(
+                (parties, compared, conflicts_max, rounds_max),
+                (bytes, tokens),
+                filler,
+                same_names,
+            )| Hostile {
+                parties,
+                filler,
+                same_names,
+                compared,
+                policy: Policy {
+                    conflicts_max,
+                    rounds_max,
+                    ..generous(bytes, tokens)
+                },
+            },
+        )
 }
 
 fn generous(finding_bytes_max: u32, tokens_per_message_max: u32) -> Policy {
-    Policy { finding_bytes_max, tokens_per_message_max, set_aside_max: 20, messages_per_round_max: 1_000, ..policy() }
+    Policy {
+        finding_bytes_max,
+        tokens_per_message_max,
+        set_aside_max: 20,
+        messages_per_round_max: 1_000,
+        ..policy()
+    }
 }
 
 proptest! {
@@ -202,17 +305,39 @@ proptest! {
 #[test]
 fn the_largest_case_that_the_limits_allow_has_room_and_counts_what_it_leaves_out() {
     for (same_names, compared, filler) in [(true, 20, "é"), (false, 20, "\u{1}")] {
-        let policy = Policy { conflicts_max: 32, rounds_max: 1, set_aside_max: 200, ..generous(60_000, 25_000) };
-        let case = Hostile { parties: 64, filler, same_names, compared, policy }.play();
+        let policy = Policy {
+            conflicts_max: 32,
+            rounds_max: 1,
+            set_aside_max: 200,
+            ..generous(60_000, 25_000)
+        };
+        let case = Hostile {
+            parties: 64,
+            filler,
+            same_names,
+            compared,
+            policy,
+        }
+        .play();
         let decision = case.state().decision.clone().unwrap();
         let listed = decision.conflicts.len() + decision.deferred.len();
         // Everyone says the same of the clauses they rely on; of other names every clause is contested.
-        let expected = if same_names { 2 + 3 * compared } else { 2 + 64 * compared };
+        let expected = if same_names {
+            2 + 3 * compared
+        } else {
+            2 + 64 * compared
+        };
         assert_eq!(listed + decision.conflicts_omitted as usize, expected);
         assert!(decision.conflicts.len() > 1 && decision.conflicts_omitted > 0);
         assert_eq!(decision.outcomes.len(), decision.conflicts.len());
         assert_eq!(decision.set_aside.len(), 200);
-        let kinds = || decision.conflicts.iter().chain(&decision.deferred).map(|conflict| conflict.kind);
+        let kinds = || {
+            decision
+                .conflicts
+                .iter()
+                .chain(&decision.deferred)
+                .map(|conflict| conflict.kind)
+        };
         assert!(kinds().any(|kind| kind == ConflictType::RecommendationConflict));
         assert!(kinds().any(|kind| kind == ConflictType::RiskScoreDisagreement));
     }
@@ -220,24 +345,43 @@ fn the_largest_case_that_the_limits_allow_has_room_and_counts_what_it_leaves_out
 
 #[test]
 fn the_largest_finding_and_the_longest_debate_have_room() {
-    let policy = Policy { conflicts_max: 1, rounds_max: 10, ..generous(524_288, 25_000) };
-    Hostile { parties: 2, filler: "x", same_names: true, compared: 0, policy }.play();
+    let policy = Policy {
+        conflicts_max: 1,
+        rounds_max: 10,
+        ..generous(524_288, 25_000)
+    };
+    Hostile {
+        parties: 2,
+        filler: "x",
+        same_names: true,
+        compared: 0,
+        policy,
+    }
+    .play();
 }
 
 fn with_evidence(evidence: &[String]) -> Position {
-    Position { evidence: evidence.to_vec(), reasoning: Some("Because.".into()), ..position("ann", json!(1), 0.5) }
+    Position {
+        evidence: evidence.to_vec(),
+        reasoning: Some("Because.".into()),
+        ..position("ann", json!(1), 0.5)
+    }
 }
 
 #[test]
 fn usual_evidence_is_not_touched() {
-    let quotes: Vec<String> = (0..30).map(|n| format!("{n} {}", "Either party may terminate. ".repeat(20))).collect();
+    let quotes: Vec<String> = (0..30)
+        .map(|n| format!("{n} {}", "Either party may terminate. ".repeat(20)))
+        .collect();
     let whole = with_evidence(&quotes);
     assert_eq!(shortened_position(&whole, Room::MOST.among(5)), whole);
 }
 
 #[test]
 fn what_is_left_out_is_marked_and_counted_and_shortening_again_changes_nothing() {
-    let quotes: Vec<String> = (0..40).map(|n| filled(&n.to_string(), "é", 1_000 * (n % 6))).collect();
+    let quotes: Vec<String> = (0..40)
+        .map(|n| filled(&n.to_string(), "é", 1_000 * (n % 6)))
+        .collect();
     let whole = with_evidence(&quotes);
     let mut earlier = 0;
     for room in Room::STEPS {
@@ -248,7 +392,10 @@ fn what_is_left_out_is_marked_and_counted_and_shortening_again_changes_nothing()
         earlier = short.evidence_omitted;
         for (quote, item) in quotes.iter().zip(&short.evidence) {
             let beginning = item.strip_suffix("… [shortened]");
-            assert!(item == quote || beginning.is_some_and(|text| quote.starts_with(text)), "{item}");
+            assert!(
+                item == quote || beginning.is_some_and(|text| quote.starts_with(text)),
+                "{item}"
+            );
         }
         assert_eq!(shortened_position(&short, room), short);
     }
@@ -278,8 +425,15 @@ fn shortened_values_are_the_same_when_the_whole_ones_are() {
         assert!(json_bytes(&short) <= 512, "{short}");
         assert_eq!(excerpt::value(&short), short);
         for other in &values {
-            assert_eq!(of(one) == of(other), of(&short) == of(&excerpt::value(other)), "{one} and {other}");
+            assert_eq!(
+                of(one) == of(other),
+                of(&short) == of(&excerpt::value(other)),
+                "{one} and {other}"
+            );
         }
     }
-    assert_eq!(excerpt::words(&excerpt::words(&long("one"))), excerpt::words(&long("one")));
+    assert_eq!(
+        excerpt::words(&excerpt::words(&long("one"))),
+        excerpt::words(&long("one"))
+    );
 }

@@ -36,7 +36,12 @@ impl Spans {
         // A day does not end later than clocks show that it does; the day before is for clocks that were put back then.
         let day = instant.map(|instant| hours.zone.to_datetime(instant).date());
         let day = day.map(|today| today.yesterday().unwrap_or(today));
-        Some(Self { hours, day, from: start, end })
+        Some(Self {
+            hours,
+            day,
+            from: start,
+            end,
+        })
     }
 
     /// The open time of a day, whatever was counted already.
@@ -65,7 +70,10 @@ impl Iterator for Spans {
                 self.day = None;
                 continue;
             }
-            let span = Span { from: open.from.max(self.from), until: open.until.min(self.end) };
+            let span = Span {
+                from: open.from.max(self.from),
+                until: open.until.min(self.end),
+            };
             if span.from < span.until {
                 self.from = span.until;
                 return Some(span);
@@ -76,11 +84,20 @@ impl Iterator for Spans {
 
 /// The first instant at which clocks show this many minutes past midnight of a day, or more.
 fn first_at(zone: &TimeZone, day: Date, minutes: u16) -> Option<Timestamp> {
-    let (hour, minute) = (i8::try_from(minutes / 60).ok()?, i8::try_from(minutes % 60).ok()?);
-    let shown = if hour < 24 { day.at(hour, minute, 0, 0) } else { day.tomorrow().ok()?.at(0, minute, 0, 0) };
+    let (hour, minute) = (
+        i8::try_from(minutes / 60).ok()?,
+        i8::try_from(minutes % 60).ok()?,
+    );
+    let shown = if hour < 24 {
+        day.at(hour, minute, 0, 0)
+    } else {
+        day.tomorrow().ok()?.at(0, minute, 0, 0)
+    };
     let instants = zone.to_ambiguous_timestamp(shown);
     let instant = match instants.offset() {
-        AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Fold { .. } => instants.compatible().ok()?,
+        AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Fold { .. } => {
+            instants.compatible().ok()?
+        }
         AmbiguousOffset::Gap { .. } => {
             // Clocks never show it: it counts from when they are put forward.
             let after = instants.compatible().ok()?;

@@ -1,7 +1,9 @@
 //! Challenges: one agent disputes another's finding on purpose.
 
 use concord_protocol::event::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
-use concord_protocol::payload::{Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Position};
+use concord_protocol::payload::{
+    Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Position,
+};
 use concord_protocol::{CaseId, DebateId, ErrorCode, Fault, MessageId};
 use serde_json::{Value, json};
 
@@ -27,9 +29,15 @@ pub(super) fn challenge(
         return known;
     }
     let challenge = &received.challenge;
-    let name = challenge.challenge_id.clone().unwrap_or_else(|| received.heard.message_id.clone());
-    let debate_id =
-        DebateId::of_conflict(case_id, ConflictType::Challenge.as_str(), &format!("{}/{name}", challenge.challenger));
+    let name = challenge
+        .challenge_id
+        .clone()
+        .unwrap_or_else(|| received.heard.message_id.clone());
+    let debate_id = DebateId::of_conflict(
+        case_id,
+        ConflictType::Challenge.as_str(),
+        &format!("{}/{name}", challenge.challenger),
+    );
     if let Err(fault) = acceptable(state, opened, &debate_id) {
         return Decision::Reject(fault);
     }
@@ -41,7 +49,10 @@ pub(super) fn challenge(
     let terms = DebateTerms {
         challenge: Some(terms(name, challenge)),
         priority: challenge.priority,
-        domain: challenge.domain.clone().or_else(|| opened.policy.ladder.domain.clone()),
+        domain: challenge
+            .domain
+            .clone()
+            .or_else(|| opened.policy.ladder.domain.clone()),
         dependants: challenge.dependants.clone(),
         gate: state.gate().map(str::to_owned),
         refers_to: None,
@@ -50,13 +61,18 @@ pub(super) fn challenge(
     };
     Decision::Append(CaseEvent::Challenged(Box::new(Challenged {
         heard: received.heard.clone(),
-        asked: DebateAsked { conflict: budget::debated_conflict(&conflict), policy: opened.policy.clone(), terms },
+        asked: DebateAsked {
+            conflict: budget::debated_conflict(&conflict),
+            policy: opened.policy.clone(),
+            terms,
+        },
     })))
 }
 
 /// Whether the case can take another challenge, and this one.
 fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> Result<(), Fault> {
-    if state.phase == Phase::Cancelled || (state.phase == Phase::Decided && state.gate().is_none()) {
+    if state.phase == Phase::Cancelled || (state.phase == Phase::Decided && state.gate().is_none())
+    {
         return Err(Fault::new(
             ErrorCode::Timeout,
             "",
@@ -72,7 +88,13 @@ fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> R
         ));
     }
     let limit = opened.policy.ladder.challenges_max;
-    if state.asked.values().filter(|asked| asked.terms.refers_to.is_none()).count() >= limit as usize {
+    if state
+        .asked
+        .values()
+        .filter(|asked| asked.terms.refers_to.is_none())
+        .count()
+        >= limit as usize
+    {
         return Err(Fault::new(
             ErrorCode::CapacityExceeded,
             "",
@@ -85,18 +107,27 @@ fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> R
 
 /// The finding that is disputed.
 fn disputed<'a>(state: &'a CaseState, challenge: &Challenge) -> Result<&'a ReceivedFinding, Fault> {
-    let of_agent = state.findings.iter().find(|received| received.agent_id == challenge.challenged);
+    let of_agent = state
+        .findings
+        .iter()
+        .find(|received| received.agent_id == challenge.challenged);
     let Some(finding) = of_agent else {
         return Err(Fault::invalid(
             "/payload/challenged",
-            format!("There is no finding of {} in this case.", challenge.challenged),
+            format!(
+                "There is no finding of {} in this case.",
+                challenge.challenged
+            ),
             "Challenge a finding that was recorded; `concord case show` lists them.",
         ));
     };
     match &challenge.finding_id {
         Some(named) if *named != finding.message_id => Err(Fault::invalid(
             "/payload/finding_id",
-            format!("{named} is no finding of {} in this case.", challenge.challenged),
+            format!(
+                "{named} is no finding of {} in this case.",
+                challenge.challenged
+            ),
             format!("Its finding is {}.", finding.message_id),
         )),
         _ => Ok(finding),
@@ -110,17 +141,26 @@ fn terms(challenge_id: MessageId, challenge: &Challenge) -> ChallengeTerms {
         challenged: challenge.challenged.clone(),
         basis: challenge.challenge_basis.clone(),
         required_evidence: challenge.required_evidence.clone(),
-        escalation_timer: challenge.escalation_timer.and_then(|seconds| u64::try_from(seconds).ok()),
+        escalation_timer: challenge
+            .escalation_timer
+            .and_then(|seconds| u64::try_from(seconds).ok()),
     }
 }
 
 /// The two positions, in the form of a detected conflict.
-fn conflict(conflict_id: DebateId, received: &ReceivedChallenge, finding: &ReceivedFinding) -> Conflict {
+fn conflict(
+    conflict_id: DebateId,
+    received: &ReceivedChallenge,
+    finding: &ReceivedFinding,
+) -> Conflict {
     let challenge = &received.challenge;
     let challenged = Position {
         agent_id: challenge.challenged.clone(),
         position: challenge.disputed_finding.clone(),
-        value: challenge.challenged_value.clone().or_else(|| value_of(finding, challenge.metric.as_deref()?)),
+        value: challenge
+            .challenged_value
+            .clone()
+            .or_else(|| value_of(finding, challenge.metric.as_deref()?)),
         confidence: finding.confidence,
         evidence: finding.finding.evidence.clone(),
         reasoning: Some(finding.finding.summary.clone()),
@@ -142,7 +182,10 @@ fn conflict(conflict_id: DebateId, received: &ReceivedChallenge, finding: &Recei
         conflict_id,
         kind: ConflictType::Challenge,
         topic: challenge.disputed_finding.clone(),
-        subject: challenge.metric.clone().unwrap_or_else(|| FINDING.to_owned()),
+        subject: challenge
+            .metric
+            .clone()
+            .unwrap_or_else(|| FINDING.to_owned()),
         weight: 1.0,
         positions,
         positions_omitted: 0,
@@ -157,7 +200,10 @@ fn value_of(finding: &ReceivedFinding, metric: &str) -> Option<Value> {
         "severity" => finding.severity.map(|severity| json!(severity)),
         "recommendation" => finding.recommendation.as_ref().map(|words| json!(words)),
         _ => {
-            let estimate = finding.estimates.iter().find(|estimate| normalise(&estimate.metric) == metric)?;
+            let estimate = finding
+                .estimates
+                .iter()
+                .find(|estimate| normalise(&estimate.metric) == metric)?;
             Some(json!(estimate.value))
         }
     }

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use concord_protocol::event::{
-    CaseCancelled, CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected,
-    FindingRecorded, FindingsClosed, Heard, ReceivedFinding, SetAsideFinding,
+    CaseCancelled, CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled,
+    Decided, Detected, FindingRecorded, FindingsClosed, Heard, ReceivedFinding, SetAsideFinding,
 };
-use concord_protocol::payload::{Conflict, ConflictOutcome, LogEntry, SetAsideReason, Status, Task};
+use concord_protocol::payload::{
+    Conflict, ConflictOutcome, LogEntry, SetAsideReason, Status, Task,
+};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
@@ -45,14 +47,23 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
 }
 
 /// A message that was recorded before, or whose id was used for something else.
-pub(super) fn repeated(state: &CaseState, opened: &CaseOpened, heard: &Heard) -> Option<CaseDecision> {
-    let used_up = opened.request_id == heard.message_id || state.received_as(&heard.message_id).is_some();
+pub(super) fn repeated(
+    state: &CaseState,
+    opened: &CaseOpened,
+    heard: &Heard,
+) -> Option<CaseDecision> {
+    let used_up =
+        opened.request_id == heard.message_id || state.received_as(&heard.message_id).is_some();
     if used_up {
         return Some(Decision::Reject(reused_message_id()));
     }
     let (agent_id, digest) = state.seen.get(&heard.message_id)?;
     let same = (agent_id, digest) == (&heard.agent_id, &heard.digest);
-    Some(if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) })
+    Some(if same {
+        Decision::Ignore(Ignored::Repetition)
+    } else {
+        Decision::Reject(reused_message_id())
+    })
 }
 
 fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
@@ -66,14 +77,28 @@ fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
             "Nothing is left to cancel.",
         ));
     }
-    let ended = |id: &DebateId| state.outcomes.get(id).is_some_and(|outcome| outcome.status != Status::Provisional);
+    let ended = |id: &DebateId| {
+        state
+            .outcomes
+            .get(id)
+            .is_some_and(|outcome| outcome.status != Status::Provisional)
+    };
     let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
     let debates = ids.filter(|id| !ended(id)).cloned().collect();
-    Decision::Append(CaseEvent::Cancelled(CaseCancelled { by: by.clone(), why: excerpt::words(why), debates }))
+    Decision::Append(CaseEvent::Cancelled(CaseCancelled {
+        by: by.clone(),
+        why: excerpt::words(why),
+        debates,
+    }))
 }
 
 fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecision {
-    let OpenRequest { opened_by, request_id, request, policy } = asked;
+    let OpenRequest {
+        opened_by,
+        request_id,
+        request,
+        policy,
+    } = asked;
     let participants: BTreeSet<_> = request.participants.iter().cloned().collect();
     if let Some(opened) = &state.opened {
         let same = (&opened.opened_by, &opened.request_id) == (opened_by, request_id)
@@ -85,11 +110,21 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
         if same {
             return Decision::Ignore(Ignored::Repetition);
         }
-        return Decision::Reject(request.case_id.as_ref().map_or_else(reused_message_id, exists));
+        return Decision::Reject(
+            request
+                .case_id
+                .as_ref()
+                .map_or_else(reused_message_id, exists),
+        );
     }
-    let checked = check_participants(&request.participants).and_then(|()| check_task(&request.task));
+    let checked =
+        check_participants(&request.participants).and_then(|()| check_task(&request.task));
     let checked = checked.and_then(|()| gate::check_names(&request.gates));
-    if let Err(fault) = checked.and_then(|()| request.circumstances.check("/payload/parameters/circumstances")) {
+    if let Err(fault) = checked.and_then(|()| {
+        request
+            .circumstances
+            .check("/payload/parameters/circumstances")
+    }) {
         return Decision::Reject(fault);
     }
     Decision::Append(CaseEvent::Opened(CaseOpened {
@@ -111,7 +146,9 @@ fn exists(case: &CaseId) -> Fault {
     Fault::invalid(
         "/payload/parameters/case_id",
         format!("The case {case} exists already."),
-        format!("Choose another case_id, or leave it out and one is made; `concord case show {case}` shows this case."),
+        format!(
+            "Choose another case_id, or leave it out and one is made; `concord case show {case}` shows this case."
+        ),
     )
 }
 
@@ -120,7 +157,10 @@ fn check_participants(participants: &[concord_protocol::AgentId]) -> Result<(), 
     if participants.is_empty() || participants.len() > PARTICIPANTS_MAX {
         return Err(Fault::invalid(
             POINTER,
-            format!("A case has 1 to {PARTICIPANTS_MAX} participants, not {}.", participants.len()),
+            format!(
+                "A case has 1 to {PARTICIPANTS_MAX} participants, not {}.",
+                participants.len()
+            ),
             "Name the agents that are to give a finding.",
         ));
     }
@@ -132,7 +172,11 @@ fn check_participants(participants: &[concord_protocol::AgentId]) -> Result<(), 
                 "Name agents only.",
             ));
         }
-        if participants.iter().take(index).any(|earlier| earlier == agent) {
+        if participants
+            .iter()
+            .take(index)
+            .any(|earlier| earlier == agent)
+        {
             return Err(Fault::invalid(
                 format!("{POINTER}/{index}"),
                 format!("{agent} is named twice."),
@@ -158,7 +202,10 @@ fn check_task(task: &Task) -> Result<(), Fault> {
 }
 
 fn check_size(opened: &CaseOpened, received: &ReceivedFinding) -> Result<(), Fault> {
-    let (bytes, bytes_max) = (json_bytes(&received.finding), opened.policy.finding_bytes_max);
+    let (bytes, bytes_max) = (
+        json_bytes(&received.finding),
+        opened.policy.finding_bytes_max,
+    );
     if usize::try_from(bytes_max).is_ok_and(|bytes_max| bytes <= bytes_max) {
         return Ok(());
     }
@@ -178,7 +225,11 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
     if let Some(earlier) = state.received_as(&received.message_id) {
         // The digest is that of the payload: the same words of another sender are no repetition.
         let same = (&earlier.agent_id, &earlier.digest) == (&received.agent_id, &received.digest);
-        return if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) };
+        return if same {
+            Decision::Ignore(Ignored::Repetition)
+        } else {
+            Decision::Reject(reused_message_id())
+        };
     }
     if !opened.participants.contains(&received.agent_id) {
         return Decision::Reject(Fault::new(
@@ -191,7 +242,10 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
     if let Err(fault) = check_size(opened, received) {
         return Decision::Reject(fault);
     }
-    let repeated = state.findings.iter().any(|earlier| earlier.agent_id == received.agent_id);
+    let repeated = state
+        .findings
+        .iter()
+        .any(|earlier| earlier.agent_id == received.agent_id);
     if repeated || state.phase != Phase::Collecting {
         if state.set_aside.len() >= opened.policy.set_aside_max as usize {
             return Decision::Reject(Fault::new(
@@ -201,15 +255,27 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
                 "Give one finding, before the deadline in the task assignment.",
             ));
         }
-        let reason = if repeated { SetAsideReason::Repeated } else { SetAsideReason::Late };
-        return Decision::Append(CaseEvent::FindingSetAside(SetAsideFinding { received: received.clone(), reason }));
+        let reason = if repeated {
+            SetAsideReason::Repeated
+        } else {
+            SetAsideReason::Late
+        };
+        return Decision::Append(CaseEvent::FindingSetAside(SetAsideFinding {
+            received: received.clone(),
+            reason,
+        }));
     }
     let awaited = state.awaited(opened, Some(&received.agent_id));
     if awaited.is_empty() {
         let last = Some(received.clone());
-        return Decision::Append(CaseEvent::FindingsClosed(FindingsClosed { last, missing: awaited }));
+        return Decision::Append(CaseEvent::FindingsClosed(FindingsClosed {
+            last,
+            missing: awaited,
+        }));
     }
-    Decision::Append(CaseEvent::FindingRecorded(FindingRecorded { received: received.clone() }))
+    Decision::Append(CaseEvent::FindingRecorded(FindingRecorded {
+        received: received.clone(),
+    }))
 }
 
 /// The refusal of a message whose id was used for something else.
@@ -224,7 +290,9 @@ pub(crate) fn reused_message_id() -> Fault {
 fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> CaseDecision {
     match state.phase {
         Phase::Detecting => {}
-        Phase::Deliberating | Phase::Decided | Phase::Cancelled => return Decision::Ignore(Ignored::AlreadyDone),
+        Phase::Deliberating | Phase::Decided | Phase::Cancelled => {
+            return Decision::Ignore(Ignored::AlreadyDone);
+        }
         // Whatever was detected, it was not in the findings of this case: they are not complete.
         Phase::New | Phase::Collecting => {
             return Decision::Reject(Fault::invalid(
@@ -234,7 +302,12 @@ fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> Case
             ));
         }
     }
-    let debated: Vec<Conflict> = detected.debated.iter().chain(&state.debated).cloned().collect();
+    let debated: Vec<Conflict> = detected
+        .debated
+        .iter()
+        .chain(&state.debated)
+        .cloned()
+        .collect();
     if all_settled(state, &debated, None) {
         let after = CaseState {
             debated,
@@ -258,7 +331,10 @@ fn resolved(
     outcome: &ConflictOutcome,
 ) -> CaseDecision {
     // What stood provisionally is replaced by what is final, and so is nothing else.
-    let replaces = state.outcomes.get(&outcome.conflict_id).map(|known| known.status == Status::Provisional);
+    let replaces = state
+        .outcomes
+        .get(&outcome.conflict_id)
+        .map(|known| known.status == Status::Provisional);
     let is_new = match replaces {
         Some(provisional) => provisional && outcome.status != Status::Provisional,
         // After the decision the ladder goes on, and a gate waits for every debate; else a discussion that was cut short
@@ -273,13 +349,20 @@ fn resolved(
     }
     let outcome = &budget::case_outcome(outcome, opened.policy.conflicts_max);
     let entry = log::entry(state, case_id, context.now, outcome);
-    if state.phase == Phase::Deliberating && all_settled(state, &state.debated, Some(&outcome.conflict_id)) {
+    if state.phase == Phase::Deliberating
+        && all_settled(state, &state.debated, Some(&outcome.conflict_id))
+    {
         let mut after = state.clone();
-        after.outcomes.insert(outcome.conflict_id.clone(), outcome.clone());
+        after
+            .outcomes
+            .insert(outcome.conflict_id.clone(), outcome.clone());
         let last = Some((outcome.clone(), entry));
         return Decision::Append(decided(&after, opened, last, outcome::end_reason(&after)));
     }
-    Decision::Append(CaseEvent::DebateSettled(DebateSettled { outcome: outcome.clone(), entry: Some(entry) }))
+    Decision::Append(CaseEvent::DebateSettled(DebateSettled {
+        outcome: outcome.clone(),
+        entry: Some(entry),
+    }))
 }
 
 /// The state from which a case is decided whose time is up. Where nobody has looked for conflicts they are looked for
@@ -289,7 +372,9 @@ fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed)
     if state.phase == Phase::Collecting {
         state.missing = state.awaited(opened, None);
     }
-    if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) = (state.phase, CaseId::new(deadline.id.as_str())) {
+    if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) =
+        (state.phase, CaseId::new(deadline.id.as_str()))
+    {
         let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
         // What was challenged goes on, whether or not the case is decided.
         state.debated.splice(0..0, found.debated);
@@ -301,7 +386,9 @@ fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed)
 /// Whether each of these conflicts has its outcome when the debate `now` has ended too.
 fn all_settled(state: &CaseState, debated: &[Conflict], now: Option<&DebateId>) -> bool {
     let settled = |id: &DebateId| now == Some(id) || state.outcomes.contains_key(id);
-    debated.iter().all(|conflict| settled(&conflict.conflict_id))
+    debated
+        .iter()
+        .all(|conflict| settled(&conflict.conflict_id))
 }
 
 fn decided(
@@ -311,17 +398,29 @@ fn decided(
     reason: &str,
 ) -> CaseEvent {
     let (last, entry) = last.unzip();
-    CaseEvent::Decided(Box::new(Decided { last, entry, decision: outcome::decision(state, opened, reason) }))
+    CaseEvent::Decided(Box::new(Decided {
+        last,
+        entry,
+        decision: outcome::decision(state, opened, reason),
+    }))
 }
 
 fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseDecision {
     match deadline.name.as_str() {
         FINDINGS if state.phase == Phase::Collecting && deadline.due == opened.findings_due => {
             let missing = state.awaited(opened, None);
-            Decision::Append(CaseEvent::FindingsClosed(FindingsClosed { last: None, missing }))
+            Decision::Append(CaseEvent::FindingsClosed(FindingsClosed {
+                last: None,
+                missing,
+            }))
         }
         CASE if state.phase < Phase::Decided && deadline.due == opened.case_due => {
-            Decision::Append(decided(&cut_short(state, opened, deadline), opened, None, "timeout"))
+            Decision::Append(decided(
+                &cut_short(state, opened, deadline),
+                opened,
+                None,
+                "timeout",
+            ))
         }
         _ => Decision::Ignore(Ignored::DeadlineNotOpen),
     }

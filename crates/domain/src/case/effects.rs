@@ -11,7 +11,10 @@ use crate::effect::Effect;
 pub(super) fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {
     match &record.event {
         CaseEvent::Opened(opened) => {
-            let confirm = Effect::ConfirmCase { to: opened.opened_by.clone(), request_id: opened.request_id.clone() };
+            let confirm = Effect::ConfirmCase {
+                to: opened.opened_by.clone(),
+                request_id: opened.request_id.clone(),
+            };
             let assign = opened.participants.iter().map(|agent| Effect::AssignTask {
                 to: agent.clone(),
                 assignment: TaskAssignment {
@@ -29,7 +32,9 @@ pub(super) fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {
             reason: aside.reason,
             what: "finding",
         }],
-        CaseEvent::Decided(decided) => vec![Effect::AnnounceDecision { decision: Box::new(decided.decision.clone()) }],
+        CaseEvent::Decided(decided) => vec![Effect::AnnounceDecision {
+            decision: Box::new(decided.decision.clone()),
+        }],
         CaseEvent::Challenged(challenged) => vec![open_debate(&challenged.asked)],
         CaseEvent::GateReviewed(reviewed) => {
             let data = json!({
@@ -37,7 +42,9 @@ pub(super) fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {
                 "debated_again_as": reviewed.again.as_ref().map(|again| &again.conflict.conflict_id),
             });
             let tell = Effect::tell_all("gate_reviewed", data);
-            std::iter::once(tell).chain(reviewed.again.as_deref().map(open_debate)).collect()
+            std::iter::once(tell)
+                .chain(reviewed.again.as_deref().map(open_debate))
+                .collect()
         }
         CaseEvent::GatePassed(passed) => {
             let data = json!({

@@ -26,7 +26,9 @@ pub(super) fn review(
     if let Err(fault) = at_gate(state, opened, received) {
         return Decision::Reject(fault);
     }
-    let Some(debate_id) = &review.debate_id else { return pass(state, opened, received) };
+    let Some(debate_id) = &review.debate_id else {
+        return pass(state, opened, received);
+    };
     let outcome = match unreviewed(state, debate_id) {
         Ok(outcome) => outcome,
         Err(fault) => return Decision::Reject(fault),
@@ -60,10 +62,18 @@ pub(super) fn check_names(gates: &[String]) -> Result<(), Fault> {
         let pointer = format!("{POINTER}/{place}");
         if gate.trim().is_empty() || gate.len() > GATE_BYTES_MAX {
             let what = format!("The name of a gate has 1 to {GATE_BYTES_MAX} bytes.");
-            return Err(Fault::invalid(pointer, what, "Give it a short name, for example \"valuation review\"."));
+            return Err(Fault::invalid(
+                pointer,
+                what,
+                "Give it a short name, for example \"valuation review\".",
+            ));
         }
         if gates.iter().take(place).any(|earlier| earlier == gate) {
-            return Err(Fault::invalid(pointer, format!("{gate:?} is named twice."), "Name each gate once."));
+            return Err(Fault::invalid(
+                pointer,
+                format!("{gate:?} is named twice."),
+                "Name each gate once.",
+            ));
         }
     }
     Ok(())
@@ -84,7 +94,11 @@ fn at_gate(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) ->
         ));
     }
     if state.phase == Phase::Cancelled {
-        return Err(Fault::invalid("", "The case is cancelled.", "Open another case."));
+        return Err(Fault::invalid(
+            "",
+            "The case is cancelled.",
+            "Open another case.",
+        ));
     }
     match state.gate() {
         Some(ahead) if ahead == gate => Ok(()),
@@ -101,10 +115,18 @@ fn at_gate(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) ->
     }
 }
 
-fn unreviewed<'a>(state: &'a CaseState, debate_id: &DebateId) -> Result<&'a ConflictOutcome, Fault> {
-    let found = state.unreviewed().find(|outcome| outcome.conflict_id == *debate_id);
+fn unreviewed<'a>(
+    state: &'a CaseState,
+    debate_id: &DebateId,
+) -> Result<&'a ConflictOutcome, Fault> {
+    let found = state
+        .unreviewed()
+        .find(|outcome| outcome.conflict_id == *debate_id);
     found.ok_or_else(|| {
-        let open: Vec<&str> = state.unreviewed().map(|outcome| outcome.conflict_id.as_str()).collect();
+        let open: Vec<&str> = state
+            .unreviewed()
+            .map(|outcome| outcome.conflict_id.as_str())
+            .collect();
         let advice = if open.is_empty() {
             "Nothing is to be reviewed at this gate; pass it.".to_owned()
         } else {
@@ -126,10 +148,17 @@ fn again(
     outcome: &ConflictOutcome,
     review: &Review,
 ) -> Result<DebateAsked, Fault> {
-    let earlier = state.debated.iter().find(|conflict| conflict.conflict_id == outcome.conflict_id);
-    let earlier = earlier.ok_or_else(|| Fault::invalid("/payload/debate_id", "The debate is not known.", "Pass."))?;
+    let earlier = state
+        .debated
+        .iter()
+        .find(|conflict| conflict.conflict_id == outcome.conflict_id);
+    let earlier = earlier
+        .ok_or_else(|| Fault::invalid("/payload/debate_id", "The debate is not known.", "Pass."))?;
     let before = std::iter::successors(Some(&outcome.conflict_id), |id| {
-        state.asked.get(*id).and_then(|asked| asked.terms.refers_to.as_ref())
+        state
+            .asked
+            .get(*id)
+            .and_then(|asked| asked.terms.refers_to.as_ref())
     });
     let times = before.take(16).count();
     let limit = opened.policy.ladder.redebates_max;
@@ -141,9 +170,20 @@ fn again(
             "Confirm or override it.",
         ));
     }
-    let conflict_id = DebateId::of_conflict(case_id, "redebate", &format!("{}/{times}", outcome.conflict_id));
-    let conflict = Conflict { conflict_id, positions: outcome.positions.clone(), ..earlier.clone() };
-    let asked_before = state.asked.get(&outcome.conflict_id).map(|asked| asked.terms.clone());
+    let conflict_id = DebateId::of_conflict(
+        case_id,
+        "redebate",
+        &format!("{}/{times}", outcome.conflict_id),
+    );
+    let conflict = Conflict {
+        conflict_id,
+        positions: outcome.positions.clone(),
+        ..earlier.clone()
+    };
+    let asked_before = state
+        .asked
+        .get(&outcome.conflict_id)
+        .map(|asked| asked.terms.clone());
     let terms = DebateTerms {
         refers_to: Some(outcome.conflict_id.clone()),
         added_context: review.context.clone(),
@@ -154,26 +194,40 @@ fn again(
             ..DebateTerms::default()
         })
     };
-    Ok(DebateAsked { conflict: budget::debated_conflict(&conflict), policy: opened.policy.clone(), terms })
+    Ok(DebateAsked {
+        conflict: budget::debated_conflict(&conflict),
+        policy: opened.policy.clone(),
+        terms,
+    })
 }
 
 fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> CaseDecision {
     let gate = &received.review.gate;
     let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
-    let undecided = ids.filter(|id| !state.outcomes.contains_key(*id) && !state.never_debated.contains(*id)).count();
+    let undecided = ids
+        .filter(|id| !state.outcomes.contains_key(*id) && !state.never_debated.contains(*id))
+        .count();
     if state.phase < Phase::Decided || undecided > 0 {
         return Decision::Reject(Fault::invalid(
             "/payload/action",
-            format!("The case cannot pass the gate {gate:?}: {undecided} debates are under way or it is not decided."),
+            format!(
+                "The case cannot pass the gate {gate:?}: {undecided} debates are under way or it is not decided."
+            ),
             "Wait for its decision and its debates; `concord gate show` says what is open.",
         ));
     }
-    let unreviewed: Vec<DebateId> = state.unreviewed().map(|outcome| outcome.conflict_id.clone()).collect();
+    let unreviewed: Vec<DebateId> = state
+        .unreviewed()
+        .map(|outcome| outcome.conflict_id.clone())
+        .collect();
     if !unreviewed.is_empty() && !opened.policy.ladder.pass_unreviewed {
         let names: Vec<&str> = unreviewed.iter().map(DebateId::as_str).collect();
         return Decision::Reject(Fault::invalid(
             "/payload/action",
-            format!("{} provisional decisions require review at the gate {gate:?}.", unreviewed.len()),
+            format!(
+                "{} provisional decisions require review at the gate {gate:?}.",
+                unreviewed.len()
+            ),
             format!("Confirm, override or debate again: {}.", names.join(", ")),
         ));
     }

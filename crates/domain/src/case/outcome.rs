@@ -28,23 +28,37 @@ pub(super) fn end_reason(state: &CaseState) -> &'static str {
 
 /// The decision that follows from the state.
 pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> Decision {
-    let findings = by_agent(state).into_iter().map(|received| FindingReference {
-        agent_id: received.agent_id.clone(),
-        message_id: received.message_id.clone(),
-        confidence: received.confidence,
-    });
-    let outcomes: Vec<ConflictOutcome> =
-        state.debated.iter().filter_map(|c| state.outcomes.get(&c.conflict_id)).cloned().collect();
+    let findings = by_agent(state)
+        .into_iter()
+        .map(|received| FindingReference {
+            agent_id: received.agent_id.clone(),
+            message_id: received.message_id.clone(),
+            confidence: received.confidence,
+        });
+    let outcomes: Vec<ConflictOutcome> = state
+        .debated
+        .iter()
+        .filter_map(|c| state.outcomes.get(&c.conflict_id))
+        .cloned()
+        .collect();
     Decision {
         outcome: outcome(state, &opened.policy),
         findings: findings.collect(),
         missing: state.missing.clone(),
-        set_aside: state.set_aside.iter().map(|(note, _)| note.clone()).collect(),
+        set_aside: state
+            .set_aside
+            .iter()
+            .map(|(note, _)| note.clone())
+            .collect(),
         conflicts: budget::decided_conflicts(&state.debated),
         outcomes: budget::decided_outcomes(&outcomes),
         deferred: state.deferred.clone(),
         conflicts_omitted: state.conflicts_omitted,
-        gates: opened.gates.get(state.gates_passed..).unwrap_or_default().to_vec(),
+        gates: opened
+            .gates
+            .get(state.gates_passed..)
+            .unwrap_or_default()
+            .to_vec(),
         reason: reason.to_owned(),
         policy_digest: opened.policy_digest.clone(),
     }
@@ -61,7 +75,11 @@ fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
     let (clauses, clauses_omitted) = clauses(state, policy);
     Outcome {
         risk_score: risk_score(state, policy),
-        severity: state.findings.iter().filter_map(|received| received.finding.severity).max(),
+        severity: state
+            .findings
+            .iter()
+            .filter_map(|received| received.finding.severity)
+            .max(),
         recommendation: recommendation(state, policy),
         clauses,
         clauses_omitted,
@@ -72,15 +90,25 @@ fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
 fn all_disputes(state: &CaseState) -> impl Iterator<Item = Dispute<'_>> {
     let debated = state.debated.iter().map(|conflict| {
         let outcome = state.outcomes.get(&conflict.conflict_id);
-        Dispute { conflict, outcome, deferred: false }
+        Dispute {
+            conflict,
+            outcome,
+            deferred: false,
+        }
     });
-    let deferred = state.deferred.iter().map(|conflict| Dispute { conflict, outcome: None, deferred: true });
+    let deferred = state.deferred.iter().map(|conflict| Dispute {
+        conflict,
+        outcome: None,
+        deferred: true,
+    });
     debated.chain(deferred)
 }
 
 /// The conflict about a subject of which a case has one.
 fn dispute<'a>(state: &'a CaseState, kind: ConflictType, subject: &str) -> Option<Dispute<'a>> {
-    all_disputes(state).find(|dispute| dispute.conflict.kind == kind && normalise(&dispute.conflict.subject) == subject)
+    all_disputes(state).find(|dispute| {
+        dispute.conflict.kind == kind && normalise(&dispute.conflict.subject) == subject
+    })
 }
 
 struct Dispute<'a> {
@@ -92,10 +120,18 @@ struct Dispute<'a> {
 impl Dispute<'_> {
     /// The resolved value, where it is one of the kind that `read` knows; else the most cautious position.
     fn value<T>(&self, policy: &Policy, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let resolved = self.outcome.and_then(|outcome| read(outcome.resolution.as_ref()?.value.as_ref()?));
+        let resolved = self
+            .outcome
+            .and_then(|outcome| read(outcome.resolution.as_ref()?.value.as_ref()?));
         resolved.or_else(|| {
-            let values = self.conflict.positions.iter().filter_map(|position| position.value.as_ref());
-            values.max_by(|a, b| caution::compare(self.conflict.kind, policy, Some(a), Some(b))).and_then(&read)
+            let values = self
+                .conflict
+                .positions
+                .iter()
+                .filter_map(|position| position.value.as_ref());
+            values
+                .max_by(|a, b| caution::compare(self.conflict.kind, policy, Some(a), Some(b)))
+                .and_then(&read)
         })
     }
 
@@ -118,24 +154,46 @@ fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
         .collect();
     let weight: f64 = scored.iter().map(|(_, confidence)| confidence).sum();
     if weight > 0.0 {
-        return Some(scored.iter().map(|(score, confidence)| score * confidence).sum::<f64>() / weight);
+        return Some(
+            scored
+                .iter()
+                .map(|(score, confidence)| score * confidence)
+                .sum::<f64>()
+                / weight,
+        );
     }
     // Nobody is sure of anything: the highest score is the cautious one.
-    scored.iter().map(|(score, _)| *score).max_by(f64::total_cmp)
+    scored
+        .iter()
+        .map(|(score, _)| *score)
+        .max_by(f64::total_cmp)
 }
 
 /// A score, also where an agent has written it as a text.
 fn score(value: &Value) -> Option<f64> {
-    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    let number = value
+        .as_f64()
+        .or_else(|| value.as_str()?.trim().parse().ok())?;
     (0.0..=100.0).contains(&number).then_some(number)
 }
 
 fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
-    let read = |value: &Value| value.as_str().map(normalise).filter(|words| !words.is_empty());
-    if let Some(dispute) = dispute(state, ConflictType::RecommendationConflict, "recommendation") {
+    let read = |value: &Value| {
+        value
+            .as_str()
+            .map(normalise)
+            .filter(|words| !words.is_empty())
+    };
+    if let Some(dispute) = dispute(
+        state,
+        ConflictType::RecommendationConflict,
+        "recommendation",
+    ) {
         return dispute.value(policy, read);
     }
-    let given = by_agent(state).into_iter().filter_map(|received| received.finding.recommendation.as_deref());
+    let given = by_agent(state)
+        .into_iter()
+        .filter_map(|received| received.finding.recommendation.as_deref());
     given.map(normalise).find(|words| !words.is_empty())
 }
 
@@ -143,8 +201,16 @@ fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
 fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcome>, u32) {
     let mut named: BTreeMap<String, (&str, bool)> = BTreeMap::new();
     for received in by_agent(state) {
-        let stated = received.finding.clauses.iter().map(|clause| (clause.kind.as_str(), clause.present));
-        let relied_on = received.finding.affected_clauses.iter().map(|name| (name.as_str(), true));
+        let stated = received
+            .finding
+            .clauses
+            .iter()
+            .map(|clause| (clause.kind.as_str(), clause.present));
+        let relied_on = received
+            .finding
+            .affected_clauses
+            .iter()
+            .map(|name| (name.as_str(), true));
         for (name, present) in stated.chain(relied_on) {
             let (_, found) = named.entry(normalise(name)).or_insert((name, false));
             *found |= present;
@@ -152,14 +218,27 @@ fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcom
     }
     let disputes = clause_disputes(state);
     // A conflict for which there was no room is a dispute all the same.
-    let contested = if state.conflicts_omitted > 0 { contested_clauses(&state.findings) } else { BTreeSet::new() };
+    let contested = if state.conflicts_omitted > 0 {
+        contested_clauses(&state.findings)
+    } else {
+        BTreeSet::new()
+    };
     let outcomes = named.into_iter().map(|(subject, (name, found))| {
         let (present, basis) = match disputes.get(&subject) {
-            Some(dispute) => (dispute.value(policy, presence).unwrap_or(false), dispute.basis()),
+            Some(dispute) => (
+                dispute.value(policy, presence).unwrap_or(false),
+                dispute.basis(),
+            ),
             None if contested.contains(&subject) => (false, "deferred"),
             None => (found, UNDISPUTED),
         };
-        (name, ClauseOutcome { present, basis: basis.into() })
+        (
+            name,
+            ClauseOutcome {
+                present,
+                basis: basis.into(),
+            },
+        )
     });
     with_room(outcomes.collect())
 }
@@ -168,11 +247,14 @@ const UNDISPUTED: &str = "undisputed";
 
 /// As many clauses as there is room for, the disputed ones first.
 fn with_room(outcomes: Vec<(&str, ClauseOutcome)>) -> (BTreeMap<String, ClauseOutcome>, u32) {
-    let (undisputed, disputed): (Vec<_>, Vec<_>) =
-        outcomes.into_iter().partition(|(_, outcome)| outcome.basis == UNDISPUTED);
+    let (undisputed, disputed): (Vec<_>, Vec<_>) = outcomes
+        .into_iter()
+        .partition(|(_, outcome)| outcome.basis == UNDISPUTED);
     let (mut kept, mut left, mut omitted) = (BTreeMap::new(), CLAUSES_BYTES_MAX, 0_u32);
     for (name, outcome) in disputed.into_iter().chain(undisputed) {
-        let rest = left.checked_sub(json_bytes(&name) + json_bytes(&outcome) + 2).filter(|_| omitted == 0);
+        let rest = left
+            .checked_sub(json_bytes(&name) + json_bytes(&outcome) + 2)
+            .filter(|_| omitted == 0);
         if let Some(rest) = rest {
             left = rest;
             kept.insert(name.to_owned(), outcome);
@@ -188,7 +270,9 @@ fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
     let mut disputes = BTreeMap::new();
     for dispute in all_disputes(state) {
         if dispute.conflict.kind == ConflictType::ClausePresenceDisagreement {
-            disputes.entry(normalise(&dispute.conflict.subject)).or_insert(dispute);
+            disputes
+                .entry(normalise(&dispute.conflict.subject))
+                .or_insert(dispute);
         }
     }
     disputes

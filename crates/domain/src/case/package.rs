@@ -58,12 +58,18 @@ pub fn package(case_id: &CaseId, state: &CaseState) -> Option<DecisionPackage> {
         opened_at: state.opened_at,
         decided_at: state.decided_at,
         participants: opened.participants.clone(),
-        task: Task { input: serde_json::Value::Null, ..opened.task.clone() },
+        task: Task {
+            input: serde_json::Value::Null,
+            ..opened.task.clone()
+        },
         policy: opened.policy.clone(),
         decision: state.decision.clone(),
         findings,
         set_aside: aside
-            .map(|(note, received)| AsideFinding { note: note.clone(), finding: received.finding.clone() })
+            .map(|(note, received)| AsideFinding {
+                note: note.clone(),
+                finding: received.finding.clone(),
+            })
             .collect(),
     })
 }

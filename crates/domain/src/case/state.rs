@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_protocol::event::{CaseEvent, CaseOpened, DebateAsked, Heard, ReceivedFinding, Record};
-use concord_protocol::payload::{Conflict, ConflictOutcome, Decision, LogEntry, ReviewAction, SetAside, Status};
+use concord_protocol::payload::{
+    Conflict, ConflictOutcome, Decision, LogEntry, ReviewAction, SetAside, Status,
+};
 use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
 /// Where a case stands.
@@ -81,8 +83,17 @@ impl CaseState {
             }
             CaseEvent::FindingRecorded(recorded) => self.findings.push(recorded.received),
             CaseEvent::FindingSetAside(aside) => {
-                let ReceivedFinding { agent_id, message_id, .. } = aside.received.clone();
-                let note = SetAside { agent_id, message_id, reason: aside.reason, at };
+                let ReceivedFinding {
+                    agent_id,
+                    message_id,
+                    ..
+                } = aside.received.clone();
+                let note = SetAside {
+                    agent_id,
+                    message_id,
+                    reason: aside.reason,
+                    at,
+                };
                 self.set_aside.push((note, aside.received));
             }
             CaseEvent::FindingsClosed(closed) => {
@@ -98,7 +109,8 @@ impl CaseState {
                 self.phase = Phase::Deliberating;
             }
             CaseEvent::DebateSettled(settled) => {
-                self.outcomes.insert(settled.outcome.conflict_id.clone(), settled.outcome);
+                self.outcomes
+                    .insert(settled.outcome.conflict_id.clone(), settled.outcome);
                 self.enter(settled.entry);
             }
             CaseEvent::Decided(decided) => {
@@ -108,8 +120,15 @@ impl CaseState {
                 }
                 self.enter(decided.entry);
                 if self.phase == Phase::Collecting {
-                    let found = decided.decision.conflicts.iter().map(|conflict| &conflict.conflict_id);
-                    self.never_debated = found.filter(|id| !self.asked.contains_key(*id)).cloned().collect();
+                    let found = decided
+                        .decision
+                        .conflicts
+                        .iter()
+                        .map(|conflict| &conflict.conflict_id);
+                    self.never_debated = found
+                        .filter(|id| !self.asked.contains_key(*id))
+                        .cloned()
+                        .collect();
                 }
                 self.debated.clone_from(&decided.decision.conflicts);
                 self.deferred.clone_from(&decided.decision.deferred);
@@ -122,15 +141,20 @@ impl CaseState {
                 let challenged = *challenged;
                 self.remember(challenged.heard);
                 self.debated.push(challenged.asked.conflict.clone());
-                self.asked.insert(challenged.asked.conflict.conflict_id.clone(), Arc::new(challenged.asked));
+                self.asked.insert(
+                    challenged.asked.conflict.conflict_id.clone(),
+                    Arc::new(challenged.asked),
+                );
             }
             CaseEvent::GateReviewed(reviewed) => {
                 let reviewed = *reviewed;
                 self.remember(reviewed.heard);
-                self.reviewed.insert(reviewed.debate_id, reviewed.review.action);
+                self.reviewed
+                    .insert(reviewed.debate_id, reviewed.review.action);
                 if let Some(again) = reviewed.again {
                     self.debated.push(again.conflict.clone());
-                    self.asked.insert(again.conflict.conflict_id.clone(), Arc::new(*again));
+                    self.asked
+                        .insert(again.conflict.conflict_id.clone(), Arc::new(*again));
                 }
             }
             CaseEvent::GatePassed(passed) => {
@@ -142,7 +166,8 @@ impl CaseState {
     }
 
     fn remember(&mut self, heard: Heard) {
-        self.seen.insert(heard.message_id, (heard.agent_id, heard.digest));
+        self.seen
+            .insert(heard.message_id, (heard.agent_id, heard.digest));
     }
 
     fn enter(&mut self, entry: Option<Box<LogEntry>>) {
@@ -153,26 +178,46 @@ impl CaseState {
 
     /// The gate that is ahead.
     pub fn gate(&self) -> Option<&str> {
-        self.opened.as_ref()?.gates.get(self.gates_passed).map(String::as_str)
+        self.opened
+            .as_ref()?
+            .gates
+            .get(self.gates_passed)
+            .map(String::as_str)
     }
 
     /// Provisional decisions that no gate has reviewed, in the order in which they were debated.
     pub fn unreviewed(&self) -> impl Iterator<Item = &ConflictOutcome> {
-        let outcomes = self.debated.iter().filter_map(|conflict| self.outcomes.get(&conflict.conflict_id));
+        let outcomes = self
+            .debated
+            .iter()
+            .filter_map(|conflict| self.outcomes.get(&conflict.conflict_id));
         outcomes.filter(|outcome| {
-            outcome.status == Status::Provisional && !self.reviewed.contains_key(&outcome.conflict_id)
+            outcome.status == Status::Provisional
+                && !self.reviewed.contains_key(&outcome.conflict_id)
         })
     }
 
     /// The finding that came under this message id before.
     pub(super) fn received_as(&self, message_id: &MessageId) -> Option<&ReceivedFinding> {
         let aside = self.set_aside.iter().map(|(_, received)| received);
-        self.findings.iter().chain(aside).find(|received| received.message_id == *message_id)
+        self.findings
+            .iter()
+            .chain(aside)
+            .find(|received| received.message_id == *message_id)
     }
 
     /// Participants whose finding has not been recorded, if `answering` answers now.
     pub(super) fn awaited(&self, opened: &CaseOpened, answering: Option<&AgentId>) -> Vec<AgentId> {
-        let answered = |agent: &AgentId| self.findings.iter().any(|received| received.agent_id == *agent);
-        opened.participants.iter().filter(|agent| !answered(agent) && Some(*agent) != answering).cloned().collect()
+        let answered = |agent: &AgentId| {
+            self.findings
+                .iter()
+                .any(|received| received.agent_id == *agent)
+        };
+        opened
+            .participants
+            .iter()
+            .filter(|agent| !answered(agent) && Some(*agent) != answering)
+            .cloned()
+            .collect()
     }
 }

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use concord_protocol::event::{DeadlineElapsed, DeadlineEvent, EARLIER_MAX, FiredBy, Origin, RecordMeta, event_id};
+use concord_protocol::event::{
+    DeadlineElapsed, DeadlineEvent, EARLIER_MAX, FiredBy, Origin, RecordMeta, event_id,
+};
 use concord_protocol::subject::Aggregate;
 use proptest::prelude::*;
 
@@ -32,7 +34,11 @@ fn fact(sequence: u64, earlier: Vec<u64>) -> Record<DeadlineEvent> {
         closed: vec![],
         earlier,
     };
-    Record { meta, sequence, event }
+    Record {
+        meta,
+        sequence,
+        event,
+    }
 }
 
 /// An aggregate whose facts stand at these distances from each other and name at most `most` predecessors.
@@ -55,17 +61,34 @@ fn follow(stored: &Stored, known: u64) -> (Vec<u64>, Vec<Vec<u64>>) {
     loop {
         let missing = chain.missing();
         if missing.is_empty() {
-            return (chain.into_records().iter().map(|record| record.sequence).collect(), fetched);
+            return (
+                chain
+                    .into_records()
+                    .iter()
+                    .map(|record| record.sequence)
+                    .collect(),
+                fetched,
+            );
         }
         assert!(fetched.len() < 10_000, "there is an end to it");
-        chain.found(missing.iter().map(|sequence| stored[sequence].clone()).collect());
+        chain.found(
+            missing
+                .iter()
+                .map(|sequence| stored[sequence].clone())
+                .collect(),
+        );
         fetched.push(missing);
     }
 }
 
 /// Up to three times as many facts as one names, and how many one names.
 fn lives() -> impl Strategy<Value = (Vec<u64>, usize)> {
-    (1usize..6).prop_flat_map(|most| (proptest::collection::vec(1u64..5, 1..=3 * most + 1), Just(most)))
+    (1usize..6).prop_flat_map(|most| {
+        (
+            proptest::collection::vec(1u64..5, 1..=3 * most + 1),
+            Just(most),
+        )
+    })
 }
 
 proptest! {
@@ -155,17 +178,36 @@ fn a_false_predecessor_is_noticed_in_an_aggregate_of_any_length() {
     };
     let oldest = untouched[EARLIER_MAX + 3].meta.earlier[0];
     for (what, changed) in [
-        (format!("not [{oldest}]"), change(&|earlier| *earlier = earlier.split_off(1))),
-        (format!("names [{}]", oldest - 2), change(&|earlier| earlier.insert(0, oldest - 2))),
-        ("names [1001]".to_owned(), change(&|earlier| earlier[7] = 1_001)),
-        ("another order".to_owned(), change(&|earlier| earlier.swap(3, 4))),
+        (
+            format!("not [{oldest}]"),
+            change(&|earlier| *earlier = earlier.split_off(1)),
+        ),
+        (
+            format!("names [{}]", oldest - 2),
+            change(&|earlier| earlier.insert(0, oldest - 2)),
+        ),
+        (
+            "names [1001]".to_owned(),
+            change(&|earlier| earlier[7] = 1_001),
+        ),
+        (
+            "another order".to_owned(),
+            change(&|earlier| earlier.swap(3, 4)),
+        ),
     ] {
         assert!(changed.contains(&what), "{what}: {changed}");
-        assert!(changed.len() < 200, "what is as it should be is not told: {changed}");
+        assert!(
+            changed.len() < 200,
+            "what is as it should be is not told: {changed}"
+        );
     }
     let mut records = untouched;
     let removed = records.remove(9).sequence;
     let differences = replay::rebuild::<DeadlineMachine>(&records).1;
     assert_eq!(differences.len(), EARLIER_MAX, "every fact that names it");
-    assert!(differences.iter().all(|difference| difference.what.contains(&format!("names [{removed}]"))));
+    assert!(
+        differences
+            .iter()
+            .all(|difference| difference.what.contains(&format!("names [{removed}]")))
+    );
 }

@@ -22,7 +22,9 @@ pub(super) fn parse(words: &str) -> Option<String> {
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | '/' | '-'))
         .filter(|part| !part.is_empty() && !matches!(*part, "of" | "day" | "the"))
         .collect();
-    let [a, b, c] = parts.as_slice() else { return None };
+    let [a, b, c] = parts.as_slice() else {
+        return None;
+    };
     let numeric = words.contains('/') || words.contains('-');
     let (year, month, day) = match (month(a), month(b)) {
         (Some(month), _) => (year(c)?, month, day(b)?),
@@ -31,7 +33,8 @@ pub(super) fn parse(words: &str) -> Option<String> {
         (None, None) if numeric => (year(c)?, number(a)?, day(b)?),
         _ => return None,
     };
-    ((1..=12).contains(&month) && (1..=31).contains(&day)).then(|| format!("{year:04}-{month:02}-{day:02}"))
+    ((1..=12).contains(&month) && (1..=31).contains(&day))
+        .then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
 fn month(word: &str) -> Option<u32> {

@@ -8,19 +8,46 @@ fn values_that_mean_the_same_are_the_same() {
     for (a, a_unit, b, b_unit, tolerance) in [
         (json!(30), Some("days"), json!(1), Some("month"), 0.0),
         (json!("30 days"), None, json!(30), Some("day"), 0.0),
-        (json!("$1,000,000"), None, json!(1_000_000), Some("USD"), 0.0),
+        (
+            json!("$1,000,000"),
+            None,
+            json!(1_000_000),
+            Some("USD"),
+            0.0,
+        ),
         (json!("usd 500"), None, json!(500), Some("$"), 0.0),
         (json!(5), Some("%"), json!(0.05), None, 0.0),
         (json!("2.5 %"), None, json!(0.025), None, 0.0),
-        (json!("November 21, 2026"), None, json!("2026-11-21"), None, 0.0),
-        (json!("21st day of November, 2026"), None, json!("11/21/2026"), None, 0.0),
+        (
+            json!("November 21, 2026"),
+            None,
+            json!("2026-11-21"),
+            None,
+            0.0,
+        ),
+        (
+            json!("21st day of November, 2026"),
+            None,
+            json!("11/21/2026"),
+            None,
+            0.0,
+        ),
         (json!("Yes"), None, json!(true), None, 0.0),
         (json!(" New  York. "), None, json!("new york"), None, 0.0),
         (json!(100.0), None, json!(100.4), None, 0.005),
-        (json!({"value": 60, "unit": "days"}), None, json!(2), Some("months"), 0.0),
+        (
+            json!({"value": 60, "unit": "days"}),
+            None,
+            json!(2),
+            Some("months"),
+            0.0,
+        ),
     ] {
         let (x, y) = (canonical(&a, a_unit), canonical(&b, b_unit));
-        assert!(same(&x, &y, tolerance), "{a} {a_unit:?} is {x:?}; {b} {b_unit:?} is {y:?}");
+        assert!(
+            same(&x, &y, tolerance),
+            "{a} {a_unit:?} is {x:?}; {b} {b_unit:?} is {y:?}"
+        );
     }
 }
 
@@ -33,7 +60,12 @@ fn values_that_differ_are_different() {
         (json!(true), None, json!(false), None),
         (json!("Delaware"), None, json!("New York"), None),
         (json!("2026-11-21"), None, json!("2026-11-22"), None),
-        (json!("section 5 of 12 acts"), None, json!("section 5 of 13 acts"), None),
+        (
+            json!("section 5 of 12 acts"),
+            None,
+            json!("section 5 of 13 acts"),
+            None,
+        ),
     ] {
         let (x, y) = (canonical(&a, a_unit), canonical(&b, b_unit));
         assert!(!same(&x, &y, 0.005), "{x:?} and {y:?}");

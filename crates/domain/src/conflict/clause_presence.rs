@@ -29,7 +29,10 @@ pub(crate) fn contested(findings: &[ReceivedFinding]) -> BTreeSet<String> {
     let findings: Vec<&ReceivedFinding> = findings.iter().collect();
     let said: Vec<Said<'_>> = findings.iter().map(|received| Said::by(received)).collect();
     let named = clauses(&findings).into_iter();
-    named.filter(|(subject, clause)| positions(&said, subject, clause).is_some()).map(|(subject, _)| subject).collect()
+    named
+        .filter(|(subject, clause)| positions(&said, subject, clause).is_some())
+        .map(|(subject, _)| subject)
+        .collect()
 }
 
 /// A clause that somebody names.
@@ -44,10 +47,21 @@ struct Named<'a> {
 fn clauses<'a>(findings: &[&'a ReceivedFinding]) -> BTreeMap<String, Named<'a>> {
     let mut clauses: BTreeMap<String, Named<'a>> = BTreeMap::new();
     for received in findings {
-        let stated = received.finding.clauses.iter().map(|clause| (clause.kind.as_str(), false));
-        let relied_on = received.finding.affected_clauses.iter().map(|name| (name.as_str(), true));
+        let stated = received
+            .finding
+            .clauses
+            .iter()
+            .map(|clause| (clause.kind.as_str(), false));
+        let relied_on = received
+            .finding
+            .affected_clauses
+            .iter()
+            .map(|name| (name.as_str(), true));
         for (name, relied_on) in stated.chain(relied_on) {
-            let clause = clauses.entry(normalise(name)).or_insert(Named { name, relied_on: false });
+            let clause = clauses.entry(normalise(name)).or_insert(Named {
+                name,
+                relied_on: false,
+            });
             clause.relied_on |= relied_on;
         }
     }
@@ -79,37 +93,59 @@ impl<'a> Said<'a> {
         for name in &received.finding.affected_clauses {
             by_clause.entry(normalise(name)).or_default().relied_on = true;
         }
-        Self { received, by_clause }
+        Self {
+            received,
+            by_clause,
+        }
     }
 
     /// Whether the finder says that the clause is there; none when it says nothing about it.
     fn holds(&self, subject: &str, relied_on_by_someone: bool) -> Option<bool> {
         match self.by_clause.get(subject) {
-            Some(OfClause { stated: Some(present), .. }) => Some(*present),
-            Some(OfClause { relied_on: true, .. }) => Some(true),
-            _ => (relied_on_by_someone && !self.received.finding.clauses.is_empty()).then_some(false),
+            Some(OfClause {
+                stated: Some(present),
+                ..
+            }) => Some(*present),
+            Some(OfClause {
+                relied_on: true, ..
+            }) => Some(true),
+            _ => {
+                (relied_on_by_someone && !self.received.finding.clauses.is_empty()).then_some(false)
+            }
         }
     }
 
     /// The clause's own words.
     fn words(&self, subject: &str) -> Vec<&'a str> {
-        self.by_clause.get(subject).map(|said| said.words.clone()).unwrap_or_default()
+        self.by_clause
+            .get(subject)
+            .map(|said| said.words.clone())
+            .unwrap_or_default()
     }
 }
 
 /// Who holds what about a clause; none where it is not contested.
-fn positions<'s, 'a>(said: &'s [Said<'a>], subject: &str, clause: &Named<'_>) -> Option<Vec<(&'s Said<'a>, bool)>> {
-    let held = said.iter().filter_map(|said| Some((said, said.holds(subject, clause.relied_on)?)));
+fn positions<'s, 'a>(
+    said: &'s [Said<'a>],
+    subject: &str,
+    clause: &Named<'_>,
+) -> Option<Vec<(&'s Said<'a>, bool)>> {
+    let held = said
+        .iter()
+        .filter_map(|said| Some((said, said.holds(subject, clause.relied_on)?)));
     let held: Vec<_> = held.collect();
-    let contested = held.iter().any(|(_, present)| *present) && held.iter().any(|(_, present)| !*present);
+    let contested =
+        held.iter().any(|(_, present)| *present) && held.iter().any(|(_, present)| !*present);
     contested.then_some(held)
 }
 
 fn of_clause<'a>(said: &[Said<'a>], subject: &str, clause: &Named<'_>) -> Option<Found<'a>> {
-    let positions = positions(said, subject, clause)?.into_iter().map(|(said, present)| {
-        let text = if present { "present" } else { "not found" };
-        held(said.received, text, &json!(present), said.words(subject))
-    });
+    let positions = positions(said, subject, clause)?
+        .into_iter()
+        .map(|(said, present)| {
+            let text = if present { "present" } else { "not found" };
+            held(said.received, text, &json!(present), said.words(subject))
+        });
     Some(Found {
         kind: ConflictType::ClausePresenceDisagreement,
         topic: format!("Clause {:?} presence", clause.name),

@@ -20,12 +20,18 @@ impl Ranked<'_> {
     /// The conflict with as much evidence as there is room for.
     pub(super) fn with_room(&self, room: Room) -> Conflict {
         let room = room.among(self.held.len());
-        Conflict { positions: self.held.iter().map(|held| held.with_room(room)).collect(), ..self.conflict.clone() }
+        Conflict {
+            positions: self.held.iter().map(|held| held.with_room(room)).collect(),
+            ..self.conflict.clone()
+        }
     }
 
     /// Whether it is about the score or the recommendation, of which a case has one.
     pub(super) fn is_about_the_result(&self) -> bool {
-        matches!(self.conflict.kind, ConflictType::RecommendationConflict | ConflictType::RiskScoreDisagreement)
+        matches!(
+            self.conflict.kind,
+            ConflictType::RecommendationConflict | ConflictType::RiskScoreDisagreement
+        )
     }
 }
 
@@ -40,13 +46,23 @@ pub(super) struct Ranking<'a> {
 
 impl<'a> Ranking<'a> {
     pub(super) fn new(case: &'a CaseId, policy: &'a Policy, kept_max: usize) -> Self {
-        Self { case, policy, kept_max, ranked: Vec::new(), left_out: 0 }
+        Self {
+            case,
+            policy,
+            kept_max,
+            ranked: Vec::new(),
+            left_out: 0,
+        }
     }
 
     /// Takes what a rule has found. Positions that are the same when compared, such as "yes" and "true", leave nothing
     /// to debate.
     pub(super) fn offer(&mut self, found: Found<'a>) {
-        let positions: Vec<Position> = found.held.iter().map(|held| held.position.clone()).collect();
+        let positions: Vec<Position> = found
+            .held
+            .iter()
+            .map(|held| held.position.clone())
+            .collect();
         if vote::option_count(found.kind, self.policy, &positions) < 2 {
             return;
         }
@@ -60,7 +76,10 @@ impl<'a> Ranking<'a> {
             positions: Vec::new(),
             positions_omitted: 0,
         };
-        self.ranked.push(Ranked { conflict, held: found.held });
+        self.ranked.push(Ranked {
+            conflict,
+            held: found.held,
+        });
         // Now and then, so that what is left out does not fill the memory.
         if self.ranked.len() > self.kept_max.saturating_mul(2) {
             self.leave_out();
@@ -81,13 +100,18 @@ impl<'a> Ranking<'a> {
             place += 1;
             place <= self.kept_max || ranked.is_about_the_result()
         });
-        self.left_out = self.left_out.saturating_add(crate::budget::count(before - self.ranked.len()));
+        self.left_out = self
+            .left_out
+            .saturating_add(crate::budget::count(before - self.ranked.len()));
     }
 }
 
 /// What is debated first comes first.
 pub(super) fn order(a: &Conflict, b: &Conflict) -> Ordering {
-    b.weight.total_cmp(&a.weight).then_with(|| a.kind.cmp(&b.kind)).then_with(|| a.subject.cmp(&b.subject))
+    b.weight
+        .total_cmp(&a.weight)
+        .then_with(|| a.kind.cmp(&b.kind))
+        .then_with(|| a.subject.cmp(&b.subject))
 }
 
 /// The highest confidence behind the second strongest option.

@@ -19,13 +19,20 @@ pub(super) fn find<'a>(_: &Policy, findings: &[&'a ReceivedFinding], ranking: &m
             (!recommendation.is_empty()).then_some((*received, recommendation))
         })
         .collect();
-    let different: BTreeSet<&str> = given.iter().map(|(_, recommendation)| recommendation.as_str()).collect();
+    let different: BTreeSet<&str> = given
+        .iter()
+        .map(|(_, recommendation)| recommendation.as_str())
+        .collect();
     if different.len() < 2 {
         return;
     }
-    let topic = format!("Different recommendations: {}", different.into_iter().collect::<Vec<_>>().join(", "));
-    let positions =
-        given.iter().map(|(received, recommendation)| held(received, recommendation, &json!(recommendation), vec![]));
+    let topic = format!(
+        "Different recommendations: {}",
+        different.into_iter().collect::<Vec<_>>().join(", ")
+    );
+    let positions = given.iter().map(|(received, recommendation)| {
+        held(received, recommendation, &json!(recommendation), vec![])
+    });
     ranking.offer(Found {
         kind: ConflictType::RecommendationConflict,
         topic,

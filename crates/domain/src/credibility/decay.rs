@@ -44,7 +44,11 @@ impl Sample {
             squares += relative * relative;
             hits += if hit { relative } else { 0.0 };
         }
-        Some(Self { proportion: hits / sum, weight: sum * heaviest, effective_size: sum * sum / squares })
+        Some(Self {
+            proportion: hits / sum,
+            weight: sum * heaviest,
+            effective_size: sum * sum / squares,
+        })
     }
 
     /// What a stated minimum of data points is compared with: the smaller of the sum of weights and the effective size.

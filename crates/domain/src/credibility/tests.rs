@@ -4,7 +4,9 @@ mod factors;
 mod properties;
 
 use concord_protocol::Timestamp;
-use concord_protocol::payload::track_record::{Context, FactorName, SettlementReason, Side, Source};
+use concord_protocol::payload::track_record::{
+    Context, FactorName, SettlementReason, Side, Source,
+};
 
 use super::*;
 
@@ -37,11 +39,20 @@ fn fresh(correct: usize, all: usize) -> Vec<Observation> {
 }
 
 fn query() -> Query {
-    Query { now: now(), domain: "valuation".into(), regime: None, context: Context::default() }
+    Query {
+        now: now(),
+        domain: "valuation".into(),
+        regime: None,
+        context: Context::default(),
+    }
 }
 
 fn factor(credibility: &Credibility, name: FactorName) -> &Factor {
-    credibility.factors.iter().find(|factor| factor.name == name).unwrap()
+    credibility
+        .factors
+        .iter()
+        .find(|factor| factor.name == name)
+        .unwrap()
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -56,16 +67,30 @@ fn wilson_has_the_values_of_the_literature() {
         (12.0, 15.0, 0.548145512848, 0.929524506530),
         (0.0, 15.0, 0.0, z2 / (15.0 + z2)),
         (15.0, 15.0, 15.0 / (15.0 + z2), 1.0),
-        (50.0, 100.0, 0.5 - Z / (2.0 * (100.0 + z2).sqrt()), 0.5 + Z / (2.0 * (100.0 + z2).sqrt())),
+        (
+            50.0,
+            100.0,
+            0.5 - Z / (2.0 * (100.0 + z2).sqrt()),
+            0.5 + Z / (2.0 * (100.0 + z2).sqrt()),
+        ),
     ] {
         let interval = wilson(k / n, n, Z);
-        assert!((interval.low - low).abs() < 1e-11 && (interval.high - high).abs() < 1e-11, "{k} of {n}: {interval:?}");
+        assert!(
+            (interval.low - low).abs() < 1e-11 && (interval.high - high).abs() < 1e-11,
+            "{k} of {n}: {interval:?}"
+        );
     }
 }
 
 #[test]
 fn of_nothing_the_interval_is_everything() {
-    for (p, n) in [(0.8, 0.0), (0.0, -1.0), (f64::NAN, 15.0), (0.5, f64::NAN), (0.5, f64::INFINITY)] {
+    for (p, n) in [
+        (0.8, 0.0),
+        (0.0, -1.0),
+        (f64::NAN, 15.0),
+        (0.5, f64::NAN),
+        (0.5, f64::INFINITY),
+    ] {
         let interval = wilson(p, n, Z);
         assert_eq!((interval.low, interval.high), (0.0, 1.0), "{p} {n}");
         assert_eq!((interval.centre(), interval.half_width()), (0.5, 0.5));
@@ -74,13 +99,22 @@ fn of_nothing_the_interval_is_everything() {
 
 #[test]
 fn an_observation_weighs_half_after_two_years() {
-    for (days, weight) in
-        [(0.0, 1.0), (365.0, 0.5_f64.sqrt()), (730.0, 0.5), (1460.0, 0.25), (2190.0, 0.125), (3650.0, 0.03125)]
-    {
+    for (days, weight) in [
+        (0.0, 1.0),
+        (365.0, 0.5_f64.sqrt()),
+        (730.0, 0.5),
+        (1460.0, 0.25),
+        (2190.0, 0.125),
+        (3650.0, 0.03125),
+    ] {
         assert!((decay_weight(days) - weight).abs() < 1e-15, "{days}");
     }
     assert_eq!(age_days(now(), now()), 0.0);
-    assert_eq!(age_days(now().plus_millis(DAY_MS), now()), 0.0, "later than now is now");
+    assert_eq!(
+        age_days(now().plus_millis(DAY_MS), now()),
+        0.0,
+        "later than now is now"
+    );
     assert_eq!(age_days(observed(365, true).at, now()), 365.0);
 }
 
@@ -89,7 +123,11 @@ fn the_effective_size_is_that_of_kish() {
     let sample = |items: &[(f64, bool)]| Sample::of(items.iter().copied());
     // (2 + 1 + 1)² / (4 + 1 + 1) = 16 / 6, though the weights add up to 4.
     let mixed = sample(&[(2.0, true), (1.0, false), (1.0, true)]).unwrap();
-    assert!(near(mixed.effective_size, 16.0 / 6.0) && near(mixed.weight, 4.0) && near(mixed.proportion, 0.75));
+    assert!(
+        near(mixed.effective_size, 16.0 / 6.0)
+            && near(mixed.weight, 4.0)
+            && near(mixed.proportion, 0.75)
+    );
     assert!(near(mixed.data_points(), 16.0 / 6.0));
     // Equally old: the size stays 20, the data points do not.
     let old = sample(&[(0.25, true); 20]).unwrap();
@@ -105,7 +143,14 @@ fn the_effective_size_is_that_of_kish() {
 fn a_line_is_found_where_there_is_one() {
     let points = |ys: &[f64], weights: &[f64]| -> Vec<Point> {
         let xs = (0..ys.len()).map(|x| x as f64);
-        xs.zip(ys).zip(weights).map(|((x, y), weight)| Point { x, y: *y, weight: *weight }).collect()
+        xs.zip(ys)
+            .zip(weights)
+            .map(|((x, y), weight)| Point {
+                x,
+                y: *y,
+                weight: *weight,
+            })
+            .collect()
     };
     let exact = fit(&points(&[0.5, 0.6, 0.7], &[1.0, 0.3, 0.7])).unwrap();
     assert!(near(exact.slope, 0.1) && near(exact.intercept, 0.5) && near(exact.r_squared, 1.0));
@@ -113,52 +158,105 @@ fn a_line_is_found_where_there_is_one() {
     let none = fit(&points(&[0.0, 1.0, 0.0], &[1.0, 2.0, 1.0])).unwrap();
     assert!(near(none.slope, 0.0) && near(none.intercept, 0.5) && near(none.r_squared, 0.0));
     assert_eq!(fit(&points(&[0.5, 0.6], &[1.0, 1.0])), None, "two points");
-    assert_eq!(fit(&points(&[0.7, 0.7, 0.7, 0.7], &[1.0, 0.5, 0.2, 0.1])), None, "one accuracy");
-    assert_eq!(fit(&points(&[0.5, 0.6, 0.7], &[1.0, 1.0, 0.0])), None, "the third has no weight");
-    let same_time = [0.1, 0.2, 0.3].map(|y| Point { x: 1.0, y, weight: 1.0 });
+    assert_eq!(
+        fit(&points(&[0.7, 0.7, 0.7, 0.7], &[1.0, 0.5, 0.2, 0.1])),
+        None,
+        "one accuracy"
+    );
+    assert_eq!(
+        fit(&points(&[0.5, 0.6, 0.7], &[1.0, 1.0, 0.0])),
+        None,
+        "the third has no weight"
+    );
+    let same_time = [0.1, 0.2, 0.3].map(|y| Point {
+        x: 1.0,
+        y,
+        weight: 1.0,
+    });
     assert_eq!(fit(&same_time), None, "one time");
 }
 
 #[test]
 fn simple_credibility_is_the_weighted_accuracy() {
     // Weights 1, 1/√2, 1/2, 1/4, the third wrong.
-    let record = [(0, true), (365, true), (730, false), (1460, true)].map(|(age, correct)| observed(age, correct));
+    let record = [(0, true), (365, true), (730, false), (1460, true)]
+        .map(|(age, correct)| observed(age, correct));
     let credibility = score(Version::Simple, &record, &query());
     let all = 1.75 + 0.5_f64.sqrt();
     assert!(near(credibility.score, (all - 0.5) / all));
-    assert!(near(credibility.effective_size, all * all / (1.0 + 0.5 + 0.25 + 0.0625)));
+    assert!(near(
+        credibility.effective_size,
+        all * all / (1.0 + 0.5 + 0.25 + 0.0625)
+    ));
     assert!(near(credibility.data_points, all));
     assert_eq!(credibility.observations, 4);
-    let [base, temporal] = credibility.factors.as_slice() else { panic!("{:?}", credibility.factors) };
+    let [base, temporal] = credibility.factors.as_slice() else {
+        panic!("{:?}", credibility.factors)
+    };
     assert!(near(base.value, 0.75) && near(base.value * temporal.value, credibility.score));
-    assert_eq!(base.explanation, "3 of 4 observations in the domain were correct: 0.750.");
+    assert_eq!(
+        base.explanation,
+        "3 of 4 observations in the domain were correct: 0.750."
+    );
     assert_eq!(
         temporal.explanation,
         "Weighted by age with a half-life of 730 days, the accuracy is 0.797 from 2.5 data points."
     );
-    assert_eq!(credibility.interval.low, rounded(wilson((all - 0.5) / all, credibility.effective_size, Z).low));
+    assert_eq!(
+        credibility.interval.low,
+        rounded(wilson((all - 0.5) / all, credibility.effective_size, Z).low)
+    );
 }
 
 #[test]
 fn only_the_domain_counts_and_names_are_compared_as_everywhere() {
     let mut record = fresh(12, 15);
     record[0].domain = " VALUATION ".into();
-    record.extend(fresh(0, 30).into_iter().map(|o| Observation { domain: "legal".into(), ..o }));
+    record.extend(fresh(0, 30).into_iter().map(|o| Observation {
+        domain: "legal".into(),
+        ..o
+    }));
     let credibility = score(Version::Simple, &record, &query());
-    assert_eq!((credibility.score, credibility.data_points, credibility.observations), (0.8, 15.0, 15));
+    assert_eq!(
+        (
+            credibility.score,
+            credibility.data_points,
+            credibility.observations
+        ),
+        (0.8, 15.0, 15)
+    );
 }
 
 #[test]
 fn who_has_no_record_has_no_credibility_and_no_discredit() {
-    let ancient = Observation { at: Timestamp::parse("0001-01-01T00:00:00Z").unwrap(), ..observed(0, true) };
-    let late = Query { now: Timestamp::parse("9999-01-01T00:00:00Z").unwrap(), ..query() };
+    let ancient = Observation {
+        at: Timestamp::parse("0001-01-01T00:00:00Z").unwrap(),
+        ..observed(0, true)
+    };
+    let late = Query {
+        now: Timestamp::parse("9999-01-01T00:00:00Z").unwrap(),
+        ..query()
+    };
     for version in [Version::Simple, Version::Comprehensive] {
         for (record, query) in [(vec![], query()), (vec![ancient.clone()], late.clone())] {
             let credibility = score(version, &record, &query);
-            assert_eq!((credibility.score, credibility.data_points, credibility.effective_size), (0.5, 0.0, 0.0));
-            assert_eq!((credibility.interval.low, credibility.interval.high), (0.0, 1.0));
+            assert_eq!(
+                (
+                    credibility.score,
+                    credibility.data_points,
+                    credibility.effective_size
+                ),
+                (0.5, 0.0, 0.0)
+            );
+            assert_eq!(
+                (credibility.interval.low, credibility.interval.high),
+                (0.0, 1.0)
+            );
             assert!(credibility.factors.iter().all(|factor| !factor.applied));
-            assert_eq!(settle(&credibility, &credibility).reason, SettlementReason::InsufficientData);
+            assert_eq!(
+                settle(&credibility, &credibility).reason,
+                SettlementReason::InsufficientData
+            );
         }
     }
 }
@@ -180,7 +278,11 @@ fn credibility_settles_only_what_it_is_sure_of() {
     ] {
         let credibility = |(correct, all)| score(Version::Simple, &fresh(correct, all), &query());
         let settlement = settle(&credibility(a), &credibility(b));
-        assert_eq!((settlement.winner, settlement.reason), (winner, reason), "{a:?} against {b:?}: {settlement:?}");
+        assert_eq!(
+            (settlement.winner, settlement.reason),
+            (winner, reason),
+            "{a:?} against {b:?}: {settlement:?}"
+        );
     }
 }
 
@@ -191,9 +293,19 @@ fn fifteen_observations_are_enough_only_while_they_are_new() {
         score(Version::Simple, &record, &query())
     };
     let against = score(Version::Simple, &fresh(0, 100), &query());
-    for (age, all, enough) in [(0, 14, false), (0, 15, true), (1, 15, false), (365, 21, false), (365, 22, true)] {
+    for (age, all, enough) in [
+        (0, 14, false),
+        (0, 15, true),
+        (1, 15, false),
+        (365, 21, false),
+        (365, 22, true),
+    ] {
         let settlement = settle(&aged(age, all), &against);
-        assert_eq!(settlement.reason != SettlementReason::InsufficientData, enough, "{all} of {age} days");
+        assert_eq!(
+            settlement.reason != SettlementReason::InsufficientData,
+            enough,
+            "{all} of {age} days"
+        );
     }
 }
 
@@ -202,11 +314,20 @@ fn a_gap_of_three_tenths_needs_more_than_the_minimum_of_data() {
     // Accuracies 0.3 apart, the better one from 0.8 to 0.95, and the sum of the half-widths of their intervals.
     let halves = |n: u32, percent: u32| -> f64 {
         let accuracies = [percent, percent - 30].map(|percent| f64::from(percent) / 100.0);
-        accuracies.iter().map(|p| wilson(*p, f64::from(n), Z).half_width()).sum()
+        accuracies
+            .iter()
+            .map(|p| wilson(*p, f64::from(n), Z).half_width())
+            .sum()
     };
     assert!((80..=95).all(|percent| (0.35..0.42).contains(&halves(15, percent))));
-    let first: Vec<u32> = (80..=95).map(|percent| (15..100).find(|n| halves(*n, percent) < 0.3).unwrap()).collect();
-    assert_eq!((first.iter().min(), first.iter().max()), (Some(&21), Some(&32)), "{first:?}");
+    let first: Vec<u32> = (80..=95)
+        .map(|percent| (15..100).find(|n| halves(*n, percent) < 0.3).unwrap())
+        .collect();
+    assert_eq!(
+        (first.iter().min(), first.iter().max()),
+        (Some(&21), Some(&32)),
+        "{first:?}"
+    );
 }
 
 #[test]
@@ -223,6 +344,10 @@ fn log_odds_reward_the_able_and_ignore_the_rest() {
         (0.0, 1000, (999.0_f64 / 99.0).ln()),
         (f64::NAN, 2, 0.0),
     ] {
-        assert!(near(log_odds(p, options), weight), "{p} of {options}: {}", log_odds(p, options));
+        assert!(
+            near(log_odds(p, options), weight),
+            "{p} of {options}: {}",
+            log_odds(p, options)
+        );
     }
 }

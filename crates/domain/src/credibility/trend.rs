@@ -41,11 +41,20 @@ pub struct Line {
 pub fn fit(points: &[Point]) -> Option<Line> {
     let heaviest = points.iter().map(|point| point.weight).fold(0.0, f64::max);
     let lightest = heaviest * LIGHTEST;
-    let points: Vec<&Point> = points.iter().filter(|point| point.weight > lightest).collect();
+    let points: Vec<&Point> = points
+        .iter()
+        .filter(|point| point.weight > lightest)
+        .collect();
     let spread = |of: fn(&Point) -> f64| {
-        let ends = points.iter().map(|point| of(point)).fold(None, |ends: Option<(f64, f64)>, value| {
-            Some(ends.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
-        });
+        let ends =
+            points
+                .iter()
+                .map(|point| of(point))
+                .fold(None, |ends: Option<(f64, f64)>, value| {
+                    Some(ends.map_or((value, value), |(low, high)| {
+                        (low.min(value), high.max(value))
+                    }))
+                });
         ends.map_or(0.0, |(low, high)| high - low)
     };
     // What is constant may differ in its last bits, being a quotient of sums.
@@ -54,8 +63,16 @@ pub fn fit(points: &[Point]) -> Option<Line> {
     }
     let relative = |point: &Point| point.weight / heaviest;
     let total: f64 = points.iter().map(|point| relative(point)).sum();
-    let x_mean = points.iter().map(|point| relative(point) * point.x).sum::<f64>() / total;
-    let y_mean = points.iter().map(|point| relative(point) * point.y).sum::<f64>() / total;
+    let x_mean = points
+        .iter()
+        .map(|point| relative(point) * point.x)
+        .sum::<f64>()
+        / total;
+    let y_mean = points
+        .iter()
+        .map(|point| relative(point) * point.y)
+        .sum::<f64>()
+        / total;
     let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
     for point in points {
         let (weight, x, y) = (relative(point), point.x - x_mean, point.y - y_mean);
@@ -66,7 +83,12 @@ pub fn fit(points: &[Point]) -> Option<Line> {
     let slope = xy / xx;
     let r_squared = (slope * (xy / yy)).clamp(0.0, 1.0);
     let size_share = xx / (xx + total * x_mean * x_mean);
-    Some(Line { intercept: y_mean - slope * x_mean, slope, r_squared, size_share })
+    Some(Line {
+        intercept: y_mean - slope * x_mean,
+        slope,
+        r_squared,
+        size_share,
+    })
 }
 
 /// Accuracy by quarter, oldest first. A quarter stands at its middle, in quarters from now, so that the present is 0.
@@ -74,11 +96,18 @@ pub(super) fn quarters(weighed: &[Weighed<'_>]) -> Vec<Point> {
     let mut quarters: BTreeMap<u64, Vec<(f64, bool)>> = BTreeMap::new();
     for w in weighed {
         let ago = (w.age_days / QUARTER_DAYS).floor() as u64;
-        quarters.entry(ago).or_default().push((w.weight, w.observation.correct));
+        quarters
+            .entry(ago)
+            .or_default()
+            .push((w.weight, w.observation.correct));
     }
     let point = |(ago, items): (&u64, &Vec<(f64, bool)>)| {
         let sample = Sample::of(items.iter().copied())?;
-        Some(Point { x: -(*ago as f64 + 0.5), y: sample.proportion, weight: sample.weight })
+        Some(Point {
+            x: -(*ago as f64 + 0.5),
+            y: sample.proportion,
+            weight: sample.weight,
+        })
     };
     quarters.iter().rev().filter_map(point).collect()
 }

@@ -12,11 +12,17 @@ pub const Z: f64 = 1.959_963_984_540_054;
 /// expanded by n, which stays finite for the smallest n.
 pub fn wilson(p: f64, n: f64, z: f64) -> Interval {
     if p.is_nan() || !n.is_finite() || n <= 0.0 {
-        return Interval { low: 0.0, high: 1.0 };
+        return Interval {
+            low: 0.0,
+            high: 1.0,
+        };
     }
     let p = p.clamp(0.0, 1.0);
     let z_squared = z * z;
     let centre = (n * p + z_squared / 2.0) / (n + z_squared);
     let half = z / (n + z_squared) * (n * p * (1.0 - p) + z_squared / 4.0).sqrt();
-    Interval { low: (centre - half).clamp(0.0, 1.0), high: (centre + half).clamp(0.0, 1.0) }
+    Interval {
+        low: (centre - half).clamp(0.0, 1.0),
+        high: (centre + half).clamp(0.0, 1.0),
+    }
 }

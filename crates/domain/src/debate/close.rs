@@ -1,10 +1,12 @@
 //! The end of a round: settled, next round, or vote.
 
 use concord_protocol::event::{
-    CloseReason, DebateEvent, DebateOpened, DebateResolved, DiscussionEnded, EscalationReason, ReceivedAnswer,
-    RoundClosed,
+    CloseReason, DebateEvent, DebateOpened, DebateResolved, DiscussionEnded, EscalationReason,
+    ReceivedAnswer, RoundClosed,
 };
-use concord_protocol::payload::{Conflict, ConflictOutcome, Level, Position, Resolution, RoundRecord, Status, Tally};
+use concord_protocol::payload::{
+    Conflict, ConflictOutcome, Level, Position, Resolution, RoundRecord, Status, Tally,
+};
 use concord_protocol::policy::ConflictHandling;
 use concord_protocol::{AgentId, DebateId};
 
@@ -24,10 +26,24 @@ pub(crate) struct Ended<'a> {
 impl<'a> Ended<'a> {
     fn new(state: &DebateState, opened: &'a DebateOpened, last: Option<&ReceivedAnswer>) -> Self {
         let mut answers = state.answers.clone();
-        answers.extend(last.map(|last| Heard { agent_id: last.agent_id.clone(), agrees: last.agrees }));
-        let moved = |held: &Position| last.filter(|last| last.agent_id == held.agent_id).map(|last| &last.position);
-        let positions = state.positions.iter().map(|held| moved(held).unwrap_or(held).clone()).collect();
-        Self { opened, answers, positions }
+        answers.extend(last.map(|last| Heard {
+            agent_id: last.agent_id.clone(),
+            agrees: last.agrees,
+        }));
+        let moved = |held: &Position| {
+            last.filter(|last| last.agent_id == held.agent_id)
+                .map(|last| &last.position)
+        };
+        let positions = state
+            .positions
+            .iter()
+            .map(|held| moved(held).unwrap_or(held).clone())
+            .collect();
+        Self {
+            opened,
+            answers,
+            positions,
+        }
     }
 
     /// As it stands when every answer has been applied.
@@ -69,10 +85,26 @@ pub(super) fn close(
     }
     let (status, resolution, tally) = ended.ending(settled);
     if let Some(tally) = climbs(opened, status, tally.as_ref()) {
-        let discussion = Some(DiscussionEnded { last, reason, rounds, tally: tally.cloned() });
-        let why = if tally.is_some() { EscalationReason::NarrowVote } else { EscalationReason::NotSettled };
+        let discussion = Some(DiscussionEnded {
+            last,
+            reason,
+            rounds,
+            tally: tally.cloned(),
+        });
+        let why = if tally.is_some() {
+            EscalationReason::NarrowVote
+        } else {
+            EscalationReason::NotSettled
+        };
         let (from, positions) = (Level::Agents, &ended.positions);
-        let climb = Climb { from, reason: why, positions, heard: None, discussion, mediation: None };
+        let climb = Climb {
+            from,
+            reason: why,
+            positions,
+            heard: None,
+            discussion,
+            mediation: None,
+        };
         return ladder::climb(opened, context, climb);
     }
     let conflict_id: DebateId = opened.conflict.conflict_id.clone();
@@ -93,12 +125,22 @@ pub(super) fn close(
         debated_again_as: None,
     };
     let (case_id, topic) = (opened.case_id.clone(), opened.conflict.topic.clone());
-    DebateEvent::Resolved(Box::new(DebateResolved { case_id, last, topic, outcome, heard: None }))
+    DebateEvent::Resolved(Box::new(DebateResolved {
+        case_id,
+        last,
+        topic,
+        outcome,
+        heard: None,
+    }))
 }
 
 /// Whether a discussion that ends like this climbs the ladder, and with which vote: by the policy, what the parties did
 /// not settle themselves, or what the vote settled too narrowly.
-fn climbs<'a>(opened: &DebateOpened, status: Status, tally: Option<&'a Tally>) -> Option<Option<&'a Tally>> {
+fn climbs<'a>(
+    opened: &DebateOpened,
+    status: Status,
+    tally: Option<&'a Tally>,
+) -> Option<Option<&'a Tally>> {
     if status == Status::Discussion {
         return None;
     }
@@ -106,7 +148,9 @@ fn climbs<'a>(opened: &DebateOpened, status: Status, tally: Option<&'a Tally>) -
         ConflictHandling::Vote => None,
         ConflictHandling::Ladder => Some(None),
         ConflictHandling::VoteThenLadder => {
-            let narrow = |tally: &&Tally| tally.winner.is_none() || tally.margin < opened.policy.ladder.vote_margin_min;
+            let narrow = |tally: &&Tally| {
+                tally.winner.is_none() || tally.margin < opened.policy.ladder.vote_margin_min
+            };
             tally.filter(narrow).map(Some)
         }
     }
@@ -128,16 +172,27 @@ fn with_positions(conflict: &Conflict, positions: Vec<Position>) -> Conflict {
 impl Ended<'_> {
     fn record(&self, before: &DebateState) -> RoundRecord {
         let count = |positions: &[Position]| {
-            let options = vote::option_count(self.opened.conflict.kind, &self.opened.policy, positions);
+            let options =
+                vote::option_count(self.opened.conflict.kind, &self.opened.policy, positions);
             u32::try_from(options).unwrap_or(u32::MAX)
         };
-        let mut answered: Vec<AgentId> = self.answers.iter().map(|answer| answer.agent_id.clone()).collect();
+        let mut answered: Vec<AgentId> = self
+            .answers
+            .iter()
+            .map(|answer| answer.agent_id.clone())
+            .collect();
         answered.sort();
         RoundRecord {
             round: before.round,
-            silent: before.asked.iter().filter(|agent| !answered.contains(agent)).cloned().collect(),
+            silent: before
+                .asked
+                .iter()
+                .filter(|agent| !answered.contains(agent))
+                .cloned()
+                .collect(),
             answered,
-            agreements: u32::try_from(self.answers.iter().filter(|answer| answer.agrees).count()).unwrap_or(u32::MAX),
+            agreements: u32::try_from(self.answers.iter().filter(|answer| answer.agrees).count())
+                .unwrap_or(u32::MAX),
             positions_before: count(&before.round_positions),
             positions_after: count(&self.positions),
         }
@@ -157,8 +212,13 @@ impl Ended<'_> {
 
     /// The position that more parties hold than any other.
     fn leading(&self) -> Option<Resolution> {
-        let options = vote::options_of(self.opened.conflict.kind, &self.opened.policy, &self.positions);
-        let mut holders: Vec<Vec<usize>> = vec![Vec::new(); options.iter().max().map_or(0, |last| last + 1)];
+        let options = vote::options_of(
+            self.opened.conflict.kind,
+            &self.opened.policy,
+            &self.positions,
+        );
+        let mut holders: Vec<Vec<usize>> =
+            vec![Vec::new(); options.iter().max().map_or(0, |last| last + 1)];
         for (index, option) in options.into_iter().enumerate() {
             if let Some(list) = holders.get_mut(option) {
                 list.push(index);
@@ -170,12 +230,18 @@ impl Ended<'_> {
         if rival.is_some() {
             return None;
         }
-        let held: Vec<_> = leader.iter().filter_map(|index| self.positions.get(*index)).collect();
+        let held: Vec<_> = leader
+            .iter()
+            .filter_map(|index| self.positions.get(*index))
+            .collect();
         let first = held.first()?;
         Some(Resolution {
             position: first.position.clone(),
             value: first.value.clone(),
-            supporters: held.iter().map(|position| position.agent_id.clone()).collect(),
+            supporters: held
+                .iter()
+                .map(|position| position.agent_id.clone())
+                .collect(),
         })
     }
 
@@ -184,10 +250,22 @@ impl Ended<'_> {
         if settled.is_some() {
             return (Status::Discussion, settled, None);
         }
-        let tally =
-            vote::tally(self.opened.conflict.kind, &self.opened.policy, &self.positions, &self.opened.credibility);
+        let tally = vote::tally(
+            self.opened.conflict.kind,
+            &self.opened.policy,
+            &self.positions,
+            &self.opened.credibility,
+        );
         let chosen = chosen(&tally);
-        (if chosen.is_some() { Status::Vote } else { Status::Unresolved }, chosen, Some(tally))
+        (
+            if chosen.is_some() {
+                Status::Vote
+            } else {
+                Status::Unresolved
+            },
+            chosen,
+            Some(tally),
+        )
     }
 
     /// How the debate ends, decided again from its answers and positions.
@@ -199,10 +277,17 @@ impl Ended<'_> {
 /// What a tally has chosen.
 fn chosen(tally: &Tally) -> Option<Resolution> {
     let winner = tally.winner.as_ref()?;
-    let option = tally.options.iter().find(|option| option.position_id == *winner)?;
+    let option = tally
+        .options
+        .iter()
+        .find(|option| option.position_id == *winner)?;
     Some(Resolution {
         position: option.position.clone(),
         value: option.value.clone(),
-        supporters: option.voters.iter().map(|voter| voter.agent_id.clone()).collect(),
+        supporters: option
+            .voters
+            .iter()
+            .map(|voter| voter.agent_id.clone())
+            .collect(),
     })
 }

@@ -1,9 +1,12 @@
 //! What to do about an input to a debate. Split by input; the table is in the module above.
 
 use concord_protocol::event::{
-    AnswerSetAside, Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, Heard, ReceivedAnswer,
+    AnswerSetAside, Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, Heard,
+    ReceivedAnswer,
 };
-use concord_protocol::payload::{Answer, Conflict, OpenDebate, Position, SetAsideReason, json_text_bytes};
+use concord_protocol::payload::{
+    Answer, Conflict, OpenDebate, Position, SetAsideReason, json_text_bytes,
+};
 use concord_protocol::policy::Policy;
 use concord_protocol::{AgentId, ErrorCode, Fault};
 
@@ -16,13 +19,19 @@ use crate::machine::{Context, Decision, Ignored};
 
 type DebateDecision = Decision<DebateEvent>;
 
-pub(super) fn decide(state: &DebateState, context: &Context, input: &DebateInput) -> DebateDecision {
+pub(super) fn decide(
+    state: &DebateState,
+    context: &Context,
+    input: &DebateInput,
+) -> DebateDecision {
     match (input, &state.opened) {
         (DebateInput::Open(opening), None) => open(context, opening),
         (DebateInput::Open(_), Some(_)) => Decision::Ignore(Ignored::AlreadyDone),
         (input, None) => Decision::Reject(unknown(input)),
         (DebateInput::Answer(given), Some(opened)) => answer(state, opened, context, given),
-        (DebateInput::Said(said), Some(opened)) => ladder::said(state, opened, state.ladder.as_deref(), context, said),
+        (DebateInput::Said(said), Some(opened)) => {
+            ladder::said(state, opened, state.ladder.as_deref(), context, said)
+        }
         (DebateInput::Order(order), Some(opened)) => self::order(state, opened, context, order),
         (DebateInput::Outcome(told), Some(opened)) => proved::told(state, opened, context, told),
         (DebateInput::Elapsed(deadline), Some(opened)) => elapsed(state, opened, context, deadline),
@@ -48,7 +57,12 @@ fn unknown(input: &DebateInput) -> Fault {
     Fault::invalid("/reply_to", NONE, advice)
 }
 
-fn order(state: &DebateState, opened: &DebateOpened, context: &Context, order: &Order) -> DebateDecision {
+fn order(
+    state: &DebateState,
+    opened: &DebateOpened,
+    context: &Context,
+    order: &Order,
+) -> DebateDecision {
     if let Order::Cancel { by, why } = order {
         return ladder::cancel(state, opened, context, by, why);
     }
@@ -60,7 +74,9 @@ fn order(state: &DebateState, opened: &DebateOpened, context: &Context, order: &
         ));
     };
     match order {
-        Order::Assigned { .. } | Order::Unassigned { .. } if state.queued_by.contains(&context.cause) => {
+        Order::Assigned { .. } | Order::Unassigned { .. }
+            if state.queued_by.contains(&context.cause) =>
+        {
             Decision::Ignore(Ignored::Repetition)
         }
         Order::Assigned { expert, contact } => ladder::assigned(state, opened, on, expert, contact),
@@ -69,15 +85,23 @@ fn order(state: &DebateState, opened: &DebateOpened, context: &Context, order: &
         Order::Reviewed { by, review, again } => {
             ladder::reviewed(state, opened, on, context, by, review, again.as_ref())
         }
-        Order::Deadlines { control, later_ms, by, why } => {
-            ladder::control(state, opened, on, context, (*control, *later_ms), by, why)
-        }
+        Order::Deadlines {
+            control,
+            later_ms,
+            by,
+            why,
+        } => ladder::control(state, opened, on, context, (*control, *later_ms), by, why),
         Order::Cancel { .. } => Decision::Ignore(Ignored::AlreadyDone),
     }
 }
 
 fn open(context: &Context, opening: &Opening) -> DebateDecision {
-    let OpenDebate { case_id, conflict, policy, terms } = &opening.request;
+    let OpenDebate {
+        case_id,
+        conflict,
+        policy,
+        terms,
+    } = &opening.request;
     if let Err(fault) = check_conflict(conflict) {
         return Decision::Reject(fault);
     }
@@ -86,8 +110,15 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
     let held = policy.rounds_max > 0 && terms.challenge.is_none();
     // Without rounds the first round is due at once and asks nobody, so that the vote follows from the deadline.
     let wait_ms = if held { policy.answer_timeout_ms } else { 0 };
-    let asked = if held { asked(policy, &conflict.positions) } else { Vec::new() };
-    let due = terms.challenge.is_none().then(|| context.now.plus_millis(wait_ms));
+    let asked = if held {
+        asked(policy, &conflict.positions)
+    } else {
+        Vec::new()
+    };
+    let due = terms
+        .challenge
+        .is_none()
+        .then(|| context.now.plus_millis(wait_ms));
     let mut opened = DebateOpened {
         case_id: case_id.clone(),
         conflict,
@@ -109,33 +140,65 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
 fn check_conflict(conflict: &Conflict) -> Result<(), Fault> {
     let parties = conflict.positions.len();
     let (field, what) = if parties > PARTICIPANTS_MAX {
-        ("positions", format!("The conflict has {parties} positions; at most {PARTICIPANTS_MAX} are accepted."))
+        (
+            "positions",
+            format!(
+                "The conflict has {parties} positions; at most {PARTICIPANTS_MAX} are accepted."
+            ),
+        )
     } else if json_text_bytes(&conflict.subject) > SUBJECT_BYTES_MAX {
-        ("subject", format!("The conflict's subject has more than {SUBJECT_BYTES_MAX} bytes."))
+        (
+            "subject",
+            format!("The conflict's subject has more than {SUBJECT_BYTES_MAX} bytes."),
+        )
     } else {
         return Ok(());
     };
     let pointer = format!("/payload/parameters/conflict/{field}");
-    Err(Fault::new(ErrorCode::CapacityExceeded, pointer, what, "Have findings debated by opening a case."))
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        pointer,
+        what,
+        "Have findings debated by opening a case.",
+    ))
 }
 
 /// Who is asked in a round: everyone, up to the policy's number of messages, the surest first.
 pub(super) fn asked(policy: &Policy, positions: &[Position]) -> Vec<AgentId> {
     let mut by_confidence: Vec<&Position> = positions.iter().collect();
-    by_confidence.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then_with(|| a.agent_id.cmp(&b.agent_id)));
-    let first = by_confidence.into_iter().take(policy.messages_per_round_max as usize);
+    by_confidence.sort_by(|a, b| {
+        b.confidence
+            .total_cmp(&a.confidence)
+            .then_with(|| a.agent_id.cmp(&b.agent_id))
+    });
+    let first = by_confidence
+        .into_iter()
+        .take(policy.messages_per_round_max as usize);
     let mut asked: Vec<AgentId> = first.map(|position| position.agent_id.clone()).collect();
     asked.sort();
     asked
 }
 
-fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: &GivenAnswer) -> DebateDecision {
+fn answer(
+    state: &DebateState,
+    opened: &DebateOpened,
+    context: &Context,
+    given: &GivenAnswer,
+) -> DebateDecision {
     if let Some((agent_id, digest)) = state.seen.get(&given.message_id) {
         // The digest is that of the payload: the same words of another sender are no repetition.
         let same = (agent_id, digest) == (&given.agent_id, &given.digest);
-        return if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) };
+        return if same {
+            Decision::Ignore(Ignored::Repetition)
+        } else {
+            Decision::Reject(reused_message_id())
+        };
     }
-    let Some(held) = state.positions.iter().find(|held| held.agent_id == given.agent_id) else {
+    let Some(held) = state
+        .positions
+        .iter()
+        .find(|held| held.agent_id == given.agent_id)
+    else {
         return Decision::Reject(not_a_party(&given.agent_id));
     };
     if let Err(fault) = check_size(&given.answer) {
@@ -159,7 +222,13 @@ fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: 
         return ladder::answer(state, opened, on, context, given, held, Some(&revised));
     }
     if let Some(reason) = unusable(state, given) {
-        return set_aside(state, opened, ladder::heard_answer(given), given.answer.clone(), reason);
+        return set_aside(
+            state,
+            opened,
+            ladder::heard_answer(given),
+            given.answer.clone(),
+            reason,
+        );
     }
     if !state.asked.contains(&given.agent_id) {
         return Decision::Reject(not_asked(&given.agent_id));
@@ -168,7 +237,13 @@ fn answer(state: &DebateState, opened: &DebateOpened, context: &Context, given: 
     if state.answers.len() + 1 < state.asked.len() {
         return Decision::Append(DebateEvent::Answered(Answered { received }));
     }
-    Decision::Append(close::close(state, opened, context, Some(received), CloseReason::AllAnswered))
+    Decision::Append(close::close(
+        state,
+        opened,
+        context,
+        Some(received),
+        CloseReason::AllAnswered,
+    ))
 }
 
 /// Tokens are an estimate; what counts for the facts is bytes.
@@ -187,12 +262,19 @@ fn check_size(answer: &Answer) -> Result<(), Fault> {
 
 /// Why an answer of a party cannot be used.
 fn unusable(state: &DebateState, given: &GivenAnswer) -> Option<SetAsideReason> {
-    let earlier_question = given.question_sequence.is_some_and(|sequence| sequence < state.round_sequence);
-    let earlier_round = given.round.is_some_and(|round| round > 0 && round < state.round);
+    let earlier_question = given
+        .question_sequence
+        .is_some_and(|sequence| sequence < state.round_sequence);
+    let earlier_round = given
+        .round
+        .is_some_and(|round| round > 0 && round < state.round);
     if state.outcome.is_some() || earlier_question || earlier_round {
         return Some(SetAsideReason::Late);
     }
-    let answered = state.answers.iter().any(|answer| answer.agent_id == given.agent_id);
+    let answered = state
+        .answers
+        .iter()
+        .any(|answer| answer.agent_id == given.agent_id);
     answered.then_some(SetAsideReason::Repeated)
 }
 
@@ -212,7 +294,11 @@ pub(crate) fn set_aside(
             "Give one answer to each question, before its deadline.",
         ));
     }
-    let Heard { agent_id, message_id, digest } = heard;
+    let Heard {
+        agent_id,
+        message_id,
+        digest,
+    } = heard;
     let case_id = opened.case_id.clone();
     Decision::Append(DebateEvent::AnswerSetAside(AnswerSetAside {
         case_id,
@@ -264,9 +350,17 @@ fn elapsed(
     if let Some(on) = state.ladder.as_deref() {
         return ladder::elapsed(state, opened, on, context, deadline);
     }
-    let open = state.outcome.is_none() && state.due == Some(deadline.due) && deadline.name == round_name(state.round);
+    let open = state.outcome.is_none()
+        && state.due == Some(deadline.due)
+        && deadline.name == round_name(state.round);
     if !open {
         return Decision::Ignore(Ignored::DeadlineNotOpen);
     }
-    Decision::Append(close::close(state, opened, context, None, CloseReason::Deadline))
+    Decision::Append(close::close(
+        state,
+        opened,
+        context,
+        None,
+        CloseReason::Deadline,
+    ))
 }

@@ -10,17 +10,31 @@ use crate::compare::normalise;
 ///
 /// `positions` are those at the beginning of the round, which every party was shown: what a peer has moved to since
 /// then is not what the party agrees with, and the order of arrival decides nothing.
-pub(super) fn after(positions: &[Position], held: &Position, given: &GivenAnswer, agrees: bool) -> Position {
+pub(super) fn after(
+    positions: &[Position],
+    held: &Position,
+    given: &GivenAnswer,
+    agrees: bool,
+) -> Position {
     let answer = &given.answer;
-    let confidence = answer.confidence.or(given.confidence).unwrap_or(held.confidence);
+    let confidence = answer
+        .confidence
+        .or(given.confidence)
+        .unwrap_or(held.confidence);
     let (text, value) = match (&answer.revised_position, &answer.value) {
         (Some(text), Some(value)) => (excerpt::words(text), Some(value.clone())),
         (None, Some(value)) => (excerpt::words(&spoken(value)), Some(value.clone())),
         (Some(text), None) => stated_in_words(positions, held, &excerpt::words(text)),
-        (None, None) => peer_agreed_with(positions, held, given, agrees).unwrap_or_else(|| unchanged(held)),
+        (None, None) => {
+            peer_agreed_with(positions, held, given, agrees).unwrap_or_else(|| unchanged(held))
+        }
     };
     // What was shown before stays shown while there is room: new evidence is put in front of it.
-    let mut evidence: Vec<String> = answer.evidence.iter().map(|quote| excerpt::item(quote)).collect();
+    let mut evidence: Vec<String> = answer
+        .evidence
+        .iter()
+        .map(|quote| excerpt::item(quote))
+        .collect();
     let given_now = evidence.len();
     for quote in &held.evidence {
         if !evidence.iter().take(given_now).any(|now| now == quote) {
@@ -30,7 +44,9 @@ pub(super) fn after(positions: &[Position], held: &Position, given: &GivenAnswer
     let whole = Position {
         agent_id: held.agent_id.clone(),
         position: text,
-        value: value.filter(|value| !value.is_null()).map(|value| excerpt::value(&value)),
+        value: value
+            .filter(|value| !value.is_null())
+            .map(|value| excerpt::value(&value)),
         confidence,
         evidence,
         reasoning: Some(answer.reasoning.clone()).filter(|reasoning| !reasoning.is_empty()),
@@ -44,15 +60,24 @@ fn unchanged(held: &Position) -> (String, Option<serde_json::Value>) {
 }
 
 fn spoken(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A position given in words only has the value of the position with the same words, if anyone holds one.
-fn stated_in_words(positions: &[Position], held: &Position, text: &str) -> (String, Option<serde_json::Value>) {
+fn stated_in_words(
+    positions: &[Position],
+    held: &Position,
+    text: &str,
+) -> (String, Option<serde_json::Value>) {
     let words = normalise(text);
     let same = |position: &&Position| normalise(&position.position) == words;
     let known = std::iter::once(held).chain(positions).find(same);
-    (text.to_owned(), known.and_then(|position| position.value.clone()))
+    (
+        text.to_owned(),
+        known.and_then(|position| position.value.clone()),
+    )
 }
 
 /// The position of the peer named, or of the only peer position there is.
@@ -65,9 +90,15 @@ fn peer_agreed_with(
     if !agrees {
         return None;
     }
-    let peers: Vec<&Position> = positions.iter().filter(|other| other.agent_id != held.agent_id).collect();
+    let peers: Vec<&Position> = positions
+        .iter()
+        .filter(|other| other.agent_id != held.agent_id)
+        .collect();
     if let Some(named) = &given.answer.agrees_with {
-        return peers.iter().find(|peer| peer.agent_id == *named).map(|peer| unchanged(peer));
+        return peers
+            .iter()
+            .find(|peer| peer.agent_id == *named)
+            .map(|peer| unchanged(peer));
     }
     let first = peers.first()?;
     let alike = |peer: &&Position| match (&peer.value, &first.value) {

@@ -57,7 +57,11 @@ pub(super) fn told(
 ) -> Decision<DebateEvent> {
     if let Some((agent_id, digest)) = state.seen.get(&told.message_id) {
         let same = (agent_id, digest) == (&told.agent_id, &told.digest);
-        return if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) };
+        return if same {
+            Decision::Ignore(Ignored::Repetition)
+        } else {
+            Decision::Reject(reused_message_id())
+        };
     }
     match known(state, opened, context, told) {
         Ok(known) => Decision::Append(DebateEvent::OutcomeKnown(Box::new(known))),
@@ -120,14 +124,22 @@ fn may_say(state: &DebateState, opened: &DebateOpened, told: &ToldOutcome) -> Re
             "Send the outcome in that case.",
         ));
     }
-    let unauthorized =
-        |message: String, advice: &str| Err(Fault::new(ErrorCode::Unauthorized, "/from_agent", message, advice));
+    let unauthorized = |message: String, advice: &str| {
+        Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            message,
+            advice,
+        ))
+    };
     if state.positions.iter().any(|held| held.agent_id == *from) {
-        let advice =
-            "Have it said by whoever opened the case, by an expert, or by an agent of the policy's outcome_sources.";
+        let advice = "Have it said by whoever opened the case, by an expert, or by an agent of the policy's outcome_sources.";
         return unauthorized(format!("{from} was a party to this debate."), advice);
     }
-    let Standing { opened_case, is_expert } = told.standing;
+    let Standing {
+        opened_case,
+        is_expert,
+    } = told.standing;
     if !(opened_case || is_expert || opened.policy.ladder.outcome_sources.contains(from)) {
         let advice = "Register as an expert, or be named in the policy's ladder.outcome_sources when a case is opened.";
         return unauthorized(
@@ -151,19 +163,37 @@ struct Right {
     value: Option<serde_json::Value>,
 }
 
-fn proved_right(state: &DebateState, opened: &DebateOpened, report: &OutcomeReport) -> Result<Right, Fault> {
+fn proved_right(
+    state: &DebateState,
+    opened: &DebateOpened,
+    report: &OutcomeReport,
+) -> Result<Right, Fault> {
     let Some(named) = &report.held_by else {
         let position = excerpt::words(report.position.as_deref().unwrap_or_default());
-        return Ok(Right { position, value: report.value.as_ref().map(excerpt::value) });
+        return Ok(Right {
+            position,
+            value: report.value.as_ref().map(excerpt::value),
+        });
     };
-    let held = state.positions.iter().find(|held| held.agent_id == *named).ok_or_else(|| {
-        let parties = crate::ladder::parties(opened);
-        let known = parties.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", ");
-        Fault::invalid(
-            "/payload/held_by",
-            format!("{named} held no position in this debate."),
-            format!("Name one of {known}, or say what proved right in position."),
-        )
-    })?;
-    Ok(Right { position: held.position.clone(), value: held.value.clone() })
+    let held = state
+        .positions
+        .iter()
+        .find(|held| held.agent_id == *named)
+        .ok_or_else(|| {
+            let parties = crate::ladder::parties(opened);
+            let known = parties
+                .iter()
+                .map(AgentId::as_str)
+                .collect::<Vec<_>>()
+                .join(", ");
+            Fault::invalid(
+                "/payload/held_by",
+                format!("{named} held no position in this debate."),
+                format!("Name one of {known}, or say what proved right in position."),
+            )
+        })?;
+    Ok(Right {
+        position: held.position.clone(),
+        value: held.value.clone(),
+    })
 }

@@ -2,7 +2,9 @@
 
 use concord_protocol::DebateId;
 use concord_protocol::event::{DebateEvent, DebateOpened, DebateResolved, Heard};
-use concord_protocol::payload::{ConflictOutcome, Level, Mediation, Provisional, Resolution, RuledBy, Status};
+use concord_protocol::payload::{
+    ConflictOutcome, Level, Mediation, Provisional, Resolution, RuledBy, Status,
+};
 
 use super::state::DebateState;
 use crate::machine::Context;
@@ -21,29 +23,56 @@ pub(crate) struct Resolving<'a> {
 }
 
 impl<'a> Resolving<'a> {
-    pub(crate) fn of(opened: &'a DebateOpened, status: Status, level: Level, resolution: Option<Resolution>) -> Self {
+    pub(crate) fn of(
+        opened: &'a DebateOpened,
+        status: Status,
+        level: Level,
+        resolution: Option<Resolution>,
+    ) -> Self {
         let (mediation, ruled_by, provisional, heard, again) = (None, None, None, None, None);
-        Self { opened, status, level, resolution, mediation, ruled_by, provisional, heard, again }
+        Self {
+            opened,
+            status,
+            level,
+            resolution,
+            mediation,
+            ruled_by,
+            provisional,
+            heard,
+            again,
+        }
     }
 
     /// With what mediation came to.
     pub(crate) fn mediated(self, mediation: Mediation) -> Self {
-        Self { mediation: Some(mediation), ..self }
+        Self {
+            mediation: Some(mediation),
+            ..self
+        }
     }
 
     /// With who decided.
     pub(crate) fn ruled(self, ruled_by: RuledBy) -> Self {
-        Self { ruled_by: Some(ruled_by), ..self }
+        Self {
+            ruled_by: Some(ruled_by),
+            ..self
+        }
     }
 
     /// With what a provisional decision must say.
     pub(crate) fn provisional(self, provisional: Provisional) -> Self {
-        Self { provisional: Some(provisional), ..self }
+        Self {
+            provisional: Some(provisional),
+            ..self
+        }
     }
 
     /// By this message.
     pub(crate) fn heard(self, heard: Heard) -> Self {
-        Self { heard: Some(heard), ..self }
+        Self {
+            heard: Some(heard),
+            ..self
+        }
     }
 
     /// Taken up again by another debate.
@@ -64,7 +93,10 @@ impl<'a> Resolving<'a> {
             positions_omitted: 0,
             resolved_at: context.now,
             level: Some(self.level),
-            mediation: self.mediation.or_else(|| ladder?.mediation.clone()).map(Box::new),
+            mediation: self
+                .mediation
+                .or_else(|| ladder?.mediation.clone())
+                .map(Box::new),
             ruled_by: self.ruled_by,
             provisional: self.provisional.map(Box::new),
             debated_again_as: self.again,
@@ -74,8 +106,17 @@ impl<'a> Resolving<'a> {
     /// The fact that the debate is resolved.
     pub(crate) fn event(mut self, state: &DebateState, context: &Context) -> DebateEvent {
         let heard = self.heard.take();
-        let (case_id, topic) = (self.opened.case_id.clone(), self.opened.conflict.topic.clone());
+        let (case_id, topic) = (
+            self.opened.case_id.clone(),
+            self.opened.conflict.topic.clone(),
+        );
         let outcome = self.outcome(state, context);
-        DebateEvent::Resolved(Box::new(DebateResolved { case_id, last: None, topic, outcome, heard }))
+        DebateEvent::Resolved(Box::new(DebateResolved {
+            case_id,
+            last: None,
+            topic,
+            outcome,
+            heard,
+        }))
     }
 }

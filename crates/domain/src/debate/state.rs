@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use concord_protocol::event::{
-    DeadlineControl, DebateEvent, DebateOpened, Escalated, Heard as HeardMessage, ReceivedAnswer, Record,
+    DeadlineControl, DebateEvent, DebateOpened, Escalated, Heard as HeardMessage, ReceivedAnswer,
+    Record,
 };
-use concord_protocol::payload::{ConflictOutcome, Contact, Level, Position, RoundRecord, SetAsideReason};
+use concord_protocol::payload::{
+    ConflictOutcome, Contact, Level, Position, RoundRecord, SetAsideReason,
+};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, MessageId, Timestamp};
 
@@ -59,7 +62,10 @@ pub struct DebateState {
 
 impl DebateState {
     pub(super) fn apply(&mut self, record: Record<DebateEvent>) {
-        if matches!(record.event, DebateEvent::Assigned(_) | DebateEvent::Unassigned(_)) {
+        if matches!(
+            record.event,
+            DebateEvent::Assigned(_) | DebateEvent::Unassigned(_)
+        ) {
             self.queued_by.push(record.meta.cause.clone());
         }
         match record.event {
@@ -67,7 +73,10 @@ impl DebateState {
                 self.positions.clone_from(&opened.conflict.positions);
                 self.begin(record.sequence, 1, opened.asked.clone(), opened.due);
                 if opened.terms.challenge.is_some() {
-                    self.ladder = Some(Box::new(Ladder::at(Level::Agents, opened.waits_for.clone())));
+                    self.ladder = Some(Box::new(Ladder::at(
+                        Level::Agents,
+                        opened.waits_for.clone(),
+                    )));
                 }
                 self.opened = Some(Arc::new(*opened));
                 // The request's id is used up. A fact's id follows from its cause: an answer under it could never be
@@ -77,15 +86,24 @@ impl DebateState {
             }
             DebateEvent::Answered(answered) => self.take(answered.received),
             DebateEvent::AnswerSetAside(aside) => {
-                self.seen.insert(aside.message_id.clone(), (aside.agent_id.clone(), aside.digest));
-                self.set_aside.push((aside.agent_id, aside.message_id, aside.reason));
+                self.seen.insert(
+                    aside.message_id.clone(),
+                    (aside.agent_id.clone(), aside.digest),
+                );
+                self.set_aside
+                    .push((aside.agent_id, aside.message_id, aside.reason));
             }
             DebateEvent::RoundClosed(closed) => {
                 if let Some(last) = closed.last {
                     self.take(last);
                 }
                 self.rounds.push(closed.record);
-                self.begin(record.sequence, closed.next_round, closed.asked, Some(closed.due));
+                self.begin(
+                    record.sequence,
+                    closed.next_round,
+                    closed.asked,
+                    Some(closed.due),
+                );
             }
             DebateEvent::Resolved(resolved) => {
                 let resolved = *resolved;
@@ -118,16 +136,28 @@ impl DebateState {
 
     /// Takes an answer into account: remembers the message and moves the party to its new position.
     fn take(&mut self, received: ReceivedAnswer) {
-        let ReceivedAnswer { agent_id, message_id, digest, agrees, position, .. } = received;
+        let ReceivedAnswer {
+            agent_id,
+            message_id,
+            digest,
+            agrees,
+            position,
+            ..
+        } = received;
         self.seen.insert(message_id, (agent_id.clone(), digest));
-        if let Some(held) = self.positions.iter_mut().find(|held| held.agent_id == agent_id) {
+        if let Some(held) = self
+            .positions
+            .iter_mut()
+            .find(|held| held.agent_id == agent_id)
+        {
             *held = position;
         }
         self.answers.push(Heard { agent_id, agrees });
     }
 
     fn remember(&mut self, heard: HeardMessage) {
-        self.seen.insert(heard.message_id, (heard.agent_id, heard.digest));
+        self.seen
+            .insert(heard.message_id, (heard.agent_id, heard.digest));
     }
 
     /// Facts of the ladder.
@@ -148,7 +178,11 @@ impl DebateState {
                 let given = *given;
                 self.remember(given.heard);
                 let mut changes = Vec::new();
-                if let Some(held) = self.positions.iter_mut().find(|held| held.agent_id == given.position.agent_id) {
+                if let Some(held) = self
+                    .positions
+                    .iter_mut()
+                    .find(|held| held.agent_id == given.position.agent_id)
+                {
                     changes = ladder::changes(held, &given.position);
                     *held = given.position;
                 }
@@ -159,7 +193,9 @@ impl DebateState {
                     ladder.rearrange(given.waits_for, given.held);
                     if let Some(briefed) = given.brief {
                         let before = ladder.digest.replace(briefed.digest).unwrap_or_default();
-                        ladder.changes.extend(changes.into_iter().map(|line| (before.clone(), line)));
+                        ladder
+                            .changes
+                            .extend(changes.into_iter().map(|line| (before.clone(), line)));
                     }
                 });
             }
@@ -182,7 +218,9 @@ impl DebateState {
                 ladder.contact = Contact::default();
                 ladder.digest = None;
             }),
-            DebateEvent::Reminded(reminded) => self.on_ladder(|ladder| ladder.waits_for = reminded.waits_for),
+            DebateEvent::Reminded(reminded) => {
+                self.on_ladder(|ladder| ladder.waits_for = reminded.waits_for)
+            }
             DebateEvent::RulingSetAside(aside) => self.remember(aside.heard),
             DebateEvent::FellBack(fell) => self.on_ladder(|ladder| {
                 ladder.level = Level::Fallback;
@@ -199,7 +237,9 @@ impl DebateState {
                 ladder.held = match moved.control {
                     DeadlineControl::Hold => Some((moved.held, at)),
                     DeadlineControl::Resume => None,
-                    DeadlineControl::Extend => ladder.held.take().map(|(_, since)| (moved.held, since)),
+                    DeadlineControl::Extend => {
+                        ladder.held.take().map(|(_, since)| (moved.held, since))
+                    }
                 };
             }),
             // These are no facts of the ladder.
@@ -225,7 +265,10 @@ impl DebateState {
             tally = discussion.tally;
             self.due = None;
         }
-        let mut ladder = self.ladder.take().unwrap_or_else(|| Box::new(Ladder::at(Level::Agents, Vec::new())));
+        let mut ladder = self
+            .ladder
+            .take()
+            .unwrap_or_else(|| Box::new(Ladder::at(Level::Agents, Vec::new())));
         ladder.level = escalated.to;
         ladder.waits_for = escalated.waits_for;
         ladder.held = None;

@@ -15,13 +15,25 @@ const ROUND: u64 = 10_000;
 
 /// ann, ben and cyd hold three scores.
 fn scores() -> Conflict {
-    let held = [("ann", json!(30), 0.5), ("ben", json!(60), 0.7), ("cyd", json!(90), 0.6)];
-    conflict("d-1", ConflictType::RiskScoreDisagreement, "risk_score", &held)
+    let held = [
+        ("ann", json!(30), 0.5),
+        ("ben", json!(60), 0.7),
+        ("cyd", json!(90), 0.6),
+    ];
+    conflict(
+        "d-1",
+        ConflictType::RiskScoreDisagreement,
+        "risk_score",
+        &held,
+    )
 }
 
 fn opened(conflict: Conflict, policy: Policy) -> DebateStory {
     let mut story = DebateStory::of("d-1");
-    assert_eq!(story.hears(&said("c-1-5-0", 0), &open_debate(conflict, policy)), "opened");
+    assert_eq!(
+        story.hears(&said("c-1-5-0", 0), &open_debate(conflict, policy)),
+        "opened"
+    );
     story
 }
 
@@ -40,12 +52,21 @@ fn story(at: At) -> DebateStory {
         return DebateStory::of("d-1");
     }
     let mut story = opened(scores(), policy());
-    assert_eq!(story.hears(&said("m-ann-1", 1), &keeps("ann", "m-ann-1")), "answered");
+    assert_eq!(
+        story.hears(&said("m-ann-1", 1), &keeps("ann", "m-ann-1")),
+        "answered"
+    );
     if at == At::Round1 {
         return story;
     }
-    assert_eq!(story.hears(&said("m-ben-1", 2), &keeps("ben", "m-ben-1")), "answered");
-    assert_eq!(story.hears(&said("m-cyd-1", 3), &keeps("cyd", "m-cyd-1")), "round_closed");
+    assert_eq!(
+        story.hears(&said("m-ben-1", 2), &keeps("ben", "m-ben-1")),
+        "answered"
+    );
+    assert_eq!(
+        story.hears(&said("m-cyd-1", 3), &keeps("cyd", "m-cyd-1")),
+        "round_closed"
+    );
     if at == At::Resolved {
         let due = round_due(&story.id, 2, after(3 + ROUND));
         assert_eq!(story.hears(&happened("e-due", 3 + ROUND), &due), "resolved");
@@ -56,8 +77,12 @@ fn story(at: At) -> DebateStory {
 #[test]
 fn every_cell_of_the_table() {
     let id = token("d-1");
-    let in_round =
-        |round: u32| answers(GivenAnswer { round: Some(round), ..given("ben", "m-9", "disagreement", no_answer()) });
+    let in_round = |round: u32| {
+        answers(GivenAnswer {
+            round: Some(round),
+            ..given("ben", "m-9", "disagreement", no_answer())
+        })
+    };
     let inputs: [(&str, DebateInput); 8] = [
         ("open", open_debate(scores(), policy())),
         ("ben answers", keeps("ben", "m-9")),
@@ -66,20 +91,56 @@ fn every_cell_of_the_table() {
         ("a stranger answers", keeps("zoe", "m-9")),
         ("round 1 is due", round_due(&id, 1, after(ROUND))),
         ("round 2 is due", round_due(&id, 2, after(3 + ROUND))),
-        ("round 1 is due at another time", round_due(&id, 1, after(1))),
+        (
+            "round 1 is due at another time",
+            round_due(&id, 1, after(1)),
+        ),
     ];
     let unknown = "refused: /reply_to";
-    let (done, aside, stranger) = ("ignored: already_done", "answer_set_aside", "refused: /from_agent");
+    let (done, aside, stranger) = (
+        "ignored: already_done",
+        "answer_set_aside",
+        "refused: /from_agent",
+    );
     let closed = "ignored: deadline_not_open";
     let table: [(At, [&str; 8]); 4] = [
-        (At::New, ["opened", unknown, unknown, unknown, unknown, unknown, unknown, unknown]),
-        (At::Round1, [done, "answered", "answered", aside, stranger, "round_closed", closed, closed]),
-        (At::Round2, [done, "answered", aside, "answered", stranger, closed, "resolved", closed]),
-        (At::Resolved, [done, aside, aside, aside, stranger, closed, closed, closed]),
+        (
+            At::New,
+            [
+                "opened", unknown, unknown, unknown, unknown, unknown, unknown, unknown,
+            ],
+        ),
+        (
+            At::Round1,
+            [
+                done,
+                "answered",
+                "answered",
+                aside,
+                stranger,
+                "round_closed",
+                closed,
+                closed,
+            ],
+        ),
+        (
+            At::Round2,
+            [
+                done, "answered", aside, "answered", stranger, closed, "resolved", closed,
+            ],
+        ),
+        (
+            At::Resolved,
+            [done, aside, aside, aside, stranger, closed, closed, closed],
+        ),
     ];
     for (at, row) in table {
         for ((what, input), expected) in inputs.iter().zip(row) {
-            assert_eq!(story(at).hears(&said("m-9", 3 + ROUND), input), expected, "{at:?}: {what}");
+            assert_eq!(
+                story(at).hears(&said("m-9", 3 + ROUND), input),
+                expected,
+                "{at:?}: {what}"
+            );
         }
     }
 }
@@ -87,18 +148,42 @@ fn every_cell_of_the_table() {
 #[test]
 fn each_party_is_asked_with_its_own_and_the_other_positions() {
     let story = story(At::Round2);
-    for (record, round, due) in [(&story.records[0], 1, after(ROUND)), (story.last(), 2, after(3 + ROUND))] {
+    for (record, round, due) in [
+        (&story.records[0], 1, after(ROUND)),
+        (story.last(), 2, after(3 + ROUND)),
+    ] {
         let asked: Vec<String> = DebateMachine::effects(record)
             .into_iter()
             .map(|effect| {
-                let Effect::AskParty { to, question } = effect else { panic!() };
-                assert_eq!((question.round, question.max_rounds, question.deadline), (round, 2, due));
-                assert_eq!((question.your_position.agent_id.clone(), question.limits.max_tokens), (to.clone(), 500));
-                let others = question.other_positions.iter().map(|other| other.agent_id.as_str());
+                let Effect::AskParty { to, question } = effect else {
+                    panic!()
+                };
+                assert_eq!(
+                    (question.round, question.max_rounds, question.deadline),
+                    (round, 2, due)
+                );
+                assert_eq!(
+                    (
+                        question.your_position.agent_id.clone(),
+                        question.limits.max_tokens
+                    ),
+                    (to.clone(), 500)
+                );
+                let others = question
+                    .other_positions
+                    .iter()
+                    .map(|other| other.agent_id.as_str());
                 format!("{to} about {}", others.collect::<Vec<_>>().join(" "))
             })
             .collect();
-        assert_eq!(asked, ["ann about ben cyd", "ben about ann cyd", "cyd about ann ben"]);
+        assert_eq!(
+            asked,
+            [
+                "ann about ben cyd",
+                "ben about ann cyd",
+                "cyd about ann ben"
+            ]
+        );
     }
 }
 
@@ -108,20 +193,48 @@ fn an_answer_counts_once_and_its_id_belongs_to_one_sender() {
         let mut story = story(at);
         let revised = moves_to("ann", "m-ann-1", json!(31));
         for (what, input, expected) in [
-            ("the same message", keeps("ann", "m-ann-1"), "ignored: repetition"),
+            (
+                "the same message",
+                keeps("ann", "m-ann-1"),
+                "ignored: repetition",
+            ),
             ("other contents", revised, "refused: /message_id"),
-            ("ben under ann's id", keeps("ben", "m-ann-1"), "refused: /message_id"),
+            (
+                "ben under ann's id",
+                keeps("ben", "m-ann-1"),
+                "refused: /message_id",
+            ),
         ] {
-            assert_eq!(story.hears(&said("m-x", 100), &input), expected, "{at:?}: {what}");
+            assert_eq!(
+                story.hears(&said("m-x", 100), &input),
+                expected,
+                "{at:?}: {what}"
+            );
         }
     }
     let mut twice = story(At::Round1);
-    assert_eq!(twice.hears(&said("m-2", 5), &moves_to("ann", "m-2", json!(99))), "answer_set_aside");
-    assert_eq!(twice.hears(&said("m-2", 6), &moves_to("ann", "m-2", json!(99))), "ignored: repetition");
-    assert_eq!(twice.state().positions[0].value, Some(json!(30)), "the first answer counts");
-    assert_eq!(twice.state().set_aside, [(agent("ann"), message("m-2"), SetAsideReason::Repeated)]);
+    assert_eq!(
+        twice.hears(&said("m-2", 5), &moves_to("ann", "m-2", json!(99))),
+        "answer_set_aside"
+    );
+    assert_eq!(
+        twice.hears(&said("m-2", 6), &moves_to("ann", "m-2", json!(99))),
+        "ignored: repetition"
+    );
+    assert_eq!(
+        twice.state().positions[0].value,
+        Some(json!(30)),
+        "the first answer counts"
+    );
+    assert_eq!(
+        twice.state().set_aside,
+        [(agent("ann"), message("m-2"), SetAsideReason::Repeated)]
+    );
     let effects = DebateMachine::effects(twice.last());
-    assert!(matches!(&effects[..], [Effect::ReportSetAside { to, .. }] if *to == agent("ann")), "{effects:?}");
+    assert!(
+        matches!(&effects[..], [Effect::ReportSetAside { to, .. }] if *to == agent("ann")),
+        "{effects:?}"
+    );
 }
 
 #[test]
@@ -131,49 +244,110 @@ fn an_answer_belongs_to_the_question_it_answers() {
     let now = story.last().sequence;
     for (sequence, expected) in [(Some(earlier), "answer_set_aside"), (Some(now), "answered")] {
         let id = format!("m-{}", sequence.unwrap_or_default());
-        let given = GivenAnswer { question_sequence: sequence, ..given("ben", &id, "disagreement", no_answer()) };
-        assert_eq!(story.hears(&said(&id, 20), &answers(given)), expected, "{sequence:?}");
+        let given = GivenAnswer {
+            question_sequence: sequence,
+            ..given("ben", &id, "disagreement", no_answer())
+        };
+        assert_eq!(
+            story.hears(&said(&id, 20), &answers(given)),
+            expected,
+            "{sequence:?}"
+        );
     }
     assert_eq!(story.state().set_aside[0].2, SetAsideReason::Late);
 }
 
 #[test]
 fn what_is_set_aside_is_limited() {
-    let mut story = opened(scores(), Policy { set_aside_max: 1, ..policy() });
-    for (id, expected) in [("m-1", "answered"), ("m-2", "answer_set_aside"), ("m-3", "refused: ")] {
-        assert_eq!(story.hears(&said(id, 1), &keeps("ann", id)), expected, "{id}");
+    let mut story = opened(
+        scores(),
+        Policy {
+            set_aside_max: 1,
+            ..policy()
+        },
+    );
+    for (id, expected) in [
+        ("m-1", "answered"),
+        ("m-2", "answer_set_aside"),
+        ("m-3", "refused: "),
+    ] {
+        assert_eq!(
+            story.hears(&said(id, 1), &keeps("ann", id)),
+            expected,
+            "{id}"
+        );
     }
 }
 
 #[test]
 fn a_round_asks_no_more_parties_than_the_policy_has_messages_and_takes_the_surest() {
-    let mut story = opened(scores(), Policy { messages_per_round_max: 2, ..policy() });
+    let mut story = opened(
+        scores(),
+        Policy {
+            messages_per_round_max: 2,
+            ..policy()
+        },
+    );
     assert_eq!(story.state().asked, [agent("ben"), agent("cyd")]);
-    assert_eq!(story.hears(&said("m-1", 1), &keeps("ann", "m-1")), "refused: /from_agent");
-    assert_eq!(story.hears(&said("m-2", 2), &keeps("ben", "m-2")), "answered");
-    assert_eq!(story.hears(&said("m-3", 3), &keeps("cyd", "m-3")), "round_closed");
+    assert_eq!(
+        story.hears(&said("m-1", 1), &keeps("ann", "m-1")),
+        "refused: /from_agent"
+    );
+    assert_eq!(
+        story.hears(&said("m-2", 2), &keeps("ben", "m-2")),
+        "answered"
+    );
+    assert_eq!(
+        story.hears(&said("m-3", 3), &keeps("cyd", "m-3")),
+        "round_closed"
+    );
 }
 
 #[test]
 fn an_answer_has_no_more_tokens_than_the_policy_allows() {
     for (bytes, expected) in [(2_000, "answered"), (2_001, "refused: /payload")] {
-        let long = Answer { reasoning: "x".repeat(bytes), ..no_answer() };
-        let heard = opened(scores(), policy()).hears(&said("m-1", 1), &answers(given("ann", "m-1", "revision", long)));
+        let long = Answer {
+            reasoning: "x".repeat(bytes),
+            ..no_answer()
+        };
+        let heard = opened(scores(), policy()).hears(
+            &said("m-1", 1),
+            &answers(given("ann", "m-1", "revision", long)),
+        );
         assert_eq!(heard, expected, "{bytes} bytes");
     }
 }
 
 #[test]
 fn without_rounds_the_vote_follows_from_a_deadline_that_is_due_at_once() {
-    let mut story = opened(scores(), Policy { rounds_max: 0, ..policy() });
+    let mut story = opened(
+        scores(),
+        Policy {
+            rounds_max: 0,
+            ..policy()
+        },
+    );
     assert_eq!(DebateMachine::effects(story.last()), [], "nobody is asked");
-    assert_eq!(story.last().meta.deadlines, [Deadline { name: round_name(1), due: start() }]);
-    assert_eq!(story.hears(&said("m-1", 0), &keeps("ann", "m-1")), "refused: /from_agent");
+    assert_eq!(
+        story.last().meta.deadlines,
+        [Deadline {
+            name: round_name(1),
+            due: start()
+        }]
+    );
+    assert_eq!(
+        story.hears(&said("m-1", 0), &keeps("ann", "m-1")),
+        "refused: /from_agent"
+    );
     let due = round_due(&story.id, 1, start());
     assert_eq!(story.hears(&happened("e-due", 0), &due), "resolved");
     let outcome = story.state().outcome.clone().unwrap();
     assert_eq!((outcome.status, outcome.rounds.len()), (Status::Vote, 0));
-    assert_eq!(outcome.resolution.unwrap().value, Some(json!(60)), "ben is the surest");
+    assert_eq!(
+        outcome.resolution.unwrap().value,
+        Some(json!(60)),
+        "ben is the surest"
+    );
 }
 
 #[test]
@@ -181,9 +355,17 @@ fn the_clock_closes_a_round_whoever_has_answered() {
     let mut story = opened(scores(), policy());
     story.hears(&said("m-1", 1), &keeps("ben", "m-1"));
     let due = round_due(&story.id, 1, after(ROUND));
-    assert_eq!(story.hears(&happened("e-1", ROUND + 7), &due), "round_closed");
-    let DebateEvent::RoundClosed(closed) = &story.last().event else { panic!() };
-    assert_eq!((closed.reason, closed.due), (CloseReason::Deadline, after(ROUND + 7 + ROUND)));
+    assert_eq!(
+        story.hears(&happened("e-1", ROUND + 7), &due),
+        "round_closed"
+    );
+    let DebateEvent::RoundClosed(closed) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(
+        (closed.reason, closed.due),
+        (CloseReason::Deadline, after(ROUND + 7 + ROUND))
+    );
     assert_eq!(closed.record.answered, [agent("ben")]);
     assert_eq!(closed.record.silent, [agent("ann"), agent("cyd")]);
     assert_eq!(story.last().meta.closed, [round_name(1)]);
@@ -197,18 +379,39 @@ fn the_clock_closes_a_round_whoever_has_answered() {
 
 #[test]
 fn the_vote_weighs_what_is_held_after_the_rounds() {
-    let mut story = opened(scores(), Policy { rounds_max: 1, ..policy() });
+    let mut story = opened(
+        scores(),
+        Policy {
+            rounds_max: 1,
+            ..policy()
+        },
+    );
     story.hears(&said("m-1", 1), &moves_to("ann", "m-1", json!(90)));
     story.hears(&said("m-2", 2), &keeps("ben", "m-2"));
-    assert_eq!(story.hears(&said("m-3", 3), &keeps("cyd", "m-3")), "resolved");
+    assert_eq!(
+        story.hears(&said("m-3", 3), &keeps("cyd", "m-3")),
+        "resolved"
+    );
     let outcome = story.state().outcome.clone().unwrap();
     let tally = outcome.tally.unwrap();
     assert_eq!(outcome.status, Status::Vote);
-    let weights: Vec<(Value, f64)> =
-        tally.options.iter().map(|option| (option.value.clone().unwrap(), option.weight)).collect();
+    let weights: Vec<(Value, f64)> = tally
+        .options
+        .iter()
+        .map(|option| (option.value.clone().unwrap(), option.weight))
+        .collect();
     assert_eq!(weights, [(json!(60), 0.7), (json!(90), 1.1)]);
-    assert_eq!(outcome.resolution.unwrap().supporters, [agent("ann"), agent("cyd")]);
-    assert_eq!((outcome.rounds[0].positions_before, outcome.rounds[0].positions_after), (3, 2));
+    assert_eq!(
+        outcome.resolution.unwrap().supporters,
+        [agent("ann"), agent("cyd")]
+    );
+    assert_eq!(
+        (
+            outcome.rounds[0].positions_before,
+            outcome.rounds[0].positions_after
+        ),
+        (3, 2)
+    );
 }
 
 #[test]
@@ -222,41 +425,118 @@ fn what_a_party_holds_after_its_answer() {
     type Held = (&'static str, Option<Value>);
     let table: Vec<(&str, &str, Answer, Held)> = vec![
         ("keeps", "disagreement", no_answer(), kept.clone()),
-        ("joins the one named", "agreement", with(|a| a.agrees_with = Some(agent("ben"))), other.clone()),
-        ("joins nobody in particular of two", "agreement", no_answer(), kept.clone()),
-        ("names a stranger", "agreement", with(|a| a.agrees_with = Some(agent("zoe"))), kept.clone()),
-        ("says agreement, means not", "agreement", with(|a| a.agrees_with_peer = Some(false)), kept.clone()),
+        (
+            "joins the one named",
+            "agreement",
+            with(|a| a.agrees_with = Some(agent("ben"))),
+            other.clone(),
+        ),
+        (
+            "joins nobody in particular of two",
+            "agreement",
+            no_answer(),
+            kept.clone(),
+        ),
+        (
+            "names a stranger",
+            "agreement",
+            with(|a| a.agrees_with = Some(agent("zoe"))),
+            kept.clone(),
+        ),
+        (
+            "says agreement, means not",
+            "agreement",
+            with(|a| a.agrees_with_peer = Some(false)),
+            kept.clone(),
+        ),
         (
             "in words that a peer used",
             "revision",
             with(|a| a.revised_position = Some("\"60\"".into())),
             ("\"60\"", Some(json!(60))),
         ),
-        ("in words of its own", "revision", with(|a| a.revised_position = Some("high".into())), ("high", None)),
-        ("as a value", "revision", with(|a| a.value = Some(json!(41.5))), ("41.5", Some(json!(41.5)))),
-        ("as a text", "revision", with(|a| a.value = Some(json!("41"))), ("41", Some(json!("41")))),
+        (
+            "in words of its own",
+            "revision",
+            with(|a| a.revised_position = Some("high".into())),
+            ("high", None),
+        ),
+        (
+            "as a value",
+            "revision",
+            with(|a| a.value = Some(json!(41.5))),
+            ("41.5", Some(json!(41.5))),
+        ),
+        (
+            "as a text",
+            "revision",
+            with(|a| a.value = Some(json!("41"))),
+            ("41", Some(json!("41"))),
+        ),
     ];
     for (what, kind, answer, (position, value)) in table {
         let mut story = opened(scores(), policy());
-        assert_eq!(story.hears(&said("m-1", 1), &answers(given("ann", "m-1", kind, answer))), "answered", "{what}");
+        assert_eq!(
+            story.hears(&said("m-1", 1), &answers(given("ann", "m-1", kind, answer))),
+            "answered",
+            "{what}"
+        );
         let held = &story.state().positions[0];
-        assert_eq!((held.position.as_str(), &held.value), (position, &value), "{what}");
+        assert_eq!(
+            (held.position.as_str(), &held.value),
+            (position, &value),
+            "{what}"
+        );
     }
 }
 
 #[test]
 fn confidence_and_evidence_of_an_answer() {
     let mut story = opened(scores(), policy());
-    let evidence = |quotes: &[&str]| quotes.iter().map(|quote| (*quote).to_owned()).collect::<Vec<_>>();
-    let answer = Answer { confidence: Some(0.9), evidence: evidence(&["§ 2"]), ..no_answer() };
-    let envelope = GivenAnswer { confidence: Some(0.1), ..given("ann", "m-1", "revision", answer) };
+    let evidence = |quotes: &[&str]| {
+        quotes
+            .iter()
+            .map(|quote| (*quote).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let answer = Answer {
+        confidence: Some(0.9),
+        evidence: evidence(&["§ 2"]),
+        ..no_answer()
+    };
+    let envelope = GivenAnswer {
+        confidence: Some(0.1),
+        ..given("ann", "m-1", "revision", answer)
+    };
     story.hears(&said("m-1", 1), &answers(envelope));
-    let only_envelope = GivenAnswer { confidence: Some(0.2), ..given("ben", "m-2", "revision", no_answer()) };
+    let only_envelope = GivenAnswer {
+        confidence: Some(0.2),
+        ..given("ben", "m-2", "revision", no_answer())
+    };
     story.hears(&said("m-2", 2), &answers(only_envelope));
     story.hears(&said("m-3", 3), &keeps("cyd", "m-3"));
-    let confidence: Vec<f64> = story.state().positions.iter().map(|held| held.confidence).collect();
-    assert_eq!(confidence, [0.9, 0.2, 0.6], "the answer's, else the envelope's, else the earlier");
-    let again = Answer { evidence: evidence(&["§ 3", "§ 2"]), ..no_answer() };
-    story.hears(&said("m-4", 4), &answers(given("ann", "m-4", "revision", again)));
-    assert_eq!(story.state().positions[0].evidence, evidence(&["§ 3", "§ 2"]), "new before old, none twice");
+    let confidence: Vec<f64> = story
+        .state()
+        .positions
+        .iter()
+        .map(|held| held.confidence)
+        .collect();
+    assert_eq!(
+        confidence,
+        [0.9, 0.2, 0.6],
+        "the answer's, else the envelope's, else the earlier"
+    );
+    let again = Answer {
+        evidence: evidence(&["§ 3", "§ 2"]),
+        ..no_answer()
+    };
+    story.hears(
+        &said("m-4", 4),
+        &answers(given("ann", "m-4", "revision", again)),
+    );
+    assert_eq!(
+        story.state().positions[0].evidence,
+        evidence(&["§ 3", "§ 2"]),
+        "new before old, none twice"
+    );
 }

@@ -2,7 +2,9 @@
 
 use concord_protocol::event::{DebateOpened, DebateResolved, OutcomeKnown};
 use concord_protocol::payload::track_record::Source;
-use concord_protocol::payload::{Circumstances, Conflict, ConflictOutcome, DebateTerms, Observation, Position, Status};
+use concord_protocol::payload::{
+    Circumstances, Conflict, ConflictOutcome, DebateTerms, Observation, Position, Status,
+};
 use concord_protocol::{AgentId, Timestamp};
 use serde_json::Value;
 
@@ -14,12 +16,24 @@ pub type Verdict = (AgentId, Observe);
 
 /// In which field track records count: the debate's domain, else what it is about.
 pub fn domain_of(terms: &DebateTerms, conflict: &Conflict) -> String {
-    terms.domain.clone().unwrap_or_else(|| conflict.subject.clone())
+    terms
+        .domain
+        .clone()
+        .unwrap_or_else(|| conflict.subject.clone())
 }
 
 /// Whether a position is this one, by the comparison of the vote.
-pub(super) fn holds(opened: &DebateOpened, held: &Position, position: &str, value: Option<&Value>) -> bool {
-    let other = Position { position: position.to_owned(), value: value.cloned(), ..held.clone() };
+pub(super) fn holds(
+    opened: &DebateOpened,
+    held: &Position,
+    position: &str,
+    value: Option<&Value>,
+) -> bool {
+    let other = Position {
+        position: position.to_owned(),
+        value: value.cloned(),
+        ..held.clone()
+    };
     vote::option_count(opened.conflict.kind, &opened.policy, &[held.clone(), other]) == 1
 }
 
@@ -36,7 +50,9 @@ pub fn of_resolution(
         Status::Overridden => Source::Override,
         _ => return Vec::new(),
     };
-    let (Some(right), Some(ruled)) = (&outcome.resolution, &outcome.ruled_by) else { return Vec::new() };
+    let (Some(right), Some(ruled)) = (&outcome.resolution, &outcome.ruled_by) else {
+        return Vec::new();
+    };
     let stood = provisional.and_then(|provisional| provisional.resolution.as_ref());
     let judged = Judged {
         opened,
@@ -46,8 +62,13 @@ pub fn of_resolution(
         by: &ruled.expert,
     };
     let verdict = |held: &Position| {
-        let overridden = source == Source::Override && stood.is_some_and(|one| one.supporters.contains(&held.agent_id));
-        judged.verdict(&held.agent_id, holds(opened, held, &right.position, right.value.as_ref()), overridden)
+        let overridden = source == Source::Override
+            && stood.is_some_and(|one| one.supporters.contains(&held.agent_id));
+        judged.verdict(
+            &held.agent_id,
+            holds(opened, held, &right.position, right.value.as_ref()),
+            overridden,
+        )
     };
     outcome.positions.iter().map(verdict).collect()
 }
@@ -61,7 +82,11 @@ pub fn of_outcome(opened: &DebateOpened, known: &OutcomeKnown) -> Vec<Verdict> {
         source: Source::Outcome,
         by: &known.heard.agent_id,
     };
-    known.parties.iter().map(|party| judged.verdict(&party.agent_id, party.correct, false)).collect()
+    known
+        .parties
+        .iter()
+        .map(|party| judged.verdict(&party.agent_id, party.correct, false))
+        .collect()
 }
 
 /// What all verdicts of one debate have in common.

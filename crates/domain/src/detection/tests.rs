@@ -5,11 +5,19 @@ use crate::fixtures::*;
 
 fn input(conflicts_max: u32) -> DetectionInput {
     let said = |name: &str, score: u32, advice: &str| {
-        received(name, &format!("m-{name}"), 0.8, json!({"risk_score": score, "recommendation": advice}))
+        received(
+            name,
+            &format!("m-{name}"),
+            0.8,
+            json!({"risk_score": score, "recommendation": advice}),
+        )
     };
     DetectionInput {
         case_id: case_id(),
-        policy: Policy { conflicts_max, ..policy() },
+        policy: Policy {
+            conflicts_max,
+            ..policy()
+        },
         gate: None,
         circumstances: Default::default(),
         findings: vec![said("ben", 80, "reject"), said("ann", 30, "sign")],
@@ -20,18 +28,33 @@ fn input(conflicts_max: u32) -> DetectionInput {
 fn conflicts_are_found_once_and_a_debate_is_opened_for_each_of_the_first() {
     for (limit, debated) in [(5, 2), (1, 1), (0, 0)] {
         let mut story = Story::<DetectionMachine>::of("c-1");
-        assert_eq!(story.hears(&happened("e-closed", 0), &input(limit)), "completed");
-        assert_eq!(story.hears(&happened("e-closed", 0), &input(limit)), "ignored: already_done");
+        assert_eq!(
+            story.hears(&happened("e-closed", 0), &input(limit)),
+            "completed"
+        );
+        assert_eq!(
+            story.hears(&happened("e-closed", 0), &input(limit)),
+            "ignored: already_done"
+        );
         let found = story.state().detected.clone().unwrap();
-        assert_eq!((found.debated.len(), found.deferred.len()), (debated, 2 - debated));
+        assert_eq!(
+            (found.debated.len(), found.deferred.len()),
+            (debated, 2 - debated)
+        );
         let opened: Vec<_> = DetectionMachine::effects(story.last())
             .into_iter()
             .map(|effect| match effect {
-                Effect::OpenDebate { conflict, policy, .. } => (conflict, *policy),
+                Effect::OpenDebate {
+                    conflict, policy, ..
+                } => (conflict, *policy),
                 other => panic!("{other:?}"),
             })
             .collect();
-        let expected: Vec<_> = found.debated.iter().map(|conflict| (conflict.clone(), found.policy.clone())).collect();
+        let expected: Vec<_> = found
+            .debated
+            .iter()
+            .map(|conflict| (conflict.clone(), found.policy.clone()))
+            .collect();
         assert_eq!(opened, expected);
         assert_eq!(DetectionMachine::case_of(story.last()), Some(case_id()));
     }
@@ -40,7 +63,10 @@ fn conflicts_are_found_once_and_a_debate_is_opened_for_each_of_the_first() {
 #[test]
 fn without_findings_there_is_no_conflict() {
     let mut story = Story::<DetectionMachine>::of("c-1");
-    let silent = DetectionInput { findings: vec![], ..input(5) };
+    let silent = DetectionInput {
+        findings: vec![],
+        ..input(5)
+    };
     assert_eq!(story.hears(&happened("e-closed", 0), &silent), "completed");
     assert_eq!(DetectionMachine::effects(story.last()), []);
     assert!(DetectionMachine::creates(&silent));

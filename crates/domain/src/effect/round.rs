@@ -21,8 +21,12 @@ impl Round<'_> {
     pub(crate) fn questions(&self) -> Vec<Effect> {
         let debate_id: DebateId = self.conflict.conflict_id.clone();
         let questions = self.asked.iter().filter_map(|agent| {
-            let (own, others): (Vec<_>, Vec<_>) =
-                self.conflict.positions.iter().cloned().partition(|position| position.agent_id == *agent);
+            let (own, others): (Vec<_>, Vec<_>) = self
+                .conflict
+                .positions
+                .iter()
+                .cloned()
+                .partition(|position| position.agent_id == *agent);
             let question = Question {
                 debate_id: debate_id.clone(),
                 case_id: self.case_id.clone(),
@@ -36,11 +40,18 @@ impl Round<'_> {
                 max_rounds: self.rounds_max,
                 your_position: own.into_iter().next()?,
                 other_positions: others,
-                limits: DebateLimits { max_tokens: self.tokens_max },
+                limits: DebateLimits {
+                    max_tokens: self.tokens_max,
+                },
                 deadline: self.due,
-                reply_with: ["agreement", "disagreement", "revision"].map(Token::fixed).to_vec(),
+                reply_with: ["agreement", "disagreement", "revision"]
+                    .map(Token::fixed)
+                    .to_vec(),
             };
-            Some(Effect::AskParty { to: agent.clone(), question: Box::new(question) })
+            Some(Effect::AskParty {
+                to: agent.clone(),
+                question: Box::new(question),
+            })
         });
         questions.collect()
     }

@@ -6,8 +6,8 @@ use crate::case::CaseMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
 use crate::fixtures::{
-    Story, after, agent, case_due, case_id, conflict, detection_of, finding, happened, joins, keeps, open_case,
-    open_debate, policy, received, said, start, token,
+    Story, after, agent, case_due, case_id, conflict, detection_of, finding, happened, joins,
+    keeps, open_case, open_debate, policy, received, said, start, token,
 };
 
 proptest! {
@@ -23,21 +23,39 @@ proptest! {
 
 #[test]
 fn no_other_text_has_a_source() {
-    for text in ["", "-", "--", "a", "a-1", "a-1-", "a--1", "a-x-1", "a-1-x", "a-01-1", "a-1-01", "a-+1-1", "a-1-+1"] {
+    for text in [
+        "", "-", "--", "a", "a-1", "a-1-", "a--1", "a-x-1", "a-1-x", "a-01-1", "a-1-01", "a-+1-1",
+        "a-1-+1",
+    ] {
         assert_eq!(source_of(text), None, "{text:?}");
     }
     assert_eq!(source_of("c-1-2-3"), Some(("c-1", 2)));
-    assert_eq!(source_of("a-18446744073709551616-0"), None, "a sequence has 64 bits");
+    assert_eq!(
+        source_of("a-18446744073709551616-0"),
+        None,
+        "a sequence has 64 bits"
+    );
 }
 
 /// The messages of a story's last fact, in short: sender, recipient, type and what it refers to.
 fn said_because_of<M: crate::Machine>(story: &Story<M>) -> Vec<String> {
     let of = |sent: Envelope| {
         let refers = sent.correlation_id.unwrap_or_default();
-        let response = if sent.requires_response { " and waits" } else { "" };
-        format!("{} to {}: {} about {refers:?}{response}", sent.from_agent, sent.to_agent, sent.message_type)
+        let response = if sent.requires_response {
+            " and waits"
+        } else {
+            ""
+        };
+        format!(
+            "{} to {}: {} about {refers:?}{response}",
+            sent.from_agent, sent.to_agent, sent.message_type
+        )
     };
-    messages::<M>(story.last()).unwrap().into_iter().map(of).collect()
+    messages::<M>(story.last())
+        .unwrap()
+        .into_iter()
+        .map(of)
+        .collect()
 }
 
 #[test]
@@ -55,9 +73,18 @@ fn what_is_said_because_of_each_fact() {
     case.hears(&said("m-1", 1), &finding("ann", "m-1", json!({})));
     assert_eq!(said_because_of(&case), [""; 0]);
     case.hears(&said("m-2", 2), &finding("ann", "m-2", json!({})));
-    assert_eq!(said_because_of(&case), ["coordinator to ann: error about \"m-2\""]);
-    case.hears(&happened("e", 900_000), &case_due(crate::case::CASE, after(900_000)));
-    assert_eq!(said_because_of(&case), ["coordinator to _all: notification about \"\""]);
+    assert_eq!(
+        said_because_of(&case),
+        ["coordinator to ann: error about \"m-2\""]
+    );
+    case.hears(
+        &happened("e", 900_000),
+        &case_due(crate::case::CASE, after(900_000)),
+    );
+    assert_eq!(
+        said_because_of(&case),
+        ["coordinator to _all: notification about \"\""]
+    );
 
     let findings = vec![
         received("ann", "m-1", 0.8, json!({"risk_score": 10})),
@@ -72,14 +99,23 @@ fn what_is_said_because_of_each_fact() {
 
     let mut debate = Story::<DebateMachine>::of(id.as_str());
     debate.hears(&said("x", 4), &open_debate(conflict, policy()));
-    let question = |to: &str| format!("debate-facilitator to {to}: question about \"{id}\" and waits");
+    let question =
+        |to: &str| format!("debate-facilitator to {to}: question about \"{id}\" and waits");
     assert_eq!(said_because_of(&debate), [question("ann"), question("ben")]);
     debate.hears(&said("m-3", 5), &joins("ann", "m-3", "ben"));
     assert_eq!(said_because_of(&debate), [""; 0]);
     debate.hears(&said("m-4", 6), &keeps("ann", "m-4"));
-    assert_eq!(said_because_of(&debate), ["debate-facilitator to ann: error about \"m-4\""]);
+    assert_eq!(
+        said_because_of(&debate),
+        ["debate-facilitator to ann: error about \"m-4\""]
+    );
     debate.hears(&said("m-5", 7), &keeps("ben", "m-5"));
-    assert_eq!(said_because_of(&debate), [format!("debate-facilitator to _all: notification about \"{id}\"")]);
+    assert_eq!(
+        said_because_of(&debate),
+        [format!(
+            "debate-facilitator to _all: notification about \"{id}\""
+        )]
+    );
 }
 
 #[test]
@@ -90,15 +126,31 @@ fn a_request_for_a_debate_is_read_as_it_was_meant() {
     ];
     let mut detection = Story::<DetectionMachine>::of("c-1");
     detection.hears(&happened("e", 3), &detection_of(findings, policy()));
-    let sent = messages::<DetectionMachine>(detection.last()).unwrap().remove(0);
+    let sent = messages::<DetectionMachine>(detection.last())
+        .unwrap()
+        .remove(0);
     let request: Request = sent.payload().unwrap();
     assert_eq!(request.action, OPEN_DEBATE);
     let read = read_open_debate(&request).unwrap();
     let found = detection.state().detected.clone().unwrap();
     let (conflict, terms) = (found.debated[0].clone(), DebateTerms::default());
-    assert_eq!(read, OpenDebate { case_id: case_id(), conflict, policy: policy(), terms });
-    let broken = Request { parameters: json!({"case_id": "c-1", "conflict": 7}), ..request };
-    assert_eq!(read_open_debate(&broken).unwrap_err().pointer, "/payload/parameters/conflict");
+    assert_eq!(
+        read,
+        OpenDebate {
+            case_id: case_id(),
+            conflict,
+            policy: policy(),
+            terms
+        }
+    );
+    let broken = Request {
+        parameters: json!({"case_id": "c-1", "conflict": 7}),
+        ..request
+    };
+    assert_eq!(
+        read_open_debate(&broken).unwrap_err().pointer,
+        "/payload/parameters/conflict"
+    );
 }
 
 #[test]
@@ -107,12 +159,25 @@ fn an_error_tells_which_message_was_not_used_why_and_what_to_do() {
     case.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
     case.hears(&said("m-1", 1), &finding("ann", "m-1", json!({})));
     case.hears(&said("m-2", 2), &finding("ann", "m-2", json!({})));
-    let repeated: ErrorReport = messages::<CaseMachine>(case.last()).unwrap()[0].payload().unwrap();
-    case.hears(&happened("e", 30_000), &case_due(crate::case::FINDINGS, after(30_000)));
+    let repeated: ErrorReport = messages::<CaseMachine>(case.last()).unwrap()[0]
+        .payload()
+        .unwrap();
+    case.hears(
+        &happened("e", 30_000),
+        &case_due(crate::case::FINDINGS, after(30_000)),
+    );
     case.hears(&said("m-3", 30_001), &finding("ben", "m-3", json!({})));
-    let late: ErrorReport = messages::<CaseMachine>(case.last()).unwrap()[0].payload().unwrap();
-    for (report, code, id) in [(repeated, ErrorCode::InvalidRequest, "m-2"), (late, ErrorCode::Timeout, "m-3")] {
-        assert_eq!((report.error_code, &report.details["message_id"]), (code, &json!(id)));
+    let late: ErrorReport = messages::<CaseMachine>(case.last()).unwrap()[0]
+        .payload()
+        .unwrap();
+    for (report, code, id) in [
+        (repeated, ErrorCode::InvalidRequest, "m-2"),
+        (late, ErrorCode::Timeout, "m-3"),
+    ] {
+        assert_eq!(
+            (report.error_code, &report.details["message_id"]),
+            (code, &json!(id))
+        );
         assert_eq!(report.recovery_suggestions.len(), 1);
     }
 }
@@ -120,7 +185,12 @@ fn an_error_tells_which_message_was_not_used_why_and_what_to_do() {
 #[test]
 fn a_party_without_a_position_is_not_asked() {
     let held = [("ann", json!(1), 0.5), ("ben", json!(90), 0.5)];
-    let conflict = conflict("d-1", ConflictType::RiskScoreDisagreement, "risk_score", &held);
+    let conflict = conflict(
+        "d-1",
+        ConflictType::RiskScoreDisagreement,
+        "risk_score",
+        &held,
+    );
     let asked = [agent("ann"), agent("zoe")];
     let round = Round {
         case_id: &case_id(),

@@ -30,7 +30,13 @@ pub struct Queue<W> {
 impl<W> Queue<W> {
     /// Nobody is there.
     pub fn new(seats: usize, waiting_max: usize) -> Self {
-        Self { seats, free: seats, waiting_max, urgent: VecDeque::new(), normal: VecDeque::new() }
+        Self {
+            seats,
+            free: seats,
+            waiting_max,
+            urgent: VecDeque::new(),
+            normal: VecDeque::new(),
+        }
     }
 
     /// How many are worked on.
@@ -55,7 +61,11 @@ impl<W> Queue<W> {
             return Admission::Wait;
         }
         // The one that came last among those that are not urgent makes room: its sender is told that there is none.
-        let displaced = if lane == Lane::Urgent { self.normal.pop_back() } else { None };
+        let displaced = if lane == Lane::Urgent {
+            self.normal.pop_back()
+        } else {
+            None
+        };
         displaced.map_or(Admission::Full, Admission::InPlaceOf)
     }
 

@@ -9,30 +9,119 @@ use super::*;
 fn what_a_call_without_an_answer_means() {
     use End::{Failure, Unknown};
     use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
-    use Trouble::{Broken, Garbage, Late, NotAllowed, ProgramEnded, ProgramLate, Status, TooLong, Unreachable};
-    let (arrived, lost) = (Late { may_have_arrived: true }, Late { may_have_arrived: false });
+    use Trouble::{
+        Broken, Garbage, Late, NotAllowed, ProgramEnded, ProgramLate, Status, TooLong, Unreachable,
+    };
+    let (arrived, lost) = (
+        Late {
+            may_have_arrived: true,
+        },
+        Late {
+            may_have_arrived: false,
+        },
+    );
     for (trouble, code, once, idempotent, end) in [
-        (NotAllowed, InternalError, Again::Never, Again::Never, Failure),
+        (
+            NotAllowed,
+            InternalError,
+            Again::Never,
+            Again::Never,
+            Failure,
+        ),
         (TooLong, InternalError, Again::Never, Again::Never, Failure),
         (Garbage, InternalError, Again::Never, Again::Never, Failure),
-        (Unreachable, AgentUnavailable, Again::Safe, Again::Safe, Failure),
+        (
+            Unreachable,
+            AgentUnavailable,
+            Again::Safe,
+            Again::Safe,
+            Failure,
+        ),
         (Broken, AgentUnavailable, Again::Never, Again::Safe, Failure),
         (arrived, Timeout, Again::Never, Again::Safe, Failure),
         (lost, Timeout, Again::Safe, Again::Safe, Failure),
-        (Status(429), CapacityExceeded, Again::Safe, Again::Safe, Unknown),
-        (Status(503), AgentUnavailable, Again::Safe, Again::Safe, Failure),
-        (Status(500), AgentUnavailable, Again::Never, Again::Safe, Failure),
-        (Status(504), AgentUnavailable, Again::Never, Again::Safe, Failure),
-        (Status(307), InternalError, Again::Never, Again::Never, Failure),
-        (Status(404), InternalError, Again::Never, Again::Never, Failure),
-        (Status(400), InternalError, Again::Never, Again::Never, Unknown),
+        (
+            Status(429),
+            CapacityExceeded,
+            Again::Safe,
+            Again::Safe,
+            Unknown,
+        ),
+        (
+            Status(503),
+            AgentUnavailable,
+            Again::Safe,
+            Again::Safe,
+            Failure,
+        ),
+        (
+            Status(500),
+            AgentUnavailable,
+            Again::Never,
+            Again::Safe,
+            Failure,
+        ),
+        (
+            Status(504),
+            AgentUnavailable,
+            Again::Never,
+            Again::Safe,
+            Failure,
+        ),
+        (
+            Status(307),
+            InternalError,
+            Again::Never,
+            Again::Never,
+            Failure,
+        ),
+        (
+            Status(404),
+            InternalError,
+            Again::Never,
+            Again::Never,
+            Failure,
+        ),
+        (
+            Status(400),
+            InternalError,
+            Again::Never,
+            Again::Never,
+            Unknown,
+        ),
         (ProgramLate, Timeout, Again::Never, Again::Never, Failure),
-        (ProgramEnded, AgentUnavailable, Again::Redelivered, Again::Redelivered, Failure),
+        (
+            ProgramEnded,
+            AgentUnavailable,
+            Again::Redelivered,
+            Again::Redelivered,
+            Failure,
+        ),
     ] {
-        assert_eq!(verdict(trouble, false), Verdict { code, again: once, end }, "{trouble:?}");
-        assert_eq!(verdict(trouble, true), Verdict { code, again: idempotent, end }, "{trouble:?}");
+        assert_eq!(
+            verdict(trouble, false),
+            Verdict {
+                code,
+                again: once,
+                end
+            },
+            "{trouble:?}"
+        );
+        assert_eq!(
+            verdict(trouble, true),
+            Verdict {
+                code,
+                again: idempotent,
+                end
+            },
+            "{trouble:?}"
+        );
     }
-    assert_eq!(verdict(arrived, true).end_within(true), Unknown, "it had less than its time");
+    assert_eq!(
+        verdict(arrived, true).end_within(true),
+        Unknown,
+        "it had less than its time"
+    );
     assert_eq!(verdict(arrived, true).end_within(false), Failure);
     assert_eq!(verdict(Broken, true).end_within(true), Failure);
 }
@@ -45,7 +134,13 @@ fn pauses_double_up_to_a_bound_unless_the_server_says_how_long() {
     assert_eq!(most, [250, 500, 1_000, 8_000, 10_000, 10_000]);
     assert_eq!(pause(1).fixed, Duration::ZERO);
     let asked = next_try(Again::Safe, 3, 4, Some(millis(7_000)));
-    assert_eq!(asked, Some(Pause { fixed: millis(7_000), jitter_max: millis(250) }));
+    assert_eq!(
+        asked,
+        Some(Pause {
+            fixed: millis(7_000),
+            jitter_max: millis(250)
+        })
+    );
     assert_eq!(next_try(Again::Safe, 3, 3, None), None);
     assert_eq!(next_try(Again::Never, 1, 3, None), None);
     assert_eq!(next_try(Again::Redelivered, 1, 3, None), None);
@@ -54,9 +149,20 @@ fn pauses_double_up_to_a_bound_unless_the_server_says_how_long() {
 #[test]
 fn an_asker_is_told_once_and_a_program_is_given_a_message_three_times() {
     let ended = verdict(Trouble::ProgramEnded, false);
-    assert_eq!([1, 2, 3].map(|deliveries| tell(&ended, deliveries, false)), [Tell::Later, Tell::Later, Tell::Error]);
-    for verdict in [ended, Verdict::here(ErrorCode::Timeout), Verdict::here(ErrorCode::AgentUnavailable)] {
-        assert_eq!((tell(&verdict, 1, true), tell(&verdict, 3, false)), (Tell::Nothing, Tell::Error), "{verdict:?}");
+    assert_eq!(
+        [1, 2, 3].map(|deliveries| tell(&ended, deliveries, false)),
+        [Tell::Later, Tell::Later, Tell::Error]
+    );
+    for verdict in [
+        ended,
+        Verdict::here(ErrorCode::Timeout),
+        Verdict::here(ErrorCode::AgentUnavailable),
+    ] {
+        assert_eq!(
+            (tell(&verdict, 1, true), tell(&verdict, 3, false)),
+            (Tell::Nothing, Tell::Error),
+            "{verdict:?}"
+        );
     }
 }
 
@@ -69,8 +175,7 @@ enum Act {
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let lane = prop_oneof![Just(Lane::Normal), Just(Lane::Urgent)];
-    let act =
-        prop_oneof![4 => lane.prop_map(Act::Come), 1 => (0_usize..20).prop_map(Act::GiveUp), 2 => Just(Act::Leave)];
+    let act = prop_oneof![4 => lane.prop_map(Act::Come), 1 => (0_usize..20).prop_map(Act::GiveUp), 2 => Just(Act::Leave)];
     proptest::collection::vec(act, 1..200)
 }
 

@@ -1,6 +1,8 @@
 //! What operators do: hold, resume and extend deadlines, and cancel.
 
-use concord_protocol::event::{Deadline, DeadlineControl, DeadlinesMoved, DebateEvent, DebateOpened};
+use concord_protocol::event::{
+    Deadline, DeadlineControl, DeadlinesMoved, DebateEvent, DebateOpened,
+};
 use concord_protocol::payload::{Level, RuledBy, Status};
 use concord_protocol::{AgentId, Fault};
 
@@ -32,7 +34,13 @@ pub(crate) fn control(
         ));
     }
     let later = |deadlines: &[Deadline], ms: u64| -> Vec<Deadline> {
-        deadlines.iter().map(|one| Deadline { name: one.name.clone(), due: one.due.plus_millis(ms) }).collect()
+        deadlines
+            .iter()
+            .map(|one| Deadline {
+                name: one.name.clone(),
+                due: one.due.plus_millis(ms),
+            })
+            .collect()
     };
     let (later_ms, held, waits_for) = match (order, &ladder.held) {
         ((DeadlineControl::Hold, _), Some(_)) | ((DeadlineControl::Resume, _), None) => {
@@ -51,7 +59,9 @@ pub(crate) fn control(
                     format!("Give 1 to {EXTENSION_MAX_MS}."),
                 ));
             }
-            let held = held.as_ref().map_or_else(Vec::new, |(held, _)| later(held, ms));
+            let held = held
+                .as_ref()
+                .map_or_else(Vec::new, |(held, _)| later(held, ms));
             (ms, held, later(&ladder.waits_for, ms))
         }
     };
@@ -77,7 +87,18 @@ pub(crate) fn cancel(
     if state.outcome.is_some() {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let level = state.ladder.as_ref().map_or(Level::Agents, |ladder| ladder.level);
-    let ruled = RuledBy { expert: by.clone(), rationale: excerpt::words(why), digest: None };
-    Decision::Append(Resolving::of(opened, Status::Cancelled, level, None).ruled(ruled).event(state, context))
+    let level = state
+        .ladder
+        .as_ref()
+        .map_or(Level::Agents, |ladder| ladder.level);
+    let ruled = RuledBy {
+        expert: by.clone(),
+        rationale: excerpt::words(why),
+        digest: None,
+    };
+    Decision::Append(
+        Resolving::of(opened, Status::Cancelled, level, None)
+            .ruled(ruled)
+            .event(state, context),
+    )
 }

@@ -14,30 +14,45 @@ pub(crate) fn effects(debate_id: &DebateId, event: &DebateEvent) -> Vec<Effect> 
         DebateEvent::Acknowledged(acknowledged) => {
             let (by, until) = (&acknowledged.heard.agent_id, acknowledged.commit_by);
             let data = json!({ "debate_id": debate_id, "by": by, "commit_by": until });
-            vec![Effect::tell(acknowledged.challenger.clone(), "challenge_acknowledged", data)]
+            vec![Effect::tell(
+                acknowledged.challenger.clone(),
+                "challenge_acknowledged",
+                data,
+            )]
         }
         DebateEvent::Clarified(clarified) => vec![Effect::PassOn {
             to: clarified.to.clone(),
             debate_id: debate_id.clone(),
-            clarification: Clarification { text: clarified.text.clone() },
+            clarification: Clarification {
+                text: clarified.text.clone(),
+            },
         }],
         DebateEvent::EvidenceGiven(given) => {
-            let ask = given
-                .question
-                .as_ref()
-                .map(|asked| Effect::AskParty { to: asked.to.clone(), question: Box::new(asked.question.clone()) });
-            let brief = given.brief.clone().map(|briefed| Effect::AskExpert { briefed: Box::new(briefed) });
+            let ask = given.question.as_ref().map(|asked| Effect::AskParty {
+                to: asked.to.clone(),
+                question: Box::new(asked.question.clone()),
+            });
+            let brief = given.brief.clone().map(|briefed| Effect::AskExpert {
+                briefed: Box::new(briefed),
+            });
             ask.into_iter().chain(brief).collect()
         }
         DebateEvent::Escalated(escalated) => self::escalated(debate_id, escalated),
-        DebateEvent::Assigned(assigned) => vec![Effect::AskExpert { briefed: Box::new(assigned.briefed.clone()) }],
+        DebateEvent::Assigned(assigned) => vec![Effect::AskExpert {
+            briefed: Box::new(assigned.briefed.clone()),
+        }],
         DebateEvent::Unassigned(unassigned) => {
             let data = json!({ "debate_id": debate_id, "topic": unassigned.topic });
-            vec![Effect::tell(unassigned.expert.clone(), "debate_unassigned", data)]
+            vec![Effect::tell(
+                unassigned.expert.clone(),
+                "debate_unassigned",
+                data,
+            )]
         }
         DebateEvent::Reminded(reminded) => {
             let (topic, percent, due) = (&reminded.topic, reminded.percent, reminded.due);
-            let data = json!({ "debate_id": debate_id, "topic": topic, "percent": percent, "due": due });
+            let data =
+                json!({ "debate_id": debate_id, "topic": topic, "percent": percent, "due": due });
             let tell = |expert: &AgentId| Effect::tell(expert.clone(), "ruling_due", data.clone());
             reminded.expert.iter().map(tell).collect()
         }
@@ -75,8 +90,16 @@ pub(crate) fn effects(debate_id: &DebateId, event: &DebateEvent) -> Vec<Effect> 
 
 /// The challenged agent is told what it is challenged with.
 fn challenge(opened: &DebateOpened) -> Vec<Effect> {
-    let Some(terms) = &opened.terms.challenge else { return Vec::new() };
-    let of = |agent: &AgentId| opened.conflict.positions.iter().find(|position| position.agent_id == *agent);
+    let Some(terms) = &opened.terms.challenge else {
+        return Vec::new();
+    };
+    let of = |agent: &AgentId| {
+        opened
+            .conflict
+            .positions
+            .iter()
+            .find(|position| position.agent_id == *agent)
+    };
     let (own, theirs) = (of(&terms.challenged), of(&terms.challenger));
     let challenge = Challenge {
         challenge_id: Some(terms.challenge_id.clone()),
@@ -85,7 +108,9 @@ fn challenge(opened: &DebateOpened) -> Vec<Effect> {
         disputed_finding: opened.conflict.topic.clone(),
         challenge_basis: terms.basis.clone(),
         required_evidence: terms.required_evidence.clone(),
-        escalation_timer: terms.escalation_timer.and_then(|seconds| i64::try_from(seconds).ok()),
+        escalation_timer: terms
+            .escalation_timer
+            .and_then(|seconds| i64::try_from(seconds).ok()),
         priority: opened.terms.priority,
         provisional_resolution: None,
         finding_id: None,
@@ -94,7 +119,9 @@ fn challenge(opened: &DebateOpened) -> Vec<Effect> {
         challenged_value: own.and_then(|position| position.value.clone()),
         position: theirs.map(|position| position.position.clone()),
         value: theirs.and_then(|position| position.value.clone()),
-        evidence: theirs.map(|position| position.evidence.clone()).unwrap_or_default(),
+        evidence: theirs
+            .map(|position| position.evidence.clone())
+            .unwrap_or_default(),
         dependants: opened.terms.dependants.clone(),
     };
     let due = opened.waits_for.iter().map(|deadline| deadline.due).min();
@@ -115,6 +142,9 @@ fn escalated(debate_id: &DebateId, escalated: &Escalated) -> Vec<Effect> {
     let ask = escalated
         .mediator
         .as_ref()
-        .map(|asked| Effect::AskMediator { debate_id: debate_id.clone(), asked: Box::new(asked.clone()) });
+        .map(|asked| Effect::AskMediator {
+            debate_id: debate_id.clone(),
+            asked: Box::new(asked.clone()),
+        });
     std::iter::once(tell).chain(ask).collect()
 }

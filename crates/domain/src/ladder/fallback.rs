@@ -50,7 +50,11 @@ pub(super) fn fell_back(
     let rules = &opened.policy.ladder;
     let window = rules.scaled(rules.times_of(opened.terms.priority).provisional_ms);
     // What is deferred to the gate has no window of its own.
-    let until = context.now.plus_millis(if because == Because::Deferred { 0 } else { window });
+    let until = context.now.plus_millis(if because == Because::Deferred {
+        0
+    } else {
+        window
+    });
     let positions = brief::briefed_positions(opened, &state.positions);
     let (chosen, rule) = cautious(opened, &positions);
     let others = positions.iter().filter(|one| Some(*one) != chosen);
@@ -62,7 +66,12 @@ pub(super) fn fell_back(
         until,
         dependants: opened.terms.dependants.clone(),
     };
-    let resolving = Resolving::of(opened, Status::Provisional, Level::Fallback, chosen.map(as_resolution));
+    let resolving = Resolving::of(
+        opened,
+        Status::Provisional,
+        Level::Fallback,
+        chosen.map(as_resolution),
+    );
     DebateEvent::FellBack(Box::new(FellBack {
         case_id: opened.case_id.clone(),
         topic: opened.conflict.topic.clone(),
@@ -75,32 +84,71 @@ fn as_resolution(position: &BriefedPosition) -> Resolution {
     Resolution {
         position: position.position.clone(),
         value: position.value.clone(),
-        supporters: position.held_by.iter().map(|held| held.agent_id.clone()).collect(),
+        supporters: position
+            .held_by
+            .iter()
+            .map(|held| held.agent_id.clone())
+            .collect(),
     }
 }
 
 /// The most cautious position, and by which rule it is that: of the metric, of the kind of conflict, else the sceptical
 /// one, that of the challenger; else the one with the lower id.
-fn cautious<'a>(opened: &DebateOpened, positions: &'a [BriefedPosition]) -> (Option<&'a BriefedPosition>, String) {
-    let (kind, subject, policy) = (opened.conflict.kind, opened.conflict.subject.as_str(), &opened.policy);
+fn cautious<'a>(
+    opened: &DebateOpened,
+    positions: &'a [BriefedPosition],
+) -> (Option<&'a BriefedPosition>, String) {
+    let (kind, subject, policy) = (
+        opened.conflict.kind,
+        opened.conflict.subject.as_str(),
+        &opened.policy,
+    );
     let compare = |a: &BriefedPosition, b: &BriefedPosition| {
         caution::compare_about(kind, subject, policy, a.value.as_ref(), b.value.as_ref())
     };
     // Of equally cautious ones the first is kept: positions are in the order of their ids.
-    let best = positions.iter().reduce(|best, one| if compare(one, best) == Ordering::Greater { one } else { best });
-    let decides = best.is_some_and(|best| positions.iter().any(|one| compare(best, one) == Ordering::Greater));
+    let best = positions.iter().reduce(|best, one| {
+        if compare(one, best) == Ordering::Greater {
+            one
+        } else {
+            best
+        }
+    });
+    let decides = best.is_some_and(|best| {
+        positions
+            .iter()
+            .any(|one| compare(best, one) == Ordering::Greater)
+    });
     if decides {
         let rule = caution::rule_in_words(kind, subject, policy);
-        return (best, format!("{rule}; of {} positions this is the most cautious.", positions.len()));
+        return (
+            best,
+            format!(
+                "{rule}; of {} positions this is the most cautious.",
+                positions.len()
+            ),
+        );
     }
-    let sceptic = opened.terms.challenge.as_ref().map(|terms| &terms.challenger);
-    let doubted =
-        sceptic.and_then(|agent| positions.iter().find(|one| one.held_by.iter().any(|held| held.agent_id == *agent)));
+    let sceptic = opened
+        .terms
+        .challenge
+        .as_ref()
+        .map(|terms| &terms.challenger);
+    let doubted = sceptic.and_then(|agent| {
+        positions
+            .iter()
+            .find(|one| one.held_by.iter().any(|held| held.agent_id == *agent))
+    });
     match doubted {
-        Some(_) => {
-            (doubted, "no rule compares these positions; the sceptical one stands, that of the challenger.".into())
-        }
-        None => (best, "no rule compares these positions; the one with the lower id stands.".into()),
+        Some(_) => (
+            doubted,
+            "no rule compares these positions; the sceptical one stands, that of the challenger."
+                .into(),
+        ),
+        None => (
+            best,
+            "no rule compares these positions; the one with the lower id stands.".into(),
+        ),
     }
 }
 
@@ -114,7 +162,11 @@ pub(crate) fn reviewed(
     review: &Review,
     again: Option<&DebateId>,
 ) -> Decision<DebateEvent> {
-    let Some(provisional) = ladder.provisional.as_ref().filter(|_| state.outcome.is_none()) else {
+    let Some(provisional) = ladder
+        .provisional
+        .as_ref()
+        .filter(|_| state.outcome.is_none())
+    else {
         return Decision::Ignore(Ignored::AlreadyDone);
     };
     let (status, resolution) = match review.action {
@@ -129,8 +181,14 @@ pub(crate) fn reviewed(
             ));
         }
     };
-    let ruled = RuledBy { expert: by.clone(), rationale: excerpt::words(&review.rationale), digest: None };
-    let resolving = Resolving::of(opened, status, Level::Gate, resolution).ruled(ruled).again(again.cloned());
+    let ruled = RuledBy {
+        expert: by.clone(),
+        rationale: excerpt::words(&review.rationale),
+        digest: None,
+    };
+    let resolving = Resolving::of(opened, status, Level::Gate, resolution)
+        .ruled(ruled)
+        .again(again.cloned());
     Decision::Append(resolving.event(state, context))
 }
 

@@ -2,12 +2,12 @@
 
 use concord_protocol::event::names::{ACKNOWLEDGE, COMPARE, EVALUATION, EVIDENCE};
 use concord_protocol::event::{
-    Acknowledged, ChallengerAsked, Clarified, Deadline, DebateEvent, DebateOpened, EscalationReason, EvidenceGiven,
-    Heard, OpinionGiven,
+    Acknowledged, ChallengerAsked, Clarified, Deadline, DebateEvent, DebateOpened,
+    EscalationReason, EvidenceGiven, Heard, OpinionGiven,
 };
 use concord_protocol::payload::{
-    Answer, ChallengeTerms, ConflictView, DebateLimits, Evidence, LADDER_ITEMS_MAX, Level, Position, Question,
-    Resolution, SetAsideReason, Status,
+    Answer, ChallengeTerms, ConflictView, DebateLimits, Evidence, LADDER_ITEMS_MAX, Level,
+    Position, Question, Resolution, SetAsideReason, Status,
 };
 use concord_protocol::{ErrorCode, Fault, Timestamp, Token};
 
@@ -23,11 +23,23 @@ type DebateDecision = Decision<DebateEvent>;
 const CLARIFICATIONS_MAX: u32 = 20;
 
 /// What a challenge waits for when it is opened.
-pub(crate) fn opening_deadlines(now: Timestamp, opened: &DebateOpened, terms: &ChallengeTerms) -> Vec<Deadline> {
-    let (ladder, times) = (&opened.policy.ladder, opened.policy.ladder.times_of(opened.terms.priority));
-    let evidence = terms.escalation_timer.map_or(times.evidence_ms, |seconds| seconds.saturating_mul(1_000));
+pub(crate) fn opening_deadlines(
+    now: Timestamp,
+    opened: &DebateOpened,
+    terms: &ChallengeTerms,
+) -> Vec<Deadline> {
+    let (ladder, times) = (
+        &opened.policy.ladder,
+        opened.policy.ladder.times_of(opened.terms.priority),
+    );
+    let evidence = terms
+        .escalation_timer
+        .map_or(times.evidence_ms, |seconds| seconds.saturating_mul(1_000));
     vec![
-        named(ACKNOWLEDGE, now.plus_millis(ladder.scaled(times.acknowledge_ms))),
+        named(
+            ACKNOWLEDGE,
+            now.plus_millis(ladder.scaled(times.acknowledge_ms)),
+        ),
         named(EVIDENCE, now.plus_millis(ladder.scaled(evidence))),
     ]
 }
@@ -53,8 +65,12 @@ pub(crate) fn said(
     if let Word::Ruling(ruling) = &said.word {
         return person::ruling(state, opened, ladder, context, said, ruling);
     }
-    let mediator = opened.policy.ladder.mediator.as_ref() == Some(&said.agent_id) && ladder.level == Level::Mediation;
-    let held = state.positions.iter().find(|position| position.agent_id == said.agent_id);
+    let mediator = opened.policy.ladder.mediator.as_ref() == Some(&said.agent_id)
+        && ladder.level == Level::Mediation;
+    let held = state
+        .positions
+        .iter()
+        .find(|position| position.agent_id == said.agent_id);
     if let (Word::Evidence(evidence), true) = (&said.word, mediator && state.outcome.is_none()) {
         return opinion(opened, ladder, context, said, evidence);
     }
@@ -72,7 +88,9 @@ pub(crate) fn said(
     match &said.word {
         Word::Acknowledgement { commit_by } => acknowledged(opened, ladder, said, *commit_by),
         Word::Clarification { text } => clarified(opened, ladder, said, text),
-        Word::Evidence(evidence) => given(state, opened, ladder, context, said, held, evidence, None),
+        Word::Evidence(evidence) => {
+            given(state, opened, ladder, context, said, held, evidence, None)
+        }
         Word::Ruling(_) => Decision::Ignore(Ignored::AlreadyDone),
     }
 }
@@ -81,29 +99,57 @@ pub(crate) fn said(
 fn repetition(state: &DebateState, said: &Said) -> Option<DebateDecision> {
     let (agent_id, digest) = state.seen.get(&said.message_id)?;
     let same = (agent_id, digest) == (&said.agent_id, &said.digest);
-    Some(if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) })
+    Some(if same {
+        Decision::Ignore(Ignored::Repetition)
+    } else {
+        Decision::Reject(reused_message_id())
+    })
 }
 
 pub(super) fn heard(said: &Said) -> Heard {
-    Heard { agent_id: said.agent_id.clone(), message_id: said.message_id.clone(), digest: said.digest.clone() }
+    Heard {
+        agent_id: said.agent_id.clone(),
+        message_id: said.message_id.clone(),
+        digest: said.digest.clone(),
+    }
 }
 
 pub(crate) fn heard_answer(given: &GivenAnswer) -> Heard {
-    Heard { agent_id: given.agent_id.clone(), message_id: given.message_id.clone(), digest: given.digest.clone() }
+    Heard {
+        agent_id: given.agent_id.clone(),
+        message_id: given.message_id.clone(),
+        digest: given.digest.clone(),
+    }
 }
 
 /// Recorded as late, if there is room for it.
 fn late(state: &DebateState, opened: &DebateOpened, said: &Said) -> DebateDecision {
-    debate::set_aside(state, opened, heard(said), Answer::default(), SetAsideReason::Late)
+    debate::set_aside(
+        state,
+        opened,
+        heard(said),
+        Answer::default(),
+        SetAsideReason::Late,
+    )
 }
 
 /// The terms of the challenge, where the debate is one and the agents are still at it.
 fn challenge<'a>(opened: &'a DebateOpened, ladder: &Ladder) -> Option<&'a ChallengeTerms> {
-    opened.terms.challenge.as_ref().filter(|_| ladder.level == Level::Agents)
+    opened
+        .terms
+        .challenge
+        .as_ref()
+        .filter(|_| ladder.level == Level::Agents)
 }
 
-fn acknowledged(opened: &DebateOpened, ladder: &Ladder, said: &Said, commit_by: Option<Timestamp>) -> DebateDecision {
-    let Some(terms) = challenge(opened, ladder).filter(|terms| terms.challenged == said.agent_id) else {
+fn acknowledged(
+    opened: &DebateOpened,
+    ladder: &Ladder,
+    said: &Said,
+    commit_by: Option<Timestamp>,
+) -> DebateDecision {
+    let Some(terms) = challenge(opened, ladder).filter(|terms| terms.challenged == said.agent_id)
+    else {
         return Decision::Reject(Fault::new(
             ErrorCode::Unauthorized,
             "/from_agent",
@@ -141,7 +187,11 @@ fn clarified(opened: &DebateOpened, ladder: &Ladder, said: &Said, text: &str) ->
             "Give evidence, or say whether it settles the challenge.",
         ));
     }
-    let to = if said.agent_id == terms.challenger { &terms.challenged } else { &terms.challenger };
+    let to = if said.agent_id == terms.challenger {
+        &terms.challenged
+    } else {
+        &terms.challenger
+    };
     Decision::Append(DebateEvent::Clarified(Clarified {
         case_id: opened.case_id.clone(),
         heard: heard(said),
@@ -160,8 +210,14 @@ fn opinion(
     if ladder.opinion.is_some() {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let words = std::iter::once(&evidence.statement).chain(&evidence.evidence).chain(&evidence.limitation);
-    let text = words.filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n");
+    let words = std::iter::once(&evidence.statement)
+        .chain(&evidence.evidence)
+        .chain(&evidence.limitation);
+    let text = words
+        .filter(|text| !text.is_empty())
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n");
     // The track records are compared as soon as the opinion is there.
     let (waits_for, held) = ladder.rearranged(&[COMPARE], Some(named(COMPARE, context.now)));
     Decision::Append(DebateEvent::OpinionGiven(OpinionGiven {
@@ -193,16 +249,29 @@ fn given(
             "What was given stands; it is shown to whoever decides.",
         ));
     }
-    let position = supported(revised.unwrap_or(held), held, evidence, state.positions.len());
+    let position = supported(
+        revised.unwrap_or(held),
+        held,
+        evidence,
+        state.positions.len(),
+    );
     let asked = challenge(opened, ladder).filter(|terms| terms.challenged == said.agent_id);
     let times = opened.policy.ladder.times_of(opened.terms.priority);
-    let due = context.now.plus_millis(opened.policy.ladder.scaled(times.evaluation_ms));
+    let due = context
+        .now
+        .plus_millis(opened.policy.ladder.scaled(times.evaluation_ms));
     let (waits_for, on_hold) = match asked {
-        Some(_) => ladder.rearranged(&[ACKNOWLEDGE, EVIDENCE, EVALUATION], Some(named(EVALUATION, due))),
+        Some(_) => ladder.rearranged(
+            &[ACKNOWLEDGE, EVIDENCE, EVALUATION],
+            Some(named(EVALUATION, due)),
+        ),
         None => ladder.rearranged(&[], None),
     };
     let mut after: Vec<Position> = state.positions.clone();
-    after.iter_mut().filter(|one| one.agent_id == position.agent_id).for_each(|one| *one = position.clone());
+    after
+        .iter_mut()
+        .filter(|one| one.agent_id == position.agent_id)
+        .for_each(|one| *one = position.clone());
     Decision::Append(DebateEvent::EvidenceGiven(Box::new(EvidenceGiven {
         case_id: opened.case_id.clone(),
         heard: heard(said),
@@ -222,8 +291,10 @@ fn question(
     after: &[Position],
     due: Timestamp,
 ) -> Option<ChallengerAsked> {
-    let (own, others): (Vec<Position>, Vec<Position>) =
-        after.iter().cloned().partition(|position| position.agent_id == terms.challenger);
+    let (own, others): (Vec<Position>, Vec<Position>) = after
+        .iter()
+        .cloned()
+        .partition(|position| position.agent_id == terms.challenger);
     let conflict = &opened.conflict;
     let question = Question {
         debate_id: conflict.conflict_id.clone(),
@@ -238,26 +309,47 @@ fn question(
         max_rounds: 0,
         your_position: own.into_iter().next()?,
         other_positions: others,
-        limits: DebateLimits { max_tokens: opened.policy.tokens_per_message_max },
+        limits: DebateLimits {
+            max_tokens: opened.policy.tokens_per_message_max,
+        },
         deadline: due,
         reply_with: ["agreement", "disagreement"].map(Token::fixed).to_vec(),
     };
-    Some(ChallengerAsked { to: terms.challenger.clone(), question })
+    Some(ChallengerAsked {
+        to: terms.challenger.clone(),
+        question,
+    })
 }
 
 /// What a party holds with this evidence: new evidence stands before old.
-fn supported(position: &Position, held: &Position, evidence: &Evidence, parties: usize) -> Position {
-    let limits = evidence.limitation.iter().map(|limitation| format!("Limitation: {limitation}"));
-    let mut items: Vec<String> =
-        evidence.evidence.iter().cloned().chain(limits).map(|item| excerpt::item(&item)).collect();
+fn supported(
+    position: &Position,
+    held: &Position,
+    evidence: &Evidence,
+    parties: usize,
+) -> Position {
+    let limits = evidence
+        .limitation
+        .iter()
+        .map(|limitation| format!("Limitation: {limitation}"));
+    let mut items: Vec<String> = evidence
+        .evidence
+        .iter()
+        .cloned()
+        .chain(limits)
+        .map(|item| excerpt::item(&item))
+        .collect();
     for item in position.evidence.iter().chain(&held.evidence) {
         if !items.contains(item) {
             items.push(item.clone());
         }
     }
     let reasoning = Some(evidence.statement.clone()).filter(|statement| !statement.is_empty());
-    let whole =
-        Position { evidence: items, reasoning: reasoning.or_else(|| position.reasoning.clone()), ..position.clone() };
+    let whole = Position {
+        evidence: items,
+        reasoning: reasoning.or_else(|| position.reasoning.clone()),
+        ..position.clone()
+    };
     excerpt::shortened_position(&whole, Room::MOST.among(parties))
 }
 
@@ -273,14 +365,27 @@ pub(crate) fn answer(
 ) -> DebateDecision {
     let heard = heard_answer(given_answer);
     let Some(terms) = challenge(opened, ladder).filter(|_| state.outcome.is_none()) else {
-        return debate::set_aside(state, opened, heard, given_answer.answer.clone(), SetAsideReason::Late);
+        return debate::set_aside(
+            state,
+            opened,
+            heard,
+            given_answer.answer.clone(),
+            SetAsideReason::Late,
+        );
     };
     if given_answer.agent_id == terms.challenged {
         return revision(state, opened, ladder, context, given_answer, held, revised);
     }
-    let accepts = given_answer.answer.agrees_with_peer.unwrap_or(given_answer.is_agreement);
+    let accepts = given_answer
+        .answer
+        .agrees_with_peer
+        .unwrap_or(given_answer.is_agreement);
     if accepts {
-        let conceded = state.positions.iter().find(|position| position.agent_id == terms.challenged).unwrap_or(held);
+        let conceded = state
+            .positions
+            .iter()
+            .find(|position| position.agent_id == terms.challenged)
+            .unwrap_or(held);
         let resolution = Resolution {
             position: conceded.position.clone(),
             value: conceded.value.clone(),
@@ -296,7 +401,14 @@ pub(crate) fn answer(
             "Wait for the challenged agent's evidence, or for its time to pass; agree if you withdraw the challenge.",
         ));
     }
-    times::escalated(state, opened, ladder, context, EscalationReason::Rejected, Some(heard))
+    times::escalated(
+        state,
+        opened,
+        ladder,
+        context,
+        EscalationReason::Rejected,
+        Some(heard),
+    )
 }
 
 /// The challenged agent moves, or keeps its position with a reason: both are evidence for the challenger to weigh.
@@ -311,7 +423,13 @@ fn revision(
 ) -> DebateDecision {
     let evidence = Evidence {
         statement: excerpt::words(&answer.answer.reasoning),
-        evidence: answer.answer.evidence.iter().take(LADDER_ITEMS_MAX).map(|item| excerpt::item(item)).collect(),
+        evidence: answer
+            .answer
+            .evidence
+            .iter()
+            .take(LADDER_ITEMS_MAX)
+            .map(|item| excerpt::item(item))
+            .collect(),
         limitation: None,
     };
     let said = Said {
@@ -320,5 +438,7 @@ fn revision(
         digest: answer.digest.clone(),
         word: Word::Evidence(evidence.clone()),
     };
-    given(state, opened, ladder, context, &said, held, &evidence, revised)
+    given(
+        state, opened, ladder, context, &said, held, &evidence, revised,
+    )
 }

@@ -32,22 +32,39 @@ pub(crate) fn mediate(
 ) -> (Mediation, Option<Resolution>) {
     let mut sides = sides(opened, positions);
     sides.sort_by(|a, b| {
-        b.credibility.score.total_cmp(&a.credibility.score).then_with(|| a.position_id.cmp(&b.position_id))
+        b.credibility
+            .score
+            .total_cmp(&a.credibility.score)
+            .then_with(|| a.position_id.cmp(&b.position_id))
     });
     let mut others = sides.iter();
     let first = others.next();
     // The most credible rival is not always the hardest one: an interval may be wider.
     let closest = first.and_then(|first| {
-        let settled = others.map(|other| credibility::settle(&first.credibility, &other.credibility));
+        let settled =
+            others.map(|other| credibility::settle(&first.credibility, &other.credibility));
         settled.min_by(|a, b| {
             let clear = |one: &concord_protocol::payload::Settlement| one.winner.is_some();
-            clear(a).cmp(&clear(b)).then_with(|| (a.gap - a.threshold).total_cmp(&(b.gap - b.threshold)))
+            clear(a)
+                .cmp(&clear(b))
+                .then_with(|| (a.gap - a.threshold).total_cmp(&(b.gap - b.threshold)))
         })
     });
-    let winner = first.filter(|_| closest.as_ref().is_some_and(|closest| closest.winner.is_some()));
-    let reason = closest.as_ref().map_or(SettlementReason::InsufficientData, |closest| closest.reason);
-    let (gap, threshold) = closest.map_or((0.0, credibility::GAP_MIN), |closest| (closest.gap, closest.threshold));
-    let evidence = positions.iter().map(|position| position.evidence.len()).sum::<usize>();
+    let winner = first.filter(|_| {
+        closest
+            .as_ref()
+            .is_some_and(|closest| closest.winner.is_some())
+    });
+    let reason = closest
+        .as_ref()
+        .map_or(SettlementReason::InsufficientData, |closest| closest.reason);
+    let (gap, threshold) = closest.map_or((0.0, credibility::GAP_MIN), |closest| {
+        (closest.gap, closest.threshold)
+    });
+    let evidence = positions
+        .iter()
+        .map(|position| position.evidence.len())
+        .sum::<usize>();
     let mediation = Mediation {
         gap,
         threshold,
@@ -60,7 +77,11 @@ pub(crate) fn mediate(
     let resolution = winner.map(|winner| Resolution {
         position: winner.speaker.position.clone(),
         value: winner.speaker.value.clone(),
-        supporters: winner.held.iter().map(|position| position.agent_id.clone()).collect(),
+        supporters: winner
+            .held
+            .iter()
+            .map(|position| position.agent_id.clone())
+            .collect(),
     });
     (mediation, resolution)
 }
@@ -82,22 +103,41 @@ fn sides<'a>(opened: &DebateOpened, positions: &'a [Position]) -> Vec<Side<'a>> 
     let mut sides: Vec<Side<'a>> = Vec::new();
     for (option, position) in options.into_iter().zip(positions) {
         let position_id = format!("p{}", option + 1);
-        let credibility = opened.credibility.get(&position.agent_id).cloned().unwrap_or_else(credibility::unknown);
-        match sides.iter_mut().find(|side| side.position_id == position_id) {
+        let credibility = opened
+            .credibility
+            .get(&position.agent_id)
+            .cloned()
+            .unwrap_or_else(credibility::unknown);
+        match sides
+            .iter_mut()
+            .find(|side| side.position_id == position_id)
+        {
             Some(side) => {
                 side.held.push(position);
                 if credibility.score > side.credibility.score {
                     (side.speaker, side.credibility) = (position, credibility);
                 }
             }
-            None => sides.push(Side { position_id, held: vec![position], speaker: position, credibility }),
+            None => sides.push(Side {
+                position_id,
+                held: vec![position],
+                speaker: position,
+                credibility,
+            }),
         }
     }
     sides
 }
 
-fn reasoning(first: Option<&Side<'_>>, gap: f64, threshold: f64, reason: SettlementReason) -> String {
-    let Some(first) = first else { return "Nobody holds a position.".to_owned() };
+fn reasoning(
+    first: Option<&Side<'_>>,
+    gap: f64,
+    threshold: f64,
+    reason: SettlementReason,
+) -> String {
+    let Some(first) = first else {
+        return "Nobody holds a position.".to_owned();
+    };
     let leads = format!(
         "{} ({}) leads with credibility {:.3}, {gap:.3} before the next; {threshold:.3} is needed",
         first.position_id, first.speaker.agent_id, first.credibility.score
@@ -106,13 +146,21 @@ fn reasoning(first: Option<&Side<'_>>, gap: f64, threshold: f64, reason: Settlem
         SettlementReason::GapExceedsThreshold => format!("{leads}: its position stands."),
         SettlementReason::GapTooSmall => format!("{leads}: a person decides."),
         SettlementReason::InsufficientData => {
-            format!("{leads}, and {} data points of each side: a person decides.", credibility::DATA_POINTS_MIN)
+            format!(
+                "{leads}, and {} data points of each side: a person decides.",
+                credibility::DATA_POINTS_MIN
+            )
         }
     }
 }
 
 /// Mediation takes place: it settles the debate, or the debate goes to a person.
-pub(super) fn conclude(state: &DebateState, opened: &DebateOpened, ladder: &Ladder, context: &Context) -> DebateEvent {
+pub(super) fn conclude(
+    state: &DebateState,
+    opened: &DebateOpened,
+    ladder: &Ladder,
+    context: &Context,
+) -> DebateEvent {
     let (mediation, resolution) = mediate(opened, &state.positions, ladder.opinion.as_deref());
     if resolution.is_some() {
         let resolving = Resolving::of(opened, Status::Mediation, Level::Mediation, resolution);

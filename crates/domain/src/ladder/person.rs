@@ -1,7 +1,9 @@
 //! Level 3: a person is given the debate, and rules.
 
 use concord_protocol::AgentId;
-use concord_protocol::event::{DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside, Unassigned};
+use concord_protocol::event::{
+    DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside, Unassigned,
+};
 use concord_protocol::payload::{Contact, Level, Overflow, Resolution, RuledBy, Ruling, Status};
 use concord_protocol::{ErrorCode, Fault};
 
@@ -99,7 +101,11 @@ pub(super) fn ruling(
             heard: heard(said),
             reason,
             explanation,
-            changes: if changed { brief::changes_since(ladder, &ruling.digest) } else { Vec::new() },
+            changes: if changed {
+                brief::changes_since(ladder, &ruling.digest)
+            } else {
+                Vec::new()
+            },
             brief: brief::briefed_again(opened, ladder, &state.positions).filter(|_| changed),
         })));
     }
@@ -113,35 +119,77 @@ pub(super) fn ruling(
         digest: Some(ruling.digest.clone()),
     };
     let resolving = Resolving::of(opened, Status::Ruling, Level::Person, Some(resolution));
-    Decision::Append(resolving.ruled(ruled).heard(heard(said)).event(state, context))
+    Decision::Append(
+        resolving
+            .ruled(ruled)
+            .heard(heard(said))
+            .event(state, context),
+    )
 }
 
 /// Why a ruling of the right expert does not count, and what stands instead.
-fn refusal(state: &DebateState, ladder: &Ladder, ruling: &Ruling) -> Option<(RulingRefusal, String)> {
-    let stands = |position: Option<&Resolution>| position.map_or("nothing", |one| one.position.as_str()).to_owned();
+fn refusal(
+    state: &DebateState,
+    ladder: &Ladder,
+    ruling: &Ruling,
+) -> Option<(RulingRefusal, String)> {
+    let stands = |position: Option<&Resolution>| {
+        position
+            .map_or("nothing", |one| one.position.as_str())
+            .to_owned()
+    };
     if let Some(outcome) = &state.outcome {
         let stands = stands(outcome.resolution.as_ref());
-        let reason = if outcome.status == Status::Ruling { RulingRefusal::Second } else { RulingRefusal::TimedOut };
-        return Some((reason, format!("The debate is resolved ({}): {stands}.", outcome.status)));
+        let reason = if outcome.status == Status::Ruling {
+            RulingRefusal::Second
+        } else {
+            RulingRefusal::TimedOut
+        };
+        return Some((
+            reason,
+            format!("The debate is resolved ({}): {stands}.", outcome.status),
+        ));
     }
     if ladder.level > Level::Person {
-        let stands = stands(ladder.provisional.as_ref().and_then(|provisional| provisional.resolution.as_ref()));
+        let stands = stands(
+            ladder
+                .provisional
+                .as_ref()
+                .and_then(|provisional| provisional.resolution.as_ref()),
+        );
         let words = "The time for a ruling is over; provisionally this stands";
-        return Some((RulingRefusal::TimedOut, format!("{words}: {stands}. Review it at the gate.")));
+        return Some((
+            RulingRefusal::TimedOut,
+            format!("{words}: {stands}. Review it at the gate."),
+        ));
     }
     let words = "The debate has changed since the brief with that digest: evidence or positions are other than they \
                  were. Read the brief given here and rule on its digest.";
-    (ladder.digest.as_ref() != Some(&ruling.digest)).then(|| (RulingRefusal::Changed, words.to_owned()))
+    (ladder.digest.as_ref() != Some(&ruling.digest))
+        .then(|| (RulingRefusal::Changed, words.to_owned()))
 }
 
-fn resolution(state: &DebateState, opened: &DebateOpened, said: &Said, ruling: &Ruling) -> Result<Resolution, Fault> {
+fn resolution(
+    state: &DebateState,
+    opened: &DebateOpened,
+    said: &Said,
+    ruling: &Ruling,
+) -> Result<Resolution, Fault> {
     let Some(position_id) = &ruling.position_id else {
         let position = excerpt::words(ruling.position.as_deref().unwrap_or_default());
         let value = ruling.value.as_ref().map(excerpt::value);
-        return Ok(Resolution { position, value, supporters: vec![said.agent_id.clone()] });
+        return Ok(Resolution {
+            position,
+            value,
+            supporters: vec![said.agent_id.clone()],
+        });
     };
     let positions = brief::briefed_positions(opened, &state.positions);
-    let known = positions.iter().map(|one| one.position_id.as_str()).collect::<Vec<_>>().join(", ");
+    let known = positions
+        .iter()
+        .map(|one| one.position_id.as_str())
+        .collect::<Vec<_>>()
+        .join(", ");
     let chosen = positions.iter().find(|one| one.position_id == *position_id);
     let chosen = chosen.ok_or_else(|| {
         Fault::invalid(
@@ -153,6 +201,10 @@ fn resolution(state: &DebateState, opened: &DebateOpened, said: &Said, ruling: &
     Ok(Resolution {
         position: chosen.position.clone(),
         value: chosen.value.clone(),
-        supporters: chosen.held_by.iter().map(|position| position.agent_id.clone()).collect(),
+        supporters: chosen
+            .held_by
+            .iter()
+            .map(|position| position.agent_id.clone())
+            .collect(),
     })
 }

@@ -4,8 +4,8 @@ use concord_protocol::event::names::{
     ACKNOWLEDGE, COMPARE, EVALUATION, EVIDENCE, HALF, MEDIATION, NEARLY, PERSON, PROVISIONAL,
 };
 use concord_protocol::event::{
-    AwaitsGate, Deadline, DeadlineElapsed, DebateEvent, DebateOpened, DiscussionEnded, Escalated, EscalationReason,
-    Heard, MediatorAsked, QueueEntry, Reminded,
+    AwaitsGate, Deadline, DeadlineElapsed, DebateEvent, DebateOpened, DiscussionEnded, Escalated,
+    EscalationReason, Heard, MediatorAsked, QueueEntry, Reminded,
 };
 use concord_protocol::payload::{Level, Mediation, Position, Status};
 
@@ -29,7 +29,11 @@ pub(crate) struct Climb<'a> {
 
 /// The fact that a debate enters the next level: mediation after the agents, a person after mediation.
 pub(crate) fn climb(opened: &DebateOpened, context: &Context, climb: Climb<'_>) -> DebateEvent {
-    let to = if climb.from == Level::Agents { Level::Mediation } else { Level::Person };
+    let to = if climb.from == Level::Agents {
+        Level::Mediation
+    } else {
+        Level::Person
+    };
     let (mediator, queue, waits_for) = if to == Level::Mediation {
         let (mediator, waits_for) = to_mediation(opened, context, climb.positions);
         (mediator, None, waits_for)
@@ -60,11 +64,23 @@ fn to_mediation(
     let ladder = &opened.policy.ladder;
     let times = ladder.times_of(opened.terms.priority);
     // A party's opinion is known already.
-    let mediator = ladder.mediator.as_ref().filter(|agent| !parties(opened).contains(agent));
-    let wait = if mediator.is_some() { ladder.scaled(times.opinion_ms) } else { 0 };
+    let mediator = ladder
+        .mediator
+        .as_ref()
+        .filter(|agent| !parties(opened).contains(agent));
+    let wait = if mediator.is_some() {
+        ladder.scaled(times.opinion_ms)
+    } else {
+        0
+    };
     let compare = context.now.plus_millis(wait);
-    let waits_for =
-        vec![named(COMPARE, compare), named(MEDIATION, context.now.plus_millis(ladder.scaled(times.mediation_ms)))];
+    let waits_for = vec![
+        named(COMPARE, compare),
+        named(
+            MEDIATION,
+            context.now.plus_millis(ladder.scaled(times.mediation_ms)),
+        ),
+    ];
     let asked = mediator.map(|mediator| MediatorAsked {
         mediator: mediator.clone(),
         positions: positions.to_vec(),
@@ -103,8 +119,14 @@ pub(super) fn escalated(
     reason: EscalationReason,
     heard: Option<Heard>,
 ) -> DebateDecision {
-    let from =
-        Climb { from: ladder.level, reason, positions: &state.positions, heard, discussion: None, mediation: None };
+    let from = Climb {
+        from: ladder.level,
+        reason,
+        positions: &state.positions,
+        heard,
+        discussion: None,
+        mediation: None,
+    };
     Decision::Append(climb(opened, context, from))
 }
 
@@ -123,7 +145,11 @@ pub(crate) fn elapsed(
     let climbs = |reason| escalated(state, opened, ladder, context, reason, None);
     match name {
         // Two deadlines that are both over may be heard of in either order: what was missed first is the reason.
-        EVIDENCE if ladder.due(ACKNOWLEDGE).is_some_and(|first| first <= deadline.due) => {
+        EVIDENCE
+            if ladder
+                .due(ACKNOWLEDGE)
+                .is_some_and(|first| first <= deadline.due) =>
+        {
             climbs(EscalationReason::Unacknowledged)
         }
         ACKNOWLEDGE => climbs(EscalationReason::Unacknowledged),
@@ -133,7 +159,12 @@ pub(crate) fn elapsed(
         COMPARE => Decision::Append(mediate::conclude(state, opened, ladder, context)),
         HALF => Decision::Append(reminded(opened, ladder, 50)),
         NEARLY => Decision::Append(reminded(opened, ladder, 90)),
-        PERSON => Decision::Append(fallback::fell_back(state, opened, context, Because::NobodyRuled)),
+        PERSON => Decision::Append(fallback::fell_back(
+            state,
+            opened,
+            context,
+            Because::NobodyRuled,
+        )),
         PROVISIONAL => Decision::Append(window_closed(state, opened, ladder, context)),
         _ => Decision::Ignore(Ignored::DeadlineNotOpen),
     }
@@ -141,7 +172,11 @@ pub(crate) fn elapsed(
 
 fn reminded(opened: &DebateOpened, ladder: &Ladder, percent: u8) -> DebateEvent {
     // A reminder that was overtaken by the next one is not given any more.
-    let passed: &[&str] = if percent < 90 { &[HALF] } else { &[HALF, NEARLY] };
+    let passed: &[&str] = if percent < 90 {
+        &[HALF]
+    } else {
+        &[HALF, NEARLY]
+    };
     DebateEvent::Reminded(Reminded {
         case_id: opened.case_id.clone(),
         topic: opened.conflict.topic.clone(),
@@ -154,7 +189,12 @@ fn reminded(opened: &DebateOpened, ladder: &Ladder, percent: u8) -> DebateEvent 
 }
 
 /// The provisional decision has stood for its time: the gate reviews it, and where there is none it becomes final.
-fn window_closed(state: &DebateState, opened: &DebateOpened, ladder: &Ladder, context: &Context) -> DebateEvent {
+fn window_closed(
+    state: &DebateState,
+    opened: &DebateOpened,
+    ladder: &Ladder,
+    context: &Context,
+) -> DebateEvent {
     match &opened.terms.gate {
         Some(gate) => DebateEvent::AwaitsGate(AwaitsGate {
             case_id: opened.case_id.clone(),
@@ -162,8 +202,12 @@ fn window_closed(state: &DebateState, opened: &DebateOpened, ladder: &Ladder, co
             gate: gate.clone(),
         }),
         None => {
-            let resolution = ladder.provisional.as_ref().and_then(|provisional| provisional.resolution.clone());
-            Resolving::of(opened, Status::Fallback, Level::Fallback, resolution).event(state, context)
+            let resolution = ladder
+                .provisional
+                .as_ref()
+                .and_then(|provisional| provisional.resolution.clone());
+            Resolving::of(opened, Status::Fallback, Level::Fallback, resolution)
+                .event(state, context)
         }
     }
 }

@@ -33,7 +33,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { window_ms: 300_000, open_max: 10_000, messages_max: 100_000, sessions_max: 100_000 }
+        Self {
+            window_ms: 300_000,
+            open_max: 10_000,
+            messages_max: 100_000,
+            sessions_max: 100_000,
+        }
     }
 }
 
@@ -126,9 +131,17 @@ pub struct Follow {
 
 /// The leads among cards: those with a skill that is tagged `lead`.
 pub fn leads_by_card<'a>(cards: impl IntoIterator<Item = &'a Card>) -> BTreeSet<AgentId> {
-    let leads =
-        |card: &&Card| card.skills.iter().flat_map(|skill| &skill.tags).any(|tag| tag.eq_ignore_ascii_case(LEAD));
-    cards.into_iter().filter(leads).map(|card| card.agent_id.clone()).collect()
+    let leads = |card: &&Card| {
+        card.skills
+            .iter()
+            .flat_map(|skill| &skill.tags)
+            .any(|tag| tag.eq_ignore_ascii_case(LEAD))
+    };
+    cards
+        .into_iter()
+        .filter(leads)
+        .map(|card| card.agent_id.clone())
+        .collect()
 }
 
 impl Follow {
@@ -156,12 +169,20 @@ impl Follow {
     /// A message was stored. One that comes again counts for nothing.
     pub fn said(&mut self, said: &Said) -> Vec<Counted> {
         let mut counted = Vec::new();
-        let is_open = self.open.get(&said.message_id).is_some_and(|open| open.asked.is_some());
+        let is_open = self
+            .open
+            .get(&said.message_id)
+            .is_some_and(|open| open.asked.is_some());
         if is_open || self.seen.contains(&said.message_id) || self.is_about_the_register(said) {
             return counted;
         }
         self.seen.insert(said.message_id.clone(), ());
-        let mut count = |what| counted.push(Counted { because: said.message_id.clone(), what });
+        let mut count = |what| {
+            counted.push(Counted {
+                because: said.message_id.clone(),
+                what,
+            })
+        };
         let between_agents = self.is_agent(&said.from) && self.is_agent_or_many(&said.to);
         let through_lead = self.leads.contains(&said.from) || self.is_lead(&said.to);
         if between_agents {
@@ -198,15 +219,28 @@ impl Follow {
         if open.woken.is_some() {
             return counted;
         }
-        let matched = |reason: &str| reason.starts_with("semantic:") || reason.starts_with("keyword:");
-        let woken: BTreeMap<_, _> =
-            decided.woken.iter().map(|one| (one.agent_id.clone(), matched(&one.reason))).collect();
+        let matched =
+            |reason: &str| reason.starts_with("semantic:") || reason.starts_with("keyword:");
+        let woken: BTreeMap<_, _> = decided
+            .woken
+            .iter()
+            .map(|one| (one.agent_id.clone(), matched(&one.reason)))
+            .collect();
         for (agent, matched) in &woken {
             let (matched, word) = (*matched, open.words.get(agent));
             let because = word.map_or(id, |(_, answer)| answer).clone();
-            counted.push(Counted { because: because.clone(), what: What::Woken { matched } });
+            counted.push(Counted {
+                because: because.clone(),
+                what: What::Woken { matched },
+            });
             if let Some((feedback, _)) = word {
-                counted.push(Counted { because, what: What::Feedback { matched, feedback: *feedback } });
+                counted.push(Counted {
+                    because,
+                    what: What::Feedback {
+                        matched,
+                        feedback: *feedback,
+                    },
+                });
             }
         }
         open.woken = Some(woken);
@@ -235,7 +269,10 @@ impl Follow {
     pub fn waiting(&self) -> Waiting {
         let mut waiting = Waiting::default();
         for open in self.open.values() {
-            let asks = open.asked.as_ref().is_some_and(|asked| asked.between_peers && !asked.helped);
+            let asks = open
+                .asked
+                .as_ref()
+                .is_some_and(|asked| asked.between_peers && !asked.helped);
             waiting.asks += u64::from(asks);
             for (_, matched) in open.silent() {
                 waiting.wakes += 1;
@@ -251,7 +288,10 @@ impl Follow {
             return true;
         }
         let names = [&said.reply_to, &said.correlation_id];
-        names.into_iter().flatten().any(|name| self.registrations.contains(name))
+        names
+            .into_iter()
+            .flatten()
+            .any(|name| self.registrations.contains(name))
     }
 
     fn is_agent(&self, agent: &AgentId) -> bool {
@@ -271,33 +311,59 @@ impl Follow {
 
     /// What an answer means for what it answers.
     fn answer(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
-        let Some(open) = self.answered(said) else { return };
+        let Some(open) = self.answered(said) else {
+            return;
+        };
         if said.at.millis_since(open.since) > self.limits.window_ms {
             return;
         }
-        let Some(open) = self.open.get_mut(&open.id) else { return };
-        let mut count = |what| counted.push(Counted { because: said.message_id.clone(), what });
+        let Some(open) = self.open.get_mut(&open.id) else {
+            return;
+        };
+        let mut count = |what| {
+            counted.push(Counted {
+                because: said.message_id.clone(),
+                what,
+            })
+        };
         let is_first = !open.words.contains_key(&said.from) && open.words.len() < WORDS_MAX;
         if is_first {
-            let feedback = if said.declines { Feedback::Declined } else { Feedback::Accepted };
-            open.words.insert(said.from.clone(), (feedback, said.message_id.clone()));
+            let feedback = if said.declines {
+                Feedback::Declined
+            } else {
+                Feedback::Accepted
+            };
+            open.words
+                .insert(said.from.clone(), (feedback, said.message_id.clone()));
             if let Some(matched) = open.woken.as_ref().and_then(|woken| woken.get(&said.from)) {
-                count(What::Feedback { matched: *matched, feedback });
+                count(What::Feedback {
+                    matched: *matched,
+                    feedback,
+                });
             }
         }
-        let Some(asked) = open.asked.as_mut().filter(|asked| asked.between_peers && !said.declines) else { return };
+        let Some(asked) = open
+            .asked
+            .as_mut()
+            .filter(|asked| asked.between_peers && !said.declines)
+        else {
+            return;
+        };
         let reaches = match &said.to {
             Recipient::Agent(agent) => *agent == asked.from,
             Recipient::All | Recipient::Any => true,
         };
         if reaches && !std::mem::replace(&mut asked.helped, true) {
-            count(What::Helped { after_ms: said.at.millis_since(open.since) });
+            count(What::Helped {
+                after_ms: said.at.millis_since(open.since),
+            });
         }
         // An offer that answers is counted as what it is already.
         if between_peers && is_first && !said.offers {
             count(What::Collaboration);
         }
-        if between_peers && asked.ask == Ask::Group && !std::mem::replace(&mut asked.taken_up, true) {
+        if between_peers && asked.ask == Ask::Group && !std::mem::replace(&mut asked.taken_up, true)
+        {
             count(What::Collaboration);
         }
     }
@@ -308,14 +374,26 @@ impl Follow {
         names.into_iter().flatten().find_map(|name| {
             let id = MessageId::new(name.as_str()).ok()?;
             let open = self.open.get(&id)?;
-            let is_own = open.asked.as_ref().is_some_and(|asked| asked.from == said.from);
-            (!is_own).then_some(Answered { id, since: open.since })
+            let is_own = open
+                .asked
+                .as_ref()
+                .is_some_and(|asked| asked.from == said.from);
+            (!is_own).then_some(Answered {
+                id,
+                since: open.since,
+            })
         })
     }
 
     fn ask(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
         let open = Self::open(&mut self.open, &mut self.order, &said.message_id, said.at);
-        let asked = |ask| Asked { from: said.from.clone(), ask, between_peers, helped: false, taken_up: false };
+        let asked = |ask| Asked {
+            from: said.from.clone(),
+            ask,
+            between_peers,
+            helped: false,
+            taken_up: false,
+        };
         open.asked = said.asks.map(asked);
         self.make_room(counted);
     }
@@ -328,13 +406,20 @@ impl Follow {
     ) -> &'a mut Open {
         open.entry(id.clone()).or_insert_with(|| {
             order.push_back(id.clone());
-            Open { since, asked: None, woken: None, words: BTreeMap::new() }
+            Open {
+                since,
+                asked: None,
+                woken: None,
+                words: BTreeMap::new(),
+            }
         })
     }
 
     fn make_room(&mut self, counted: &mut Vec<Counted>) {
         while self.order.len() > self.limits.open_max {
-            let Some(id) = self.order.pop_front() else { return };
+            let Some(id) = self.order.pop_front() else {
+                return;
+            };
             if let Some(closed) = self.open.remove(&id) {
                 closed.close(&id, counted);
             }
@@ -350,17 +435,33 @@ struct Answered {
 impl Open {
     /// Who was woken and has said nothing, and whether by a match.
     fn silent(&self) -> impl Iterator<Item = (&AgentId, bool)> {
-        let woken = self.woken.iter().flatten().map(|(agent, matched)| (agent, *matched));
+        let woken = self
+            .woken
+            .iter()
+            .flatten()
+            .map(|(agent, matched)| (agent, *matched));
         woken.filter(|(agent, _)| !self.words.contains_key(*agent))
     }
 
     fn close(self, id: &MessageId, counted: &mut Vec<Counted>) {
-        let mut count = |what| counted.push(Counted { because: id.clone(), what });
-        if self.asked.as_ref().is_some_and(|asked| asked.between_peers && !asked.helped) {
+        let mut count = |what| {
+            counted.push(Counted {
+                because: id.clone(),
+                what,
+            })
+        };
+        if self
+            .asked
+            .as_ref()
+            .is_some_and(|asked| asked.between_peers && !asked.helped)
+        {
             count(What::Unanswered);
         }
         for (_, matched) in self.silent() {
-            count(What::Feedback { matched, feedback: Feedback::Silent });
+            count(What::Feedback {
+                matched,
+                feedback: Feedback::Silent,
+            });
         }
     }
 }

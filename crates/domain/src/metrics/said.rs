@@ -79,8 +79,8 @@ impl Said {
 
 fn may_answer(kind: &MessageType) -> bool {
     use MessageType::{
-        Acknowledgement, AgentJoined, CallForProposals, CollaborationInvite, Error, GroupQuery, PeerRequest, Question,
-        Request, SessionBriefing, Status, TaskAssignment,
+        Acknowledgement, AgentJoined, CallForProposals, CollaborationInvite, Error, GroupQuery,
+        PeerRequest, Question, Request, SessionBriefing, Status, TaskAssignment,
     };
     !matches!(
         kind,
@@ -104,7 +104,13 @@ fn declines(envelope: &Envelope) -> bool {
     let no = Value::Bool(false);
     let payload: Value = envelope.payload().unwrap_or_default();
     let places = [payload.get("accepted"), payload.pointer("/result/accepted")];
-    let of_metadata = || envelope.metadata.extensions.get("accepted").is_some_and(|raw| raw.get() == "false");
+    let of_metadata = || {
+        envelope
+            .metadata
+            .extensions
+            .get("accepted")
+            .is_some_and(|raw| raw.get() == "false")
+    };
     places.into_iter().flatten().any(|word| *word == no) || of_metadata()
 }
 
@@ -114,7 +120,9 @@ fn registers(envelope: &Envelope) -> bool {
         MessageType::Request => {
             let payload: Value = envelope.payload().unwrap_or_default();
             let action = payload.get("action").and_then(Value::as_str);
-            action.is_some_and(|action| [REGISTER_AGENT, UPDATE_AGENT, DEREGISTER_AGENT].contains(&action))
+            action.is_some_and(|action| {
+                [REGISTER_AGENT, UPDATE_AGENT, DEREGISTER_AGENT].contains(&action)
+            })
         }
         _ => false,
     }

@@ -8,7 +8,13 @@ use super::follow::What;
 
 /// What the specification aims at ("Success Metrics"): the share through the lead, the seconds of peer help, matching accuracy, the share
 /// of false wake-ups, collaboration events a session; and whether the value is to be above.
-pub const TARGETS: [(f64, bool); 5] = [(0.5, false), (2.0, false), (0.8, true), (0.1, false), (5.0, true)];
+pub const TARGETS: [(f64, bool); 5] = [
+    (0.5, false),
+    (2.0, false),
+    (0.8, true),
+    (0.1, false),
+    (5.0, true),
+];
 
 /// Response times up to this are remembered to the millisecond, longer ones to the second, so that their number is bounded.
 const EXACT_MS_MAX: u64 = 60_000;
@@ -28,8 +34,19 @@ pub struct Measure {
 
 impl Measure {
     fn new(value: Option<f64>, (target, above): (f64, bool)) -> Self {
-        let met = value.map(|value| if above { value > target } else { value < target });
-        Self { value, target, above, met }
+        let met = value.map(|value| {
+            if above {
+                value > target
+            } else {
+                value < target
+            }
+        });
+        Self {
+            value,
+            target,
+            above,
+            met,
+        }
     }
 }
 
@@ -137,7 +154,11 @@ impl Tally {
             What::Asked => self.asked += 1,
             What::Unanswered => self.unanswered += 1,
             What::Helped { after_ms } => {
-                let kept = if after_ms > EXACT_MS_MAX { after_ms / 1_000 * 1_000 } else { after_ms };
+                let kept = if after_ms > EXACT_MS_MAX {
+                    after_ms / 1_000 * 1_000
+                } else {
+                    after_ms
+                };
                 *self.times.entry(kept).or_default() += 1;
                 self.sum_ms = self.sum_ms.saturating_add(after_ms);
                 self.answered += 1;
@@ -173,13 +194,22 @@ impl Tally {
             messages: self.messages,
             messages_through_lead: self.through_lead,
             peer_help,
-            matches: Feedbacks { waiting: waiting.matches, ..self.matches },
-            wakes: Feedbacks { waiting: waiting.wakes, ..self.wakes },
+            matches: Feedbacks {
+                waiting: waiting.matches,
+                ..self.matches
+            },
+            wakes: Feedbacks {
+                waiting: waiting.wakes,
+                ..self.wakes
+            },
             collaboration_events: self.collaboration,
             sessions: self.sessions,
             lead_share: Measure::new(share(self.through_lead, self.messages), lead),
             peer_help_seconds: Measure::new(seconds, help),
-            matching_accuracy: Measure::new(share(self.matches.accepted, heard(&self.matches)), accuracy),
+            matching_accuracy: Measure::new(
+                share(self.matches.accepted, heard(&self.matches)),
+                accuracy,
+            ),
             false_wakes: Measure::new(share(self.wakes.declined, heard(&self.wakes)), wakes),
             events_per_session: Measure::new(share(self.collaboration, self.sessions), events),
         }

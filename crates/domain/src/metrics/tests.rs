@@ -26,12 +26,17 @@ fn envelope(case: &str, id: &str, from: &str, to: &str, kind: &str, more: &Value
     if case != "_" {
         body["case_id"] = case.into();
     }
-    body.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().cloned().unwrap_or_default());
     serde_json::from_value(body).unwrap()
 }
 
 fn said(millis: u64, id: &str, from: &str, to: &str, kind: &str, more: Value) -> Stored {
-    Stored::Said(Box::new(Said::of(&envelope("c-1", id, from, to, kind, &more), after(millis))))
+    Stored::Said(Box::new(Said::of(
+        &envelope("c-1", id, from, to, kind, &more),
+        after(millis),
+    )))
 }
 
 fn woken(millis: u64, id: &str, agents: &[(&str, &str)]) -> Stored {
@@ -81,7 +86,10 @@ fn reports(limits: Limits, stored: &[Stored]) -> (Report, Report) {
     let (mut follow, mut tally) = (Follow::new(limits, [agent("lea")].into()), Tally::default());
     tell(&mut follow, &mut tally, stored);
     let first = tally.report(&follow.waiting());
-    follow.settle(after(u64::from(u32::MAX))).iter().for_each(|one| tally.add(one.what));
+    follow
+        .settle(after(u64::from(u32::MAX)))
+        .iter()
+        .for_each(|one| tally.add(one.what));
     (first, tally.report(&follow.waiting()))
 }
 
@@ -107,51 +115,146 @@ fn nothing_said_is_no_data_and_not_zero() {
         report.false_wakes,
         report.events_per_session,
     ];
-    assert!(measures.iter().all(|one| one.value.is_none() && one.met.is_none()), "{report:?}");
-    assert_eq!((report.peer_help.average_ms, report.peer_help.p50_ms), (None, None));
+    assert!(
+        measures
+            .iter()
+            .all(|one| one.value.is_none() && one.met.is_none()),
+        "{report:?}"
+    );
+    assert_eq!(
+        (report.peer_help.average_ms, report.peer_help.p50_ms),
+        (None, None)
+    );
 }
 
 #[test]
-fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_registration_are_left_out() {
+fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_registration_are_left_out()
+ {
     let story = [
         said(0, "m-1", "ann", "coordinator", "finding", json!({})),
         said(1, "m-2", "lea", "ann", "task_assignment", json!({})),
         said(2, "m-3", "ann", "ben", "info_update", json!({})),
         said(3, "m-4", "ann", "_all", "info_update", json!({})),
         said(4, "m-5", "debate-facilitator", "ann", "question", json!({})),
-        said(5, "m-6", "ann", "debate-facilitator", "agreement", reply("m-5")),
-        said(6, "m-7", "ann", "coordinator", "request", json!({ "payload": { "action": "register_agent" } })),
-        said(7, "m-8", "coordinator", "ann", "response", json!({ "correlation_id": "m-7" })),
+        said(
+            5,
+            "m-6",
+            "ann",
+            "debate-facilitator",
+            "agreement",
+            reply("m-5"),
+        ),
+        said(
+            6,
+            "m-7",
+            "ann",
+            "coordinator",
+            "request",
+            json!({ "payload": { "action": "register_agent" } }),
+        ),
+        said(
+            7,
+            "m-8",
+            "coordinator",
+            "ann",
+            "response",
+            json!({ "correlation_id": "m-7" }),
+        ),
         said(8, "m-9", "coordinator", "_all", "agent_joined", json!({})),
         said(9, "m-3", "ann", "ben", "info_update", json!({})),
     ];
     let report = report(&story);
-    assert_eq!((report.messages, report.messages_through_lead, report.sessions), (4, 2, 1));
-    assert_eq!((report.lead_share.value, report.lead_share.met), (Some(0.5), Some(false)), "the target is below half");
+    assert_eq!(
+        (
+            report.messages,
+            report.messages_through_lead,
+            report.sessions
+        ),
+        (4, 2, 1)
+    );
+    assert_eq!(
+        (report.lead_share.value, report.lead_share.met),
+        (Some(0.5), Some(false)),
+        "the target is below half"
+    );
 }
 
 #[test]
 fn help_takes_until_the_first_answer_that_reaches_who_asked() {
     for (answer, helped) in [
-        (said(700, "m-2", "ben", "ann", "response", reply("m-1")), Some(700)),
-        (said(700, "m-2", "ben", "ann", "peer_response", json!({ "correlation_id": "m-1" })), Some(700)),
-        (said(700, "m-2", "ben", "_all", "task_result", reply("m-1")), Some(700)),
-        (said(700, "m-2", "ben", "ann", "response", refusal("m-1")), None),
+        (
+            said(700, "m-2", "ben", "ann", "response", reply("m-1")),
+            Some(700),
+        ),
+        (
+            said(
+                700,
+                "m-2",
+                "ben",
+                "ann",
+                "peer_response",
+                json!({ "correlation_id": "m-1" }),
+            ),
+            Some(700),
+        ),
+        (
+            said(700, "m-2", "ben", "_all", "task_result", reply("m-1")),
+            Some(700),
+        ),
+        (
+            said(700, "m-2", "ben", "ann", "response", refusal("m-1")),
+            None,
+        ),
         (said(700, "m-2", "ben", "ann", "error", reply("m-1")), None),
-        (said(700, "m-2", "ben", "ann", "acknowledgement", reply("m-1")), None),
-        (said(700, "m-2", "ben", "ann", "question", reply("m-1")), None),
-        (said(700, "m-2", "ann", "_all", "info_update", reply("m-1")), None),
-        (said(700, "m-2", "ben", "agent-adapter", "response", reply("m-1")), None),
-        (said(700, "m-2", "ben", "cleo", "response", reply("m-1")), None),
-        (said(700, "m-2", "ben", "ann", "response", reply("m-0")), None),
-        (said(300_001, "m-2", "ben", "ann", "response", reply("m-1")), None),
+        (
+            said(700, "m-2", "ben", "ann", "acknowledgement", reply("m-1")),
+            None,
+        ),
+        (
+            said(700, "m-2", "ben", "ann", "question", reply("m-1")),
+            None,
+        ),
+        (
+            said(700, "m-2", "ann", "_all", "info_update", reply("m-1")),
+            None,
+        ),
+        (
+            said(700, "m-2", "ben", "agent-adapter", "response", reply("m-1")),
+            None,
+        ),
+        (
+            said(700, "m-2", "ben", "cleo", "response", reply("m-1")),
+            None,
+        ),
+        (
+            said(700, "m-2", "ben", "ann", "response", reply("m-0")),
+            None,
+        ),
+        (
+            said(300_001, "m-2", "ben", "ann", "response", reply("m-1")),
+            None,
+        ),
     ] {
         for kind in ["peer_request", "group_query", "collaboration_invite"] {
             let ask = said(0, "m-1", "ann", "_any", kind, json!({}));
-            let later = said(900, "m-3", "cleo", "ann", "response", json!({ "reply_to": "m-3" }));
+            let later = said(
+                900,
+                "m-3",
+                "cleo",
+                "ann",
+                "response",
+                json!({ "reply_to": "m-3" }),
+            );
             let help = report(&[ask, answer.clone(), later]).peer_help;
-            assert_eq!((help.asked, help.average_ms), (1, helped), "{kind}: {answer:?}");
-            assert_eq!((help.answered, help.unanswered), if helped.is_some() { (1, 0) } else { (0, 1) });
+            assert_eq!(
+                (help.asked, help.average_ms),
+                (1, helped),
+                "{kind}: {answer:?}"
+            );
+            assert_eq!(
+                (help.answered, help.unanswered),
+                if helped.is_some() { (1, 0) } else { (0, 1) }
+            );
         }
     }
 }
@@ -160,21 +263,52 @@ fn help_takes_until_the_first_answer_that_reaches_who_asked() {
 fn averages_and_percentiles_are_of_all_first_answers() {
     let mut story = Vec::new();
     for n in 1..=20_u64 {
-        story.push(said(n * 10_000, &format!("a-{n}"), "ann", "ben", "peer_request", json!({})));
+        story.push(said(
+            n * 10_000,
+            &format!("a-{n}"),
+            "ann",
+            "ben",
+            "peer_request",
+            json!({}),
+        ));
         let answered = n * 10_000 + n * 100;
-        story.push(said(answered, &format!("b-{n}"), "ben", "ann", "response", reply(&format!("a-{n}"))));
-        story.push(said(answered + 1, &format!("c-{n}"), "ben", "ann", "response", reply(&format!("a-{n}"))));
+        story.push(said(
+            answered,
+            &format!("b-{n}"),
+            "ben",
+            "ann",
+            "response",
+            reply(&format!("a-{n}")),
+        ));
+        story.push(said(
+            answered + 1,
+            &format!("c-{n}"),
+            "ben",
+            "ann",
+            "response",
+            reply(&format!("a-{n}")),
+        ));
     }
     let report = report(&story);
     let help = report.peer_help;
-    assert_eq!((help.answered, help.average_ms, help.p50_ms, help.p95_ms), (20, Some(1_050), Some(1_000), Some(1_900)));
-    assert_eq!((report.peer_help_seconds.value, report.peer_help_seconds.met), (Some(1.05), Some(true)));
+    assert_eq!(
+        (help.answered, help.average_ms, help.p50_ms, help.p95_ms),
+        (20, Some(1_050), Some(1_000), Some(1_900))
+    );
+    assert_eq!(
+        (report.peer_help_seconds.value, report.peer_help_seconds.met),
+        (Some(1.05), Some(true))
+    );
 }
 
 /// Five agents are woken: three by a match, of whom one answers, one declines and one is silent; one by a mention, which declines; and
 /// one to whom it is addressed.
 fn feedback() -> Vec<Stored> {
-    let matches = [("ben", "semantic:tax"), ("cleo", "keyword:vat"), ("dan", "semantic:law")];
+    let matches = [
+        ("ben", "semantic:tax"),
+        ("cleo", "keyword:vat"),
+        ("dan", "semantic:law"),
+    ];
     let others = [("eve", "mention"), ("fay", "direct_target")];
     vec![
         said(0, "m-1", "ann", "_any", "group_query", json!({})),
@@ -201,7 +335,14 @@ fn feedback() -> Vec<Stored> {
                 "reply_to": "m-1", "payload": { "content": "No." }, "metadata": { "accepted": false },
             }),
         ),
-        said(40, "m-5", "fay", "ann", "info_update", json!({ "reply_to": "m-1", "payload": { "accepted": true } })),
+        said(
+            40,
+            "m-5",
+            "fay",
+            "ann",
+            "info_update",
+            json!({ "reply_to": "m-1", "payload": { "accepted": true } }),
+        ),
         // The first word counts.
         said(50, "m-6", "ben", "ann", "response", refusal("m-1")),
         said(60, "m-7", "cleo", "ann", "response", reply("m-1")),
@@ -211,12 +352,29 @@ fn feedback() -> Vec<Stored> {
 #[test]
 fn who_answers_was_rightly_woken_and_who_declines_was_not() {
     let (before, after) = reports(Limits::default(), &feedback());
-    let feedbacks =
-        |woken, accepted, declined, silent, waiting| Feedbacks { woken, accepted, declined, silent, waiting };
-    assert_eq!((before.matches, before.wakes), (feedbacks(3, 1, 1, 0, 1), feedbacks(5, 2, 2, 0, 1)));
-    assert_eq!((after.matches, after.wakes), (feedbacks(3, 1, 1, 1, 0), feedbacks(5, 2, 2, 1, 0)));
-    assert_eq!((after.matching_accuracy.value, after.matching_accuracy.met), (Some(0.5), Some(false)));
-    assert_eq!((after.false_wakes.value, after.false_wakes.met), (Some(0.5), Some(false)));
+    let feedbacks = |woken, accepted, declined, silent, waiting| Feedbacks {
+        woken,
+        accepted,
+        declined,
+        silent,
+        waiting,
+    };
+    assert_eq!(
+        (before.matches, before.wakes),
+        (feedbacks(3, 1, 1, 0, 1), feedbacks(5, 2, 2, 0, 1))
+    );
+    assert_eq!(
+        (after.matches, after.wakes),
+        (feedbacks(3, 1, 1, 1, 0), feedbacks(5, 2, 2, 1, 0))
+    );
+    assert_eq!(
+        (after.matching_accuracy.value, after.matching_accuracy.met),
+        (Some(0.5), Some(false))
+    );
+    assert_eq!(
+        (after.false_wakes.value, after.false_wakes.met),
+        (Some(0.5), Some(false))
+    );
 }
 
 #[test]
@@ -257,8 +415,17 @@ fn collaboration_is_what_peers_do_for_each_other_in_a_session() {
     ];
     let report = report(&story);
     assert_eq!((report.collaboration_events, report.sessions), (8, 1));
-    assert_eq!((report.events_per_session.value, report.events_per_session.met), (Some(8.0), Some(true)));
-    assert_eq!(report.peer_help.asked, 4, "what a lead asks for is no peer's help");
+    assert_eq!(
+        (
+            report.events_per_session.value,
+            report.events_per_session.met
+        ),
+        (Some(8.0), Some(true))
+    );
+    assert_eq!(
+        report.peer_help.asked, 4,
+        "what a lead asks for is no peer's help"
+    );
 }
 
 #[test]
@@ -280,12 +447,33 @@ fn a_session_is_a_case_or_a_thread() {
 
 #[test]
 fn what_has_no_more_room_is_closed_and_counted_as_unanswered() {
-    let limits = Limits { open_max: 2, ..Limits::default() };
-    let ask = |n: u64| said(n, &format!("m-{n}"), "ann", "_any", "peer_request", json!({}));
+    let limits = Limits {
+        open_max: 2,
+        ..Limits::default()
+    };
+    let ask = |n: u64| {
+        said(
+            n,
+            &format!("m-{n}"),
+            "ann",
+            "_any",
+            "peer_request",
+            json!({}),
+        )
+    };
     let woken_one = |n: u64| woken(n, &format!("m-{n}"), &[("ben", "semantic:tax")]);
-    let story = [ask(1), woken_one(1), ask(2), ask(3), said(4, "b-1", "ben", "ann", "response", reply("m-1"))];
+    let story = [
+        ask(1),
+        woken_one(1),
+        ask(2),
+        ask(3),
+        said(4, "b-1", "ben", "ann", "response", reply("m-1")),
+    ];
     let (before, after) = reports(limits, &story);
-    assert_eq!((before.peer_help.unanswered, before.peer_help.waiting), (1, 2));
+    assert_eq!(
+        (before.peer_help.unanswered, before.peer_help.waiting),
+        (1, 2)
+    );
     assert_eq!((before.matches.silent, after.peer_help.unanswered), (1, 3));
 }
 
@@ -299,13 +487,26 @@ fn a_card_says_that_its_agent_leads_by_a_tag() {
         }],
         ..Card::new(agent(name))
     };
-    let cards = [card("ann", &["Lead"]), card("ben", &["leader"]), card("cleo", &["tax", "lead"])];
-    let leads: Vec<String> = leads_by_card(&cards).iter().map(ToString::to_string).collect();
+    let cards = [
+        card("ann", &["Lead"]),
+        card("ben", &["leader"]),
+        card("cleo", &["tax", "lead"]),
+    ];
+    let leads: Vec<String> = leads_by_card(&cards)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(leads, ["ann", "cleo"]);
 }
 
 #[test]
 fn a_type_that_this_build_does_not_know_can_answer() {
     let kind = MessageType::from(Token::new("peer_response").unwrap());
-    assert!(Said::of(&envelope("_", "m-1", "ann", "ben", kind.as_str(), &json!({})), after(0)).may_answer);
+    assert!(
+        Said::of(
+            &envelope("_", "m-1", "ann", "ben", kind.as_str(), &json!({})),
+            after(0)
+        )
+        .may_answer
+    );
 }

@@ -44,7 +44,12 @@ fn of_one_debate_the_later_entry_stands() {
     ] {
         assert_eq!(story.hears(&said("m", 99), &given), expected, "{given:?}");
     }
-    let positions = |most| recent(story.state(), most).iter().map(|entry| entry.position.as_str()).collect::<Vec<_>>();
+    let positions = |most| {
+        recent(story.state(), most)
+            .iter()
+            .map(|entry| entry.position.as_str())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(positions(5), ["40", "60"], "the newest first");
     assert_eq!((positions(1), positions(0)), (vec!["40"], vec![]));
     assert_eq!(story.state().of(&debate(1)).unwrap().level, 5);
@@ -59,19 +64,49 @@ fn what_is_no_precedent_is_refused_at_its_place() {
     let long = "x".repeat(NAME_BYTES_MAX + 1);
     for (given, expected) in [
         (good.clone(), "recorded"),
-        (Precedent { level: 0, ..good.clone() }, "refused: /payload/precedent/level"),
-        (Precedent { level: 6, ..good.clone() }, "refused: /payload/precedent/level"),
-        (Precedent { status: String::new(), ..good.clone() }, "refused: /payload/precedent/status"),
-        (Precedent { status: long, ..good }, "refused: /payload/precedent/status"),
+        (
+            Precedent {
+                level: 0,
+                ..good.clone()
+            },
+            "refused: /payload/precedent/level",
+        ),
+        (
+            Precedent {
+                level: 6,
+                ..good.clone()
+            },
+            "refused: /payload/precedent/level",
+        ),
+        (
+            Precedent {
+                status: String::new(),
+                ..good.clone()
+            },
+            "refused: /payload/precedent/status",
+        ),
+        (
+            Precedent {
+                status: long,
+                ..good
+            },
+            "refused: /payload/precedent/status",
+        ),
     ] {
-        assert_eq!(Story::<PrecedentMachine>::of("p").hears(&said("m", 99), &given), expected);
+        assert_eq!(
+            Story::<PrecedentMachine>::of("p").hears(&said("m", 99), &given),
+            expected
+        );
     }
 }
 
 #[test]
 fn long_texts_are_shortened_at_a_character_and_are_the_same_when_they_come_again() {
     let mut story = Story::<PrecedentMachine>::of("p");
-    let long = Precedent { topic: "é".repeat(400), ..entry(1, 10, 2, &"\u{1}ü".repeat(200)) };
+    let long = Precedent {
+        topic: "é".repeat(400),
+        ..entry(1, 10, 2, &"\u{1}ü".repeat(200))
+    };
     assert_eq!(story.hears(&said("m-1", 99), &long), "recorded");
     assert_eq!(story.hears(&said("m-2", 99), &long), "ignored: repetition");
     let kept = story.state().of(&debate(1)).unwrap().clone();
@@ -79,48 +114,89 @@ fn long_texts_are_shortened_at_a_character_and_are_the_same_when_they_come_again
         assert!((500..=512).contains(&json_text_bytes(short)), "{short}");
         assert!(whole.starts_with(short.strip_suffix("… [shortened]").unwrap()));
     }
-    assert_eq!(story.hears(&said("m-3", 99), &kept), "ignored: repetition", "shortening again changes nothing");
-    let fits = Precedent { topic: "é".repeat(256), ..entry(2, 10, 2, "") };
+    assert_eq!(
+        story.hears(&said("m-3", 99), &kept),
+        "ignored: repetition",
+        "shortening again changes nothing"
+    );
+    let fits = Precedent {
+        topic: "é".repeat(256),
+        ..entry(2, 10, 2, "")
+    };
     story.hears(&said("m-4", 99), &fits);
-    assert_eq!(story.state().of(&debate(2)), Some(&fits), "what fits is left as it is");
+    assert_eq!(
+        story.state().of(&debate(2)),
+        Some(&fits),
+        "what fits is left as it is"
+    );
 }
 
 #[test]
 fn the_id_is_that_of_kind_and_subject_however_it_is_written() {
     let kind = ConflictType::SeverityDisagreement;
-    assert_eq!(id_of(kind, "Governing Law"), id_of(kind, " governing  law."));
+    assert_eq!(
+        id_of(kind, "Governing Law"),
+        id_of(kind, " governing  law.")
+    );
     assert_ne!(id_of(kind, "Governing Law"), id_of(kind, "Law"));
-    assert_ne!(id_of(kind, "Governing Law"), id_of(ConflictType::ClausePresenceDisagreement, "Governing Law"));
-    assert_eq!(Token::new(id_of(kind, "a.b c*").as_str()), Ok(id_of(kind, "a.b c*")));
+    assert_ne!(
+        id_of(kind, "Governing Law"),
+        id_of(ConflictType::ClausePresenceDisagreement, "Governing Law")
+    );
+    assert_eq!(
+        Token::new(id_of(kind, "a.b c*").as_str()),
+        Ok(id_of(kind, "a.b c*"))
+    );
 }
 
 #[test]
 fn of_more_than_twenty_debates_the_oldest_is_forgotten() {
     let mut story = Story::<PrecedentMachine>::of("p");
     for n in 0..25 {
-        assert_eq!(story.hears(&said(&format!("m-{n}"), 99), &entry(n, u64::from(n), 1, "80")), "recorded");
+        assert_eq!(
+            story.hears(
+                &said(&format!("m-{n}"), 99),
+                &entry(n, u64::from(n), 1, "80")
+            ),
+            "recorded"
+        );
     }
     let all = recent(story.state(), usize::MAX);
     assert_eq!(times(&all), (5..25).rev().map(after).collect::<Vec<_>>());
-    assert_eq!(times(&recent(story.state(), 5)), (20..25).rev().map(after).collect::<Vec<_>>());
+    assert_eq!(
+        times(&recent(story.state(), 5)),
+        (20..25).rev().map(after).collect::<Vec<_>>()
+    );
 }
 
 /// The fact has the same id both times, so the broker would not store it: it would be tried for ever.
 #[test]
 fn what_is_forgotten_is_not_recorded_when_it_comes_again() {
     let mut story = Story::<PrecedentMachine>::of("p");
-    let given: Vec<Precedent> = (0..21).map(|n| entry(n, 10 + u64::from(n / 2), 1, "80")).collect();
+    let given: Vec<Precedent> = (0..21)
+        .map(|n| entry(n, 10 + u64::from(n / 2), 1, "80"))
+        .collect();
     for entry in &given {
-        assert_eq!(story.hears(&said(&format!("m-{}", entry.debate_id), 99), entry), "recorded");
+        assert_eq!(
+            story.hears(&said(&format!("m-{}", entry.debate_id), 99), entry),
+            "recorded"
+        );
     }
     assert_eq!(story.state().of(&debate(0)), None);
-    assert_eq!(story.hears(&said("m-d-0", 99), &given[0]), "ignored: already_done");
+    assert_eq!(
+        story.hears(&said("m-d-0", 99), &given[0]),
+        "ignored: already_done"
+    );
     assert_eq!(
         story.hears(&said("m-30", 99), &entry(30, 5, 1, "80")),
         "ignored: already_done",
         "it would be forgotten"
     );
-    assert_eq!(story.hears(&said("m-31", 99), &entry(1, 10, 2, "80")), "recorded", "the oldest, and in its place");
+    assert_eq!(
+        story.hears(&said("m-31", 99), &entry(1, 10, 2, "80")),
+        "recorded",
+        "the oldest, and in its place"
+    );
     assert_eq!(recent(story.state(), usize::MAX).len(), DEBATES_MAX);
 }
 
@@ -171,5 +247,9 @@ fn precedents_have_no_effects_and_move_no_deadlines() {
     let mut story = Story::<PrecedentMachine>::of("p");
     story.hears(&said("m-1", 9), &entry(1, 1, 1, "80"));
     assert_eq!(PrecedentMachine::effects(story.last()), []);
-    assert!(PrecedentEvent::FACTS.iter().all(|info| !info.has_effects && !info.moves_deadlines));
+    assert!(
+        PrecedentEvent::FACTS
+            .iter()
+            .all(|info| !info.has_effects && !info.moves_deadlines)
+    );
 }

@@ -13,23 +13,31 @@ pub fn over_capacity(before: &QueueState, event: &QueueEvent) -> Option<String> 
         _ => return None,
     };
     let Some(desk) = before.desks.get(expert) else {
-        return Some(format!("It gives {debate_id} to {expert}, who is not registered."));
+        return Some(format!(
+            "It gives {debate_id} to {expert}, who is not registered."
+        ));
     };
     let (held, capacity) = (desk.held.len(), desk.expert.capacity);
-    (!desk.has_room())
-        .then(|| format!("It gives {debate_id} to {expert}, who has {held} with a capacity of {capacity}."))
+    (!desk.has_room()).then(|| {
+        format!("It gives {debate_id} to {expert}, who has {held} with a capacity of {capacity}.")
+    })
 }
 
 /// Decides again what led to a fact, given the state before it; false where the input cannot be told from the fact.
 pub fn decided_again(before: &QueueState, record: &Record<QueueEvent>) -> Result<bool, String> {
-    let Some(input) = input(record) else { return Ok(false) };
+    let Some(input) = input(record) else {
+        return Ok(false);
+    };
     let (now, cause) = (record.meta.at, record.meta.cause.clone());
     let said = record.meta.event_id == fact_id(Origin::Message, &cause);
     let origin = if said { Origin::Message } else { Origin::Fact };
     match QueueMachine::decide(before, &Context { now, cause, origin }, &input) {
         Decision::Append(event) if event == record.event => Ok(true),
         Decision::Append(event) => Err(format!("decided again it is {event:?}")),
-        Decision::Ignore(why) => Err(format!("decided again it would not be stored: {}", why.as_str())),
+        Decision::Ignore(why) => Err(format!(
+            "decided again it would not be stored: {}",
+            why.as_str()
+        )),
         Decision::Reject(fault) => Err(format!("decided again it would be refused: {fault}")),
     }
 }
@@ -38,19 +46,35 @@ pub fn decided_again(before: &QueueState, record: &Record<QueueEvent>) -> Result
 fn input(record: &Record<QueueEvent>) -> Option<QueueInput> {
     Some(match record.event.clone() {
         QueueEvent::ExpertRegistered(registered) => QueueInput::Register(Box::new(registered)),
-        QueueEvent::ExpertLeft(left) => QueueInput::Leave { agent_id: left.agent_id, by: left.by, why: left.why },
+        QueueEvent::ExpertLeft(left) => QueueInput::Leave {
+            agent_id: left.agent_id,
+            by: left.by,
+            why: left.why,
+        },
         // The limit is not in the fact. It was not reached.
-        QueueEvent::Enqueued(entry) => {
-            QueueInput::Enqueue(Box::new(Enqueue { entry, overflow: Default::default(), queue_max: u32::MAX }))
-        }
+        QueueEvent::Enqueued(entry) => QueueInput::Enqueue(Box::new(Enqueue {
+            entry,
+            overflow: Default::default(),
+            queue_max: u32::MAX,
+        })),
         QueueEvent::Assigned(_) => QueueInput::Advance,
         // What was asked is not in the fact: only what became of it.
         QueueEvent::Overflowed(_) => return None,
-        QueueEvent::Released(released) => {
-            QueueInput::Release { debate_id: released.debate_id, reason: released.reason }
-        }
-        QueueEvent::Reassigned(Reassigned { debate_id, to, by, why, .. }) => {
-            QueueInput::Reassign { debate_id, to, by, why }
-        }
+        QueueEvent::Released(released) => QueueInput::Release {
+            debate_id: released.debate_id,
+            reason: released.reason,
+        },
+        QueueEvent::Reassigned(Reassigned {
+            debate_id,
+            to,
+            by,
+            why,
+            ..
+        }) => QueueInput::Reassign {
+            debate_id,
+            to,
+            by,
+            why,
+        },
     })
 }

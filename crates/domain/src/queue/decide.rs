@@ -1,7 +1,8 @@
 //! What to do about an input to the queue. Split by input; the table is in the module above.
 
 use concord_protocol::event::{
-    Assigned, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason, Released,
+    Assigned, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason,
+    Released,
 };
 use concord_protocol::payload::{Contact, DebatePriority, json_text_bytes};
 use concord_protocol::{AgentId, DebateId, ErrorCode, Fault};
@@ -22,7 +23,11 @@ pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) 
     if let Some(earlier) = state.causes.get(&fact_id(context.origin, &context.cause)) {
         // A fact's id follows from its cause, so a second one could not be stored.
         let same = *earlier == asked(input);
-        return if same { Decision::Ignore(Ignored::Repetition) } else { Decision::Reject(reused_message_id()) };
+        return if same {
+            Decision::Ignore(Ignored::Repetition)
+        } else {
+            Decision::Reject(reused_message_id())
+        };
     }
     match input {
         QueueInput::Register(registered) => register(state, registered),
@@ -30,7 +35,12 @@ pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) 
         QueueInput::Enqueue(enqueue) => enqueue_debate(state, enqueue),
         QueueInput::Advance => advance(state, context),
         QueueInput::Release { debate_id, reason } => release(state, debate_id, *reason),
-        QueueInput::Reassign { debate_id, to, by, why } => reassign(state, debate_id, to, (by, why)),
+        QueueInput::Reassign {
+            debate_id,
+            to,
+            by,
+            why,
+        } => reassign(state, debate_id, to, (by, why)),
     }
 }
 
@@ -44,7 +54,12 @@ fn asked(input: &QueueInput) -> String {
         QueueInput::Enqueue(enqueue) => same("enqueue", &enqueue.entry.debate_id),
         QueueInput::Advance => same("advance", ()),
         QueueInput::Release { debate_id, .. } => same("release", debate_id),
-        QueueInput::Reassign { debate_id, to, by, why } => same("reassign", (debate_id, to, by, why)),
+        QueueInput::Reassign {
+            debate_id,
+            to,
+            by,
+            why,
+        } => same("reassign", (debate_id, to, by, why)),
     }
 }
 
@@ -57,7 +72,13 @@ pub(super) fn asked_for(event: &QueueEvent) -> String {
         QueueEvent::Overflowed(overflowed) => same("enqueue", &overflowed.debate_id),
         QueueEvent::Assigned(_) => same("advance", ()),
         QueueEvent::Released(released) => same("release", &released.debate_id),
-        QueueEvent::Reassigned(Reassigned { debate_id, to, by, why, .. }) => same("reassign", (debate_id, to, by, why)),
+        QueueEvent::Reassigned(Reassigned {
+            debate_id,
+            to,
+            by,
+            why,
+            ..
+        }) => same("reassign", (debate_id, to, by, why)),
     }
 }
 
@@ -93,7 +114,12 @@ fn leave(state: &QueueState, agent_id: &AgentId, by: &AgentId, why: &str) -> Que
     }
     let (agent_id, by, why) = (agent_id.clone(), by.clone(), why.to_owned());
     let returned = desk.held.iter().cloned().collect();
-    Decision::Append(QueueEvent::ExpertLeft(ExpertLeft { agent_id, by, why, returned }))
+    Decision::Append(QueueEvent::ExpertLeft(ExpertLeft {
+        agent_id,
+        by,
+        why,
+        returned,
+    }))
 }
 
 fn no_such_expert(field: &str, agent_id: &AgentId) -> Fault {
@@ -126,17 +152,24 @@ fn enqueue_debate(state: &QueueState, enqueue: &Enqueue) -> QueueDecision {
     }
     let debate = InQueue::waiting(entry.clone());
     let must_wait = !state.desks.is_empty() && !order::is_room_for(state, &debate);
-    let is_full = entry.priority == DebatePriority::Supporting || state.waiting.len() >= enqueue.queue_max as usize;
+    let is_full = entry.priority == DebatePriority::Supporting
+        || state.waiting.len() >= enqueue.queue_max as usize;
     if must_wait && is_full {
         let (debate_id, case_id) = (entry.debate_id.clone(), entry.case_id.clone());
-        let overflowed = Overflowed { debate_id, case_id, handling: enqueue.overflow };
+        let overflowed = Overflowed {
+            debate_id,
+            case_id,
+            handling: enqueue.overflow,
+        };
         return Decision::Append(QueueEvent::Overflowed(overflowed));
     }
     Decision::Append(QueueEvent::Enqueued(debate.entry))
 }
 
 fn advance(state: &QueueState, context: &Context) -> QueueDecision {
-    let Some((debate, expert)) = order::next(state) else { return Decision::Ignore(Ignored::AlreadyDone) };
+    let Some((debate, expert)) = order::next(state) else {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    };
     Decision::Append(QueueEvent::Assigned(Assigned {
         debate_id: debate.entry.debate_id.clone(),
         case_id: debate.entry.case_id.clone(),
@@ -148,21 +181,39 @@ fn advance(state: &QueueState, context: &Context) -> QueueDecision {
 
 /// Where an expert is notified, as it is known now.
 fn contact_of(state: &QueueState, expert: &AgentId) -> Contact {
-    state.desks.get(expert).map(|desk| desk.expert.contact.clone()).unwrap_or_default()
+    state
+        .desks
+        .get(expert)
+        .map(|desk| desk.expert.contact.clone())
+        .unwrap_or_default()
 }
 
 fn release(state: &QueueState, debate_id: &DebateId, reason: ReleaseReason) -> QueueDecision {
     if state.finished.contains(debate_id) {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let holder = state.debates.get(debate_id).and_then(|debate| debate.holder.as_ref());
+    let holder = state
+        .debates
+        .get(debate_id)
+        .and_then(|debate| debate.holder.as_ref());
     let expert = holder.map(|holder| holder.expert.clone());
-    Decision::Append(QueueEvent::Released(Released { debate_id: debate_id.clone(), expert, reason }))
+    Decision::Append(QueueEvent::Released(Released {
+        debate_id: debate_id.clone(),
+        expert,
+        reason,
+    }))
 }
 
-fn reassign(state: &QueueState, debate_id: &DebateId, to: &AgentId, said: (&AgentId, &str)) -> QueueDecision {
+fn reassign(
+    state: &QueueState,
+    debate_id: &DebateId,
+    to: &AgentId,
+    said: (&AgentId, &str),
+) -> QueueDecision {
     let (by, why) = said;
-    let Some(debate) = state.debates.get(debate_id) else { return Decision::Reject(not_in_queue(debate_id)) };
+    let Some(debate) = state.debates.get(debate_id) else {
+        return Decision::Reject(not_in_queue(debate_id));
+    };
     if let Err(fault) = check_why(why).and_then(|()| check_receiver(state, debate, to)) {
         return Decision::Reject(fault);
     }
@@ -200,7 +251,9 @@ fn check_why(why: &str) -> Result<(), Fault> {
 fn check_receiver(state: &QueueState, debate: &InQueue, to: &AgentId) -> Result<(), Fault> {
     let pointer = || format!("{PARAMETERS}/to");
     let debate_id = &debate.entry.debate_id;
-    let Some(desk) = state.desks.get(to) else { return Err(no_such_expert("to", to)) };
+    let Some(desk) = state.desks.get(to) else {
+        return Err(no_such_expert("to", to));
+    };
     if debate.entry.excluded.contains(to) {
         return Err(Fault::new(
             ErrorCode::Unauthorized,
@@ -209,7 +262,11 @@ fn check_receiver(state: &QueueState, debate: &InQueue, to: &AgentId) -> Result<
             "Choose an expert who takes no part in it.",
         ));
     }
-    if debate.holder.as_ref().is_some_and(|holder| holder.expert == *to) {
+    if debate
+        .holder
+        .as_ref()
+        .is_some_and(|holder| holder.expert == *to)
+    {
         return Err(Fault::invalid(
             pointer(),
             format!("{to} has {debate_id} already."),

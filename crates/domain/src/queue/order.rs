@@ -13,7 +13,9 @@ pub(super) fn next(state: &QueueState) -> Option<(&InQueue, &AgentId)> {
     if staff.with_room.is_empty() {
         return None;
     }
-    state.in_order().find_map(|debate| Some((debate, staff.choose(debate)?)))
+    state
+        .in_order()
+        .find_map(|debate| Some((debate, staff.choose(debate)?)))
 }
 
 /// Whether some expert could take the debate now, were it the first.
@@ -39,8 +41,16 @@ struct Knowing<'a> {
 
 impl<'a> Staff<'a> {
     fn of(state: &'a QueueState) -> Self {
-        let with_room = state.desks.iter().filter(|(_, desk)| desk.has_room()).collect();
-        Self { state, with_room, knowing: BTreeMap::new() }
+        let with_room = state
+            .desks
+            .iter()
+            .filter(|(_, desk)| desk.has_room())
+            .collect();
+        Self {
+            state,
+            with_room,
+            knowing: BTreeMap::new(),
+        }
     }
 
     /// Who is given the debate, of those with room.
@@ -48,7 +58,9 @@ impl<'a> Staff<'a> {
         let excluded = &debate.entry.excluded;
         if let Some(domain) = &debate.domain {
             let Self { state, knowing, .. } = self;
-            let knowing = knowing.entry(domain).or_insert_with(|| Knowing::about(state, domain));
+            let knowing = knowing
+                .entry(domain)
+                .or_insert_with(|| Knowing::about(state, domain));
             if knowing.all.iter().any(|expert| !excluded.contains(expert)) {
                 // They are waited for when they have no room.
                 return first(&knowing.with_room, excluded);
@@ -60,7 +72,12 @@ impl<'a> Staff<'a> {
 
 impl<'a> Knowing<'a> {
     fn about(state: &'a QueueState, domain: &str) -> Self {
-        let all = || state.desks.iter().filter(|(_, desk)| desk.domains.contains(domain));
+        let all = || {
+            state
+                .desks
+                .iter()
+                .filter(|(_, desk)| desk.domains.contains(domain))
+        };
         Self {
             all: all().map(|(expert, _)| expert).collect(),
             with_room: all().filter(|(_, d)| d.has_room()).collect(),
@@ -77,6 +94,10 @@ fn first<'a>(of: &[Named<'a>], excluded: &[AgentId]) -> Option<&'a AgentId> {
 /// The least loaded, then the one whose last assignment is longest ago, then the lower id.
 fn by_turn((a_id, a): &Named<'_>, (b_id, b): &Named<'_>) -> Ordering {
     // a.held / a.capacity to b.held / b.capacity, without division.
-    let load = |desk: &Desk, other: &Desk| desk.held.len() as u64 * u64::from(other.expert.capacity);
-    load(a, b).cmp(&load(b, a)).then(a.last_assigned.cmp(&b.last_assigned)).then(a_id.cmp(b_id))
+    let load =
+        |desk: &Desk, other: &Desk| desk.held.len() as u64 * u64::from(other.expert.capacity);
+    load(a, b)
+        .cmp(&load(b, a))
+        .then(a.last_assigned.cmp(&b.last_assigned))
+        .then(a_id.cmp(b_id))
 }

@@ -13,7 +13,11 @@ pub struct Recent<K, V> {
 impl<K: Ord + Clone, V> Recent<K, V> {
     /// Remembers nothing yet, and at most `max` things.
     pub fn new(max: usize) -> Self {
-        Self { values: BTreeMap::new(), order: VecDeque::new(), max }
+        Self {
+            values: BTreeMap::new(),
+            order: VecDeque::new(),
+            max,
+        }
     }
 
     /// Remembers one more thing. What is remembered under the key already keeps its value and its age.
@@ -62,7 +66,10 @@ mod tests {
         for (key, value) in [("a", 1), ("b", 2), ("a", 3), ("c", 4)] {
             recent.insert(key, value);
         }
-        assert_eq!((recent.get(&"a"), recent.get(&"b"), recent.get(&"c")), (None, Some(&2), Some(&4)));
+        assert_eq!(
+            (recent.get(&"a"), recent.get(&"b"), recent.get(&"c")),
+            (None, Some(&2), Some(&4))
+        );
         assert_eq!((recent.len(), recent.contains(&"c")), (2, true));
     }
 }

@@ -73,7 +73,11 @@ impl InQueue {
     /// A debate that nobody has.
     pub(super) fn waiting(entry: Enqueued) -> Self {
         let domain = entry.domain.as_deref().and_then(comparable);
-        Self { entry, domain, holder: None }
+        Self {
+            entry,
+            domain,
+            holder: None,
+        }
     }
 }
 
@@ -100,7 +104,11 @@ pub struct Place {
 impl Place {
     /// The place of a debate.
     pub fn of(entry: &Enqueued) -> Self {
-        Self { priority: entry.priority, entered_at: entry.entered_at, debate_id: entry.debate_id.clone() }
+        Self {
+            priority: entry.priority,
+            entered_at: entry.entered_at,
+            debate_id: entry.debate_id.clone(),
+        }
     }
 }
 
@@ -112,19 +120,29 @@ fn comparable(domain: &str) -> Option<String> {
 impl QueueState {
     /// Debates that wait, in the order of the queue.
     pub fn in_order(&self) -> impl Iterator<Item = &InQueue> {
-        self.waiting.iter().filter_map(|place| self.debates.get(&place.debate_id))
+        self.waiting
+            .iter()
+            .filter_map(|place| self.debates.get(&place.debate_id))
     }
 
     /// Debates that an expert has, in the order of the queue.
     pub fn held_by(&self, expert: &AgentId) -> Vec<&InQueue> {
-        let held = self.desks.get(expert).into_iter().flat_map(|desk| &desk.held);
+        let held = self
+            .desks
+            .get(expert)
+            .into_iter()
+            .flat_map(|desk| &desk.held);
         let mut held: Vec<&InQueue> = held.filter_map(|debate| self.debates.get(debate)).collect();
         held.sort_by_key(|debate| Place::of(&debate.entry));
         held
     }
 
     pub(super) fn apply(&mut self, record: Record<QueueEvent>) {
-        let Record { meta, sequence, event } = record;
+        let Record {
+            meta,
+            sequence,
+            event,
+        } = record;
         self.causes.insert(meta.event_id, asked_for(&event));
         match event {
             QueueEvent::ExpertRegistered(registered) => self.register(registered.expert),
@@ -139,13 +157,28 @@ impl QueueState {
             }
             QueueEvent::Enqueued(entry) => {
                 self.waiting.insert(Place::of(&entry));
-                self.debates.insert(entry.debate_id.clone(), InQueue::waiting(entry));
+                self.debates
+                    .insert(entry.debate_id.clone(), InQueue::waiting(entry));
             }
             QueueEvent::Assigned(given) => {
-                self.give(&given.debate_id, Holder { expert: given.expert, since: meta.at }, sequence);
+                self.give(
+                    &given.debate_id,
+                    Holder {
+                        expert: given.expert,
+                        since: meta.at,
+                    },
+                    sequence,
+                );
             }
             QueueEvent::Reassigned(given) => {
-                self.give(&given.debate_id, Holder { expert: given.to, since: meta.at }, sequence);
+                self.give(
+                    &given.debate_id,
+                    Holder {
+                        expert: given.to,
+                        since: meta.at,
+                    },
+                    sequence,
+                );
             }
             QueueEvent::Overflowed(overflowed) => self.finished.insert(overflowed.debate_id, ()),
             QueueEvent::Released(released) => {
@@ -157,15 +190,31 @@ impl QueueState {
     }
 
     fn register(&mut self, expert: Expert) {
-        let domains = expert.domains.iter().filter_map(|domain| comparable(domain)).collect();
+        let domains = expert
+            .domains
+            .iter()
+            .filter_map(|domain| comparable(domain))
+            .collect();
         let earlier = self.desks.remove(&expert.agent_id);
-        let (held, last_assigned) = earlier.map(|desk| (desk.held, desk.last_assigned)).unwrap_or_default();
-        self.desks.insert(expert.agent_id.clone(), Desk { expert, domains, held, last_assigned });
+        let (held, last_assigned) = earlier
+            .map(|desk| (desk.held, desk.last_assigned))
+            .unwrap_or_default();
+        self.desks.insert(
+            expert.agent_id.clone(),
+            Desk {
+                expert,
+                domains,
+                held,
+                last_assigned,
+            },
+        );
     }
 
     /// Takes a debate from whoever has it, or out of those that wait.
     fn take_back(&mut self, debate_id: &DebateId) {
-        let Some(debate) = self.debates.get_mut(debate_id) else { return };
+        let Some(debate) = self.debates.get_mut(debate_id) else {
+            return;
+        };
         match debate.holder.take() {
             None => {
                 self.waiting.remove(&Place::of(&debate.entry));

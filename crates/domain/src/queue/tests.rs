@@ -24,16 +24,29 @@ fn debate(name: &str) -> DebateId {
 
 fn expert(name: &str, capacity: u32, domains: &[&str]) -> Expert {
     let domains = domains.iter().map(|domain| (*domain).to_owned()).collect();
-    Expert { agent_id: agent(name), name: None, domains, contact: Default::default(), capacity }
+    Expert {
+        agent_id: agent(name),
+        name: None,
+        domains,
+        contact: Default::default(),
+        capacity,
+    }
 }
 
 fn register(name: &str, capacity: u32, domains: &[&str]) -> QueueInput {
     let expert = expert(name, capacity, domains);
-    QueueInput::Register(Box::new(ExpertRegistered { by: agent(name), expert }))
+    QueueInput::Register(Box::new(ExpertRegistered {
+        by: agent(name),
+        expert,
+    }))
 }
 
 fn leave(name: &str) -> QueueInput {
-    QueueInput::Leave { agent_id: agent(name), by: agent("olga"), why: "holiday".into() }
+    QueueInput::Leave {
+        agent_id: agent(name),
+        by: agent("olga"),
+        why: "holiday".into(),
+    }
 }
 
 /// A debate that came to need a person so many milliseconds after the start.
@@ -50,7 +63,11 @@ fn entry(name: &str, priority: DebatePriority, entered: u64) -> Enqueued {
 }
 
 fn enqueue_as(entry: Enqueued) -> QueueInput {
-    QueueInput::Enqueue(Box::new(Enqueue { entry, overflow: Overflow::Defer, queue_max: 100 }))
+    QueueInput::Enqueue(Box::new(Enqueue {
+        entry,
+        overflow: Overflow::Defer,
+        queue_max: 100,
+    }))
 }
 
 fn enqueue(name: &str, priority: DebatePriority, entered: u64) -> QueueInput {
@@ -58,11 +75,19 @@ fn enqueue(name: &str, priority: DebatePriority, entered: u64) -> QueueInput {
 }
 
 fn release(name: &str) -> QueueInput {
-    QueueInput::Release { debate_id: debate(name), reason: ReleaseReason::Ruled }
+    QueueInput::Release {
+        debate_id: debate(name),
+        reason: ReleaseReason::Ruled,
+    }
 }
 
 fn reassign(name: &str, to: &str) -> QueueInput {
-    QueueInput::Reassign { debate_id: debate(name), to: agent(to), by: agent("olga"), why: "knows it best".into() }
+    QueueInput::Reassign {
+        debate_id: debate(name),
+        to: agent(to),
+        by: agent("olga"),
+        why: "knows it best".into(),
+    }
 }
 
 /// Hears each of these, each by a cause of its own, and advances after every fact until there is nothing to do, as the
@@ -97,9 +122,15 @@ fn advance(story: &mut QueueStory, context: &Context) {
 fn picture(story: &QueueStory) -> String {
     let state = story.state();
     let names = |debates: Vec<&InQueue>| {
-        debates.iter().map(|debate| format!(" {}", debate.entry.debate_id)).collect::<String>()
+        debates
+            .iter()
+            .map(|debate| format!(" {}", debate.entry.debate_id))
+            .collect::<String>()
     };
-    let desks = state.desks.keys().map(|name| format!("{name}{}", names(state.held_by(name))));
+    let desks = state
+        .desks
+        .keys()
+        .map(|name| format!("{name}{}", names(state.held_by(name))));
     let waiting = format!("-{}", names(state.in_order().collect()));
     desks.chain([waiting]).collect::<Vec<_>>().join(" | ")
 }
@@ -114,8 +145,18 @@ fn refusal(story: &QueueStory, input: &QueueInput) -> Fault {
 /// eva and finn, one debate each: d-1 is with eva, d-2 with finn, d-3 waits, d-4 was released.
 fn busy() -> QueueStory {
     let mut story = story();
-    hears_all(&mut story, [register("eva", 1, &[]), register("finn", 1, &[])]);
-    hears_all(&mut story, [enqueue("d-1", USUAL, 1), enqueue("d-2", USUAL, 2), enqueue("d-3", USUAL, 3)]);
+    hears_all(
+        &mut story,
+        [register("eva", 1, &[]), register("finn", 1, &[])],
+    );
+    hears_all(
+        &mut story,
+        [
+            enqueue("d-1", USUAL, 1),
+            enqueue("d-2", USUAL, 2),
+            enqueue("d-3", USUAL, 3),
+        ],
+    );
     hears_all(&mut story, [enqueue("d-4", USUAL, 4), release("d-4")]);
     assert_eq!(picture(&story), "eva d-1 | finn d-2 | - d-3");
     story
@@ -132,7 +173,10 @@ fn every_cell_of_the_table_of_debates() {
             reassign(name, "gil"),
         ]
     };
-    let (done, not_there) = ("ignored: already_done", "refused: /payload/parameters/debate_id");
+    let (done, not_there) = (
+        "ignored: already_done",
+        "refused: /payload/parameters/debate_id",
+    );
     for (name, row) in [
         ("d-9", ["enqueued", done, "released", not_there]),
         ("d-3", [done, done, "released", "reassigned"]),
@@ -151,68 +195,134 @@ fn every_cell_of_the_table_of_debates() {
     }
     let mut story = busy();
     story.hears(&said("m-gil", 8), &register("gil", 1, &[]));
-    assert_eq!(story.hears(&said("m-9", 9), &QueueInput::Advance), "assigned");
+    assert_eq!(
+        story.hears(&said("m-9", 9), &QueueInput::Advance),
+        "assigned"
+    );
     assert_eq!(picture(&story), "eva d-1 | finn d-2 | gil d-3 | -");
 }
 
 #[test]
 fn the_facts_say_what_happened() {
     let mut story = busy();
-    let assigned: Vec<_> = story.records.iter().filter(|record| record.event.fact() == "assigned").collect();
+    let assigned: Vec<_> = story
+        .records
+        .iter()
+        .filter(|record| record.event.fact() == "assigned")
+        .collect();
     assert_eq!(assigned.len(), 2);
     hears(&mut story, &said("m-9", 1_503), &release("d-2"));
-    let QueueEvent::Assigned(given) = &story.last().event else { panic!("{:?}", story.last()) };
-    assert_eq!((given.debate_id.as_str(), given.expert.as_str(), given.waited_ms), ("d-3", "finn", 1_500));
+    let QueueEvent::Assigned(given) = &story.last().event else {
+        panic!("{:?}", story.last())
+    };
+    assert_eq!(
+        (
+            given.debate_id.as_str(),
+            given.expert.as_str(),
+            given.waited_ms
+        ),
+        ("d-3", "finn", 1_500)
+    );
     assert_eq!(given.case_id, case_id());
-    let holder = story.state().debates[&debate("d-3")].holder.clone().unwrap();
+    let holder = story.state().debates[&debate("d-3")]
+        .holder
+        .clone()
+        .unwrap();
     assert_eq!(holder.since, after(1_503));
-    let released = story.records.iter().rev().find_map(|record| match &record.event {
-        QueueEvent::Released(released) => Some(released.clone()),
-        _ => None,
-    });
+    let released = story
+        .records
+        .iter()
+        .rev()
+        .find_map(|record| match &record.event {
+            QueueEvent::Released(released) => Some(released.clone()),
+            _ => None,
+        });
     let released = released.unwrap();
-    assert_eq!((released.expert, released.reason), (Some(agent("finn")), ReleaseReason::Ruled));
+    assert_eq!(
+        (released.expert, released.reason),
+        (Some(agent("finn")), ReleaseReason::Ruled)
+    );
     assert_eq!(QueueMachine::case_of(story.last()), None);
     assert!(!QueueMachine::creates(&QueueInput::Advance));
 }
 
 #[test]
 fn who_is_given_a_debate_is_notified_where_it_was_registered_last() {
-    let at = |mailbox: &str| Contact { email: Some(mailbox.into()), webhook: None };
+    let at = |mailbox: &str| Contact {
+        email: Some(mailbox.into()),
+        webhook: None,
+    };
     let registered = |mailbox: &str| {
-        let expert = Expert { contact: at(mailbox), ..expert("eva", 1, &[]) };
-        QueueInput::Register(Box::new(ExpertRegistered { expert, by: agent("olga") }))
+        let expert = Expert {
+            contact: at(mailbox),
+            ..expert("eva", 1, &[])
+        };
+        QueueInput::Register(Box::new(ExpertRegistered {
+            expert,
+            by: agent("olga"),
+        }))
     };
     let mut story = story();
-    hears_all(&mut story, [registered("old@example.org"), registered("new@example.org")]);
+    hears_all(
+        &mut story,
+        [registered("old@example.org"), registered("new@example.org")],
+    );
     hears_all(&mut story, [enqueue("d-1", DebatePriority::Valuation, 0)]);
-    let QueueEvent::Assigned(given) = &story.last().event else { panic!("{:?}", story.last()) };
+    let QueueEvent::Assigned(given) = &story.last().event else {
+        panic!("{:?}", story.last())
+    };
     assert_eq!(given.contact, at("new@example.org"));
-    hears_all(&mut story, [register("finn", 1, &[]), reassign("d-1", "finn")]);
-    let given = story.records.iter().rev().find_map(|record| match &record.event {
-        QueueEvent::Reassigned(given) => Some(given.contact.clone()),
-        _ => None,
-    });
+    hears_all(
+        &mut story,
+        [register("finn", 1, &[]), reassign("d-1", "finn")],
+    );
+    let given = story
+        .records
+        .iter()
+        .rev()
+        .find_map(|record| match &record.event {
+            QueueEvent::Reassigned(given) => Some(given.contact.clone()),
+            _ => None,
+        });
     assert_eq!(given, Some(Contact::default()));
 }
 
 #[test]
 fn the_same_message_is_one_fact_and_another_under_its_id_is_refused() {
     let mut story = busy();
-    let inputs =
-        [register("gil", 2, &["tax"]), enqueue("d-8", USUAL, 8), reassign("d-1", "gil"), release("d-2"), leave("finn")];
+    let inputs = [
+        register("gil", 2, &["tax"]),
+        enqueue("d-8", USUAL, 8),
+        reassign("d-1", "gil"),
+        release("d-2"),
+        leave("finn"),
+    ];
     for (place, input) in inputs.iter().enumerate() {
         let context = said(&format!("m-{place}-again"), 10);
         assert!(!story.hears(&context, input).contains(' '), "{input:?}");
-        assert_eq!(story.hears(&context, input), "ignored: repetition", "{input:?}");
+        assert_eq!(
+            story.hears(&context, input),
+            "ignored: repetition",
+            "{input:?}"
+        );
         for other in inputs.iter().filter(|other| *other != input) {
-            assert_eq!(story.hears(&context, other), "refused: /message_id", "{input:?} and then {other:?}");
+            assert_eq!(
+                story.hears(&context, other),
+                "refused: /message_id",
+                "{input:?} and then {other:?}"
+            );
         }
     }
     let context = said("m-0-again", 10);
-    assert_eq!(story.hears(&context, &register("gil", 3, &["tax"])), "refused: /message_id");
+    assert_eq!(
+        story.hears(&context, &register("gil", 3, &["tax"])),
+        "refused: /message_id"
+    );
     // A fact under the same id is another cause.
-    assert_eq!(story.hears(&happened("m-0-again", 10), &register("gil", 3, &["tax"])), "expert_registered");
+    assert_eq!(
+        story.hears(&happened("m-0-again", 10), &register("gil", 3, &["tax"])),
+        "expert_registered"
+    );
 }
 
 #[test]
@@ -223,7 +333,10 @@ fn advancing_twice_for_one_fact_assigns_once() {
     story.hears(&said("m-3", 0), &register("eva", 3, &[]));
     let context = Context::of_fact(after(5), story.last().meta.event_id.clone());
     assert_eq!(story.hears(&context, &QueueInput::Advance), "assigned");
-    assert_eq!(story.hears(&context, &QueueInput::Advance), "ignored: repetition");
+    assert_eq!(
+        story.hears(&context, &QueueInput::Advance),
+        "ignored: repetition"
+    );
     assert_eq!(picture(&story), "eva d-1 | - d-2");
     advance(&mut story, &context);
     assert_eq!(picture(&story), "eva d-1 d-2 | -");
@@ -246,8 +359,15 @@ fn what_is_remembered_of_the_finished_is_bounded() {
         record.meta.event_id = message(&format!("e-{number}"));
         QueueMachine::apply(&mut state, record.clone());
     }
-    assert_eq!((state.finished.len(), state.causes.len()), (FINISHED_MAX, CAUSES_MAX));
-    let decide = |name: &str| QueueMachine::decide(&state, &happened("e", 0), &enqueue(name, USUAL, 0));
+    assert_eq!(
+        (state.finished.len(), state.causes.len()),
+        (FINISHED_MAX, CAUSES_MAX)
+    );
+    let decide =
+        |name: &str| QueueMachine::decide(&state, &happened("e", 0), &enqueue(name, USUAL, 0));
     assert_eq!(decide("d-1"), Decision::Ignore(crate::Ignored::AlreadyDone));
-    assert!(matches!(decide("d-0"), Decision::Append(_)), "what is forgotten is unknown");
+    assert!(
+        matches!(decide("d-0"), Decision::Append(_)),
+        "what is forgotten is unknown"
+    );
 }

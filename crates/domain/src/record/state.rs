@@ -20,7 +20,10 @@ pub(super) enum Origin {
 
 impl Origin {
     pub(super) fn of(debate: Option<&DebateId>, cause: &MessageId) -> Self {
-        debate.map_or_else(|| Self::Cause(cause.clone()), |debate| Self::Debate(debate.clone()))
+        debate.map_or_else(
+            || Self::Cause(cause.clone()),
+            |debate| Self::Debate(debate.clone()),
+        )
     }
 }
 
@@ -52,18 +55,33 @@ impl RecordState {
     /// Whether there is an observation of this origin from this source.
     pub(super) fn has(&self, origin: &Origin, source: Source) -> bool {
         // The newest first: what is repeated is mostly what has just arrived.
-        self.kept.iter().rev().any(|kept| kept.observation.source == source && kept.origin == *origin)
+        self.kept
+            .iter()
+            .rev()
+            .any(|kept| kept.observation.source == source && kept.origin == *origin)
     }
 
     /// Whether an observation of this time would be forgotten at once: it may have been taken before, and forgotten since.
     pub(super) fn is_past(&self, at: Timestamp, most: usize) -> bool {
-        self.kept.len() >= most && self.kept.front().is_some_and(|oldest| at <= oldest.observation.at)
+        self.kept.len() >= most
+            && self
+                .kept
+                .front()
+                .is_some_and(|oldest| at <= oldest.observation.at)
     }
 
     /// Adds an observation and forgets the oldest beyond `most`.
     pub(super) fn keep(&mut self, origin: Origin, observation: Observation, most: usize) {
-        let place = self.kept.partition_point(|kept| kept.observation.at <= observation.at);
-        self.kept.insert(place, Kept { origin, observation });
+        let place = self
+            .kept
+            .partition_point(|kept| kept.observation.at <= observation.at);
+        self.kept.insert(
+            place,
+            Kept {
+                origin,
+                observation,
+            },
+        );
         while self.kept.len() > most {
             self.kept.pop_front();
             self.forgotten += 1;

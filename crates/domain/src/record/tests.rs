@@ -34,7 +34,12 @@ fn observe(debate: Option<&str>, observation: Observation) -> Observe {
 }
 
 fn query(now: Timestamp) -> Query {
-    Query { now, domain: "Valuation".into(), regime: None, context: Circumstances::default() }
+    Query {
+        now,
+        domain: "Valuation".into(),
+        regime: None,
+        context: Circumstances::default(),
+    }
 }
 
 #[test]
@@ -57,11 +62,23 @@ fn an_observation_counts_once_for_each_debate_and_source() {
         let heard = story.hears(&said(cause, 10), &observe(debate, observation(at, source)));
         assert_eq!(heard, expected, "{cause} of {debate:?} at {at}");
     }
-    assert_eq!((story.state().observations().len(), story.state().forgotten()), (6, 0));
+    assert_eq!(
+        (
+            story.state().observations().len(),
+            story.state().forgotten()
+        ),
+        (6, 0)
+    );
     let RecordEvent::Observed(first) = &story.records[0].event;
-    assert_eq!((first.by.as_str(), &first.case_id), ("olga", &Some(case_id())));
+    assert_eq!(
+        (first.by.as_str(), &first.case_id),
+        ("olga", &Some(case_id()))
+    );
     assert_eq!(RecordMachine::case_of(&story.records[0]), Some(case_id()));
-    assert!(!RecordMachine::creates(&observe(None, observation(1, Source::Outcome))));
+    assert!(!RecordMachine::creates(&observe(
+        None,
+        observation(1, Source::Outcome)
+    )));
 }
 
 #[test]
@@ -70,12 +87,30 @@ fn what_cannot_have_been_observed_is_refused_at_its_place() {
     let good = observation(10, Source::Outcome);
     for (changed, expected) in [
         (good.clone(), "observed"),
-        (observation(11, Source::Outcome), "refused: /payload/observation/at"),
-        (Observation { domain: " ".into(), ..good.clone() }, "refused: /payload/observation/domain"),
-        (Observation { regime: Some(long), ..good }, "refused: /payload/observation/regime"),
+        (
+            observation(11, Source::Outcome),
+            "refused: /payload/observation/at",
+        ),
+        (
+            Observation {
+                domain: " ".into(),
+                ..good.clone()
+            },
+            "refused: /payload/observation/domain",
+        ),
+        (
+            Observation {
+                regime: Some(long),
+                ..good
+            },
+            "refused: /payload/observation/regime",
+        ),
     ] {
         let mut story = Story::<RecordMachine>::of("ann");
-        assert_eq!(story.hears(&said("m-1", 10), &observe(Some("d-1"), changed)), expected);
+        assert_eq!(
+            story.hears(&said("m-1", 10), &observe(Some("d-1"), changed)),
+            expected
+        );
     }
 }
 
@@ -84,9 +119,16 @@ fn observations_stand_in_the_order_of_their_time_whatever_that_of_their_arrival(
     let mut story = Story::<RecordMachine>::of("ann");
     for (place, at) in [5, 1, 9, 1, 5].into_iter().enumerate() {
         let input = observe(None, observation(at, Source::Outcome));
-        assert_eq!(story.hears(&said(&format!("m-{place}"), 10), &input), "observed");
+        assert_eq!(
+            story.hears(&said(&format!("m-{place}"), 10), &input),
+            "observed"
+        );
     }
-    let times: Vec<_> = story.state().observations().map(|observation| observation.at).collect();
+    let times: Vec<_> = story
+        .state()
+        .observations()
+        .map(|observation| observation.at)
+        .collect();
     assert_eq!(times, [1, 1, 5, 5, 9].map(after));
 }
 
@@ -100,7 +142,10 @@ fn the_credibility_is_that_of_the_observations() {
     for version in [Version::Simple, Version::Comprehensive] {
         let record: Vec<_> = story.state().observations().cloned().collect();
         let found = credibility_of(story.state(), version, &query(after(100)));
-        assert_eq!(found, credibility::score(version, &record, &query(after(100))));
+        assert_eq!(
+            found,
+            credibility::score(version, &record, &query(after(100)))
+        );
         assert_eq!(found.observations, 20);
     }
     let none = credibility_of(&RecordState::default(), Version::Simple, &query(after(100)));
@@ -114,14 +159,26 @@ fn of_more_than_five_thousand_observations_the_oldest_is_forgotten() {
     for n in 0..OBSERVATIONS_MAX as u64 + 3 {
         state.keep(cause(n), observation(n, Source::Outcome), OBSERVATIONS_MAX);
     }
-    assert_eq!((state.observations().len(), state.forgotten()), (OBSERVATIONS_MAX, 3));
+    assert_eq!(
+        (state.observations().len(), state.forgotten()),
+        (OBSERVATIONS_MAX, 3)
+    );
     assert_eq!(state.observations().next().unwrap().at, after(3));
     assert!(!state.has(&cause(2), Source::Outcome) && state.has(&cause(3), Source::Outcome));
     // Brought again, what was forgotten would be the oldest again.
     let context = Context::of_message(after(99_999), MessageId::new("m-2").unwrap());
     let again = |n| observe(None, observation(n, Source::Outcome));
-    assert_eq!(RecordMachine::decide(&state, &context, &again(2)), Decision::Ignore(Ignored::AlreadyDone));
-    assert!(matches!(RecordMachine::decide(&state, &context, &again(4)), Decision::Append(_)), "of another cause");
+    assert_eq!(
+        RecordMachine::decide(&state, &context, &again(2)),
+        Decision::Ignore(Ignored::AlreadyDone)
+    );
+    assert!(
+        matches!(
+            RecordMachine::decide(&state, &context, &again(4)),
+            Decision::Append(_)
+        ),
+        "of another cause"
+    );
 }
 
 #[derive(Debug, Clone)]
@@ -135,9 +192,20 @@ struct Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let debate = proptest::option::of((0u32..4).prop_map(|n| format!("d-{n}")));
-    let step = (0u32..20, debate, 0u64..40, 0u64..40, proptest::sample::select(SOURCES.to_vec()));
-    let step =
-        step.prop_map(|(cause, debate, at, now, source)| Step { cause: format!("m-{cause}"), debate, at, now, source });
+    let step = (
+        0u32..20,
+        debate,
+        0u64..40,
+        0u64..40,
+        proptest::sample::select(SOURCES.to_vec()),
+    );
+    let step = step.prop_map(|(cause, debate, at, now, source)| Step {
+        cause: format!("m-{cause}"),
+        debate,
+        at,
+        now,
+        source,
+    });
     proptest::collection::vec(step, 0..60)
 }
 
@@ -191,7 +259,14 @@ proptest! {
 #[test]
 fn observations_have_no_effects_and_move_no_deadlines() {
     let mut story = Story::<RecordMachine>::of("ann");
-    story.hears(&said("m-1", 9), &observe(None, observation(1, Source::Outcome)));
+    story.hears(
+        &said("m-1", 9),
+        &observe(None, observation(1, Source::Outcome)),
+    );
     assert_eq!(RecordMachine::effects(story.last()), []);
-    assert!(RecordEvent::FACTS.iter().all(|info| !info.has_effects && !info.moves_deadlines));
+    assert!(
+        RecordEvent::FACTS
+            .iter()
+            .all(|info| !info.has_effects && !info.moves_deadlines)
+    );
 }

@@ -1,8 +1,8 @@
 //! What to do about an input to a request. Split by input; the table is in the module above.
 
 use concord_protocol::event::{
-    DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate, RequestEvent,
-    RequestFailed, RequestOpened,
+    DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
+    RequestEvent, RequestFailed, RequestOpened,
 };
 use concord_protocol::{AgentId, ErrorCode, Fault, MessageId, Recipient};
 use serde_json::Value;
@@ -13,12 +13,19 @@ use crate::machine::{Context, Decision, Ignored};
 
 type RequestDecision = Decision<RequestEvent>;
 
-pub(super) fn ask(state: &RequestState, asked: &RequestOpened, refusal: Option<&Refusal>) -> RequestDecision {
+pub(super) fn ask(
+    state: &RequestState,
+    asked: &RequestOpened,
+    refusal: Option<&Refusal>,
+) -> RequestDecision {
     // In the same words under no id of its own: while the first waits, one answer is for both.
-    let again = |opened: &RequestOpened| opened.request_id != asked.request_id && state.ended.is_some();
+    let again =
+        |opened: &RequestOpened| opened.request_id != asked.request_id && state.ended.is_some();
     let again = match &state.opened {
         Some(opened) if again(opened) => true,
-        Some(opened) if opened.digest == asked.digest => return Decision::Ignore(Ignored::Repetition),
+        Some(opened) if opened.digest == asked.digest => {
+            return Decision::Ignore(Ignored::Repetition);
+        }
         Some(_) => return Decision::Reject(reused_message_id()),
         None => false,
     };
@@ -44,7 +51,11 @@ pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
         };
     };
     // A message leads to one fact: what was heard early is not heard again.
-    if state.early.iter().any(|early| early.message_id == *said.message_id()) {
+    if state
+        .early
+        .iter()
+        .any(|early| early.message_id == *said.message_id())
+    {
         return Decision::Ignore(Ignored::Repetition);
     }
     let by = said.by();
@@ -52,7 +63,10 @@ pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
         return Decision::Reject(Fault::new(
             ErrorCode::Unauthorized,
             "/correlation_id",
-            format!("{by} was not asked: the request is for {}.", opened.to.as_str()),
+            format!(
+                "{by} was not asked: the request is for {}.",
+                opened.to.as_str()
+            ),
             "Answer only what was asked of you.",
         ));
     }
@@ -65,14 +79,21 @@ pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
 
 fn hear_early(state: &RequestState, said: &Said) -> RequestDecision {
     let heard = said.as_heard();
-    let known = state.early.iter().any(|early| early.message_id == heard.message_id);
+    let known = state
+        .early
+        .iter()
+        .any(|early| early.message_id == heard.message_id);
     if known || state.early.len() >= LATE_MAX {
         return Decision::Ignore(Ignored::Repetition);
     }
     Decision::Append(RequestEvent::HeardEarly(heard))
 }
 
-fn acknowledge(state: &RequestState, opened: &RequestOpened, said: &RequestAcknowledged) -> RequestDecision {
+fn acknowledge(
+    state: &RequestState,
+    opened: &RequestOpened,
+    said: &RequestAcknowledged,
+) -> RequestDecision {
     if state.ended.is_some() || state.acknowledged.is_some() || !opened.is_asynchronous() {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
@@ -100,8 +121,14 @@ fn late(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) -> R
         return Decision::Ignore(Ignored::AlreadyDone);
     }
     let late_ms = answer.at.millis_since(opened.due);
-    let answer = HeardAnswer { payload: Value::Null, ..answer.clone() };
-    Decision::Append(RequestEvent::AnsweredLate(RequestAnsweredLate { answer, late_ms }))
+    let answer = HeardAnswer {
+        payload: Value::Null,
+        ..answer.clone()
+    };
+    Decision::Append(RequestEvent::AnsweredLate(RequestAnsweredLate {
+        answer,
+        late_ms,
+    }))
 }
 
 pub(super) fn elapsed(
@@ -154,14 +181,36 @@ pub fn is_asked(opened: &RequestOpened, by: &AgentId) -> bool {
 fn answered(opened: &RequestOpened, answer: &HeardAnswer) -> RequestAnswered {
     let took_ms = answer.at.millis_since(opened.asked_at);
     // What was answered is with the asker already; it is repeated only for those who are told of it later.
-    let payload = if opened.is_asynchronous() { answer.payload.clone() } else { Value::Null };
-    RequestAnswered { request: opened.clone(), answer: HeardAnswer { payload, ..answer.clone() }, took_ms }
+    let payload = if opened.is_asynchronous() {
+        answer.payload.clone()
+    } else {
+        Value::Null
+    };
+    RequestAnswered {
+        request: opened.clone(),
+        answer: HeardAnswer {
+            payload,
+            ..answer.clone()
+        },
+        took_ms,
+    }
 }
 
 fn failed(request: &RequestOpened, refusal: Refusal) -> RequestFailed {
-    let Refusal { code, pointer, why, suggestion } = refusal;
+    let Refusal {
+        code,
+        pointer,
+        why,
+        suggestion,
+    } = refusal;
     let recovery_suggestions = vec![suggestion];
-    RequestFailed { request: request.clone(), error_code: code, pointer, why, recovery_suggestions }
+    RequestFailed {
+        request: request.clone(),
+        error_code: code,
+        pointer,
+        why,
+        recovery_suggestions,
+    }
 }
 
 impl Said {

@@ -32,12 +32,20 @@ fn fail(failed: &RequestFailed) -> Effect {
         details,
         recovery_suggestions: failed.recovery_suggestions.clone(),
     };
-    Effect::FailRequest { to: request.from.clone(), request_id: request.request_id.clone(), report: Box::new(report) }
+    Effect::FailRequest {
+        to: request.from.clone(),
+        request_id: request.request_id.clone(),
+        report: Box::new(report),
+    }
 }
 
 /// Who asked with a callback is told of the completion, unless whoever was asked has said so in that form.
 fn completed(answered: &RequestAnswered) -> Option<Effect> {
-    let RequestAnswered { request, answer, took_ms } = answered;
+    let RequestAnswered {
+        request,
+        answer,
+        took_ms,
+    } = answered;
     if !request.is_asynchronous() || answer.form == AnswerForm::Notification {
         return None;
     }
@@ -45,5 +53,9 @@ fn completed(answered: &RequestAnswered) -> Option<Effect> {
         "request_id": request.request_id, "action": request.action, "by": answer.by, "status": answer.status,
         "error_code": answer.error_code, "took_ms": took_ms, "payload": answer.payload,
     });
-    Some(Effect::CompleteRequest { to: request.from.clone(), request_id: request.request_id.clone(), data })
+    Some(Effect::CompleteRequest {
+        to: request.from.clone(),
+        request_id: request.request_id.clone(),
+        data,
+    })
 }

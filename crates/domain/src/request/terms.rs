@@ -9,8 +9,16 @@ use super::{ANSWER_MS, COMPLETION_MS, DUE_MAX_MS, Refusal};
 /// Until when an answer counts: the earliest deadline that is stated, in the envelope or in the payload, else half a minute, or
 /// an hour with a callback. `stored_at` is when the broker stored the request.
 pub fn due(envelope: &Envelope, request: &Request, stored_at: Timestamp) -> Timestamp {
-    let usual = stored_at.plus_millis(if request.callback_url.is_some() { COMPLETION_MS } else { ANSWER_MS });
-    [envelope.deadline, request.deadline].into_iter().flatten().min().unwrap_or(usual)
+    let usual = stored_at.plus_millis(if request.callback_url.is_some() {
+        COMPLETION_MS
+    } else {
+        ANSWER_MS
+    });
+    [envelope.deadline, request.deadline]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(usual)
 }
 
 /// Why a request that is due then cannot be carried out by anybody, if so.
@@ -28,7 +36,12 @@ pub fn unfit(card: &Card, request: &Request) -> Option<Refusal> {
 
 /// Why a request cannot be carried out, as what is wrong with it.
 pub fn refusal_of(fault: Fault) -> Refusal {
-    Refusal { code: fault.code, pointer: fault.pointer, why: fault.message, suggestion: fault.advice }
+    Refusal {
+        code: fault.code,
+        pointer: fault.pointer,
+        why: fault.message,
+        suggestion: fault.advice,
+    }
 }
 
 fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
@@ -38,13 +51,17 @@ fn impossible_deadline(due: Timestamp, now: Timestamp) -> Option<Refusal> {
             code: ErrorCode::Timeout,
             pointer,
             why: format!("The deadline {due} had passed when the request was stored at {now}."),
-            suggestion: "Give a deadline in the future; look at the clock of the machine that asks.".into(),
+            suggestion:
+                "Give a deadline in the future; look at the clock of the machine that asks.".into(),
         });
     }
     (due > now.plus_millis(DUE_MAX_MS)).then(|| Refusal {
         code: ErrorCode::InvalidRequest,
         pointer,
-        why: format!("The deadline {due} is more than {} days away.", DUE_MAX_MS / 86_400_000),
+        why: format!(
+            "The deadline {due} is more than {} days away.",
+            DUE_MAX_MS / 86_400_000
+        ),
         suggestion: "Give an earlier deadline.".into(),
     })
 }

@@ -25,31 +25,62 @@ fn winner(
     kind: ConflictType,
     held: &[(&str, serde_json::Value, f64)],
 ) -> (Option<String>, Option<String>) {
-    let policy = Policy { vote_rule: rule, ..Policy::contract_review() };
+    let policy = Policy {
+        vote_rule: rule,
+        ..Policy::contract_review()
+    };
     let tally = tally(kind, &policy, &positions(held), &BTreeMap::new());
-    let position = tally.winner.map(|id| tally.options.iter().find(|o| o.position_id == id).unwrap().position.clone());
+    let position = tally.winner.map(|id| {
+        tally
+            .options
+            .iter()
+            .find(|o| o.position_id == id)
+            .unwrap()
+            .position
+            .clone()
+    });
     (position, tally.tie_broken_by)
 }
 
 #[test]
 fn each_rule_weighs_as_it_says() {
     use ConflictType::RecommendationConflict as Kind;
-    let held = [("a", json!("sign"), 0.95), ("b", json!("reject"), 0.5), ("c", json!("reject"), 0.4)];
+    let held = [
+        ("a", json!("sign"), 0.95),
+        ("b", json!("reject"), 0.5),
+        ("c", json!("reject"), 0.4),
+    ];
     let sure = Some("\"sign\"".to_owned());
     let many = Some("\"reject\"".to_owned());
-    assert_eq!(winner(VoteRule::Confidence, Kind, &held), (sure.clone(), None));
+    assert_eq!(
+        winner(VoteRule::Confidence, Kind, &held),
+        (sure.clone(), None)
+    );
     assert_eq!(winner(VoteRule::Majority, Kind, &held), (many, None));
-    assert_eq!(winner(VoteRule::Reconcile, Kind, &held), (sure.clone(), None));
+    assert_eq!(
+        winner(VoteRule::Reconcile, Kind, &held),
+        (sure.clone(), None)
+    );
     assert_eq!(winner(VoteRule::Unanimous, Kind, &held), (None, None));
     assert_eq!(winner(VoteRule::Unanimous, Kind, &held[..1]), (sure, None));
 }
 
 #[test]
 fn reconcile_has_the_steps_of_the_paper() {
-    for (confidence, expected) in
-        [(1.0, 1.0), (0.95, 0.8), (0.9, 0.8), (0.85, 0.5), (0.8, 0.5), (0.7, 0.3), (0.6, 0.1), (0.0, 0.1)]
-    {
-        assert!((weight(VoteRule::Reconcile, confidence) - expected).abs() < 1e-12, "{confidence}");
+    for (confidence, expected) in [
+        (1.0, 1.0),
+        (0.95, 0.8),
+        (0.9, 0.8),
+        (0.85, 0.5),
+        (0.8, 0.5),
+        (0.7, 0.3),
+        (0.6, 0.1),
+        (0.0, 0.1),
+    ] {
+        assert!(
+            (weight(VoteRule::Reconcile, confidence) - expected).abs() < 1e-12,
+            "{confidence}"
+        );
     }
 }
 
@@ -70,7 +101,10 @@ fn a_tie_goes_to_caution_and_then_to_the_lower_id() {
 
 #[test]
 fn nobody_elects_nothing() {
-    assert_eq!(winner(VoteRule::Confidence, ConflictType::FactualDisagreement, &[]), (None, None));
+    assert_eq!(
+        winner(VoteRule::Confidence, ConflictType::FactualDisagreement, &[]),
+        (None, None)
+    );
 }
 
 proptest! {

@@ -26,10 +26,22 @@ pub struct Calibration {
 impl Calibration {
     /// For 0.7 x cosine + 0.3 x n-grams, with all-MiniLM-L6-v2. Fitted to 3,000 requests of the training file of CLINC150 that
     /// were no examples, and its 100 for nobody, with three examples a skill: `concord eval wake --fit`.
-    pub const WITH_MODEL: Self = Self { score: 4.93, lead: 20.27, bias: -2.29, background: 0.2, threshold: 0.7 };
+    pub const WITH_MODEL: Self = Self {
+        score: 4.93,
+        lead: 20.27,
+        bias: -2.29,
+        background: 0.2,
+        threshold: 0.7,
+    };
 
     /// For n-grams alone, fitted to the same.
-    pub const WITHOUT_MODEL: Self = Self { score: 3.36, lead: 20.68, bias: -1.30, background: 0.167, threshold: 0.7 };
+    pub const WITHOUT_MODEL: Self = Self {
+        score: 3.36,
+        lead: 20.68,
+        bias: -1.30,
+        background: 0.167,
+        threshold: 0.7,
+    };
 
     /// The log-odds of an agent with this score and this lead.
     pub fn log_odds(&self, score: f64, lead: f64) -> f64 {
@@ -66,7 +78,10 @@ pub struct Bonus {
 
 impl Default for Bonus {
     fn default() -> Self {
-        Self { log_odds: 3.8, half_life: 4.0 }
+        Self {
+            log_odds: 3.8,
+            half_life: 4.0,
+        }
     }
 }
 

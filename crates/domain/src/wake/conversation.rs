@@ -16,7 +16,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use concord_protocol::event::{Deadline, LoopBroken, Record, Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed};
+use concord_protocol::event::{
+    Deadline, LoopBroken, Record, Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed,
+};
 use concord_protocol::subject::Service;
 use concord_protocol::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
 use serde_json::{Value, json};
@@ -56,7 +58,11 @@ pub struct WakeState {
 
 impl Default for WakeState {
     fn default() -> Self {
-        Self { recent: VecDeque::new(), turns: Turns::default(), causes: Recent::new(CAUSES_MAX) }
+        Self {
+            recent: VecDeque::new(),
+            turns: Turns::default(),
+            causes: Recent::new(CAUSES_MAX),
+        }
     }
 }
 
@@ -65,7 +71,9 @@ impl WakeState {
     pub fn participations(&self) -> BTreeMap<AgentId, Participation> {
         let mut found = BTreeMap::new();
         for (silent_for, said) in (0_u32..).zip(self.recent.iter().rev()) {
-            found.entry(said.from.clone()).or_insert(Participation { silent_for });
+            found
+                .entry(said.from.clone())
+                .or_insert(Participation { silent_for });
         }
         found
     }
@@ -75,14 +83,21 @@ impl WakeState {
         let answered = || said.reply_to.as_deref().and_then(|id| self.author_of(id));
         let other = match &said.to {
             Recipient::Agent(to) => Some(to),
-            Recipient::All | Recipient::Any => answered().or_else(|| self.recent.back().map(|last| &last.from)),
+            Recipient::All | Recipient::Any => {
+                answered().or_else(|| self.recent.back().map(|last| &last.from))
+            }
         };
-        other.filter(|other| **other != said.from && Service::parse(other.as_str()).is_err()).cloned()
+        other
+            .filter(|other| **other != said.from && Service::parse(other.as_str()).is_err())
+            .cloned()
     }
 
     /// Who wrote a message, if it is remembered.
     pub fn author_of(&self, message_id: &str) -> Option<&AgentId> {
-        self.recent.iter().find(|said| said.message_id.as_str() == message_id).map(|said| &said.from)
+        self.recent
+            .iter()
+            .find(|said| said.message_id.as_str() == message_id)
+            .map(|said| &said.from)
     }
 }
 
@@ -121,13 +136,19 @@ pub fn conversation_of(envelope: &Envelope) -> Token {
 
 /// The thread that a message belongs to, as far as it says: the one it names, the message it answers, or itself.
 pub fn thread_of(envelope: &Envelope) -> &str {
-    let named = envelope.correlation_id.as_deref().or(envelope.reply_to.as_deref());
+    let named = envelope
+        .correlation_id
+        .as_deref()
+        .or(envelope.reply_to.as_deref());
     named.unwrap_or(envelope.message_id.as_str())
 }
 
 /// The conversation of a case, or of a thread outside a case.
 pub fn conversation(case: Option<&CaseId>, thread: &str) -> Token {
-    case.map_or_else(|| Token::derived(&format!("thread/{thread}")), CaseId::token)
+    case.map_or_else(
+        || Token::derived(&format!("thread/{thread}")),
+        CaseId::token,
+    )
 }
 
 impl Machine for WakeMachine {
@@ -141,7 +162,9 @@ impl Machine for WakeMachine {
         }
         match input {
             WakeInput::Weigh(weigh) => Decided::Append(WakeEvent::Decided(decided(state, weigh))),
-            WakeInput::Break(broken) if state.turns.is_paused(&broken.from, &broken.to, broken.at) => {
+            WakeInput::Break(broken)
+                if state.turns.is_paused(&broken.from, &broken.to, broken.at) =>
+            {
                 Decided::Ignore(Ignored::AlreadyDone)
             }
             WakeInput::Break(broken) => Decided::Append(WakeEvent::LoopBroken((**broken).clone())),
@@ -163,7 +186,10 @@ impl Machine for WakeMachine {
         if state.recent.len() > REMEMBERED_MAX {
             state.recent.pop_front();
         }
-        if let Some(LoopBroken { from, to, until, .. }) = broken {
+        if let Some(LoopBroken {
+            from, to, until, ..
+        }) = broken
+        {
             state.turns.pause(&from, &to, until);
         }
     }
@@ -178,7 +204,9 @@ impl Machine for WakeMachine {
 
     fn effects(record: &Record<WakeEvent>) -> Vec<Effect> {
         match &record.event {
-            WakeEvent::Decided(decided) => woken(decided).chain(decided.loop_broken.iter().flat_map(told)).collect(),
+            WakeEvent::Decided(decided) => woken(decided)
+                .chain(decided.loop_broken.iter().flat_map(told))
+                .collect(),
             WakeEvent::LoopBroken(broken) => told(broken).collect(),
         }
     }
@@ -198,27 +226,44 @@ impl Machine for WakeMachine {
 /// What is decided about a message. Who went too deep with the sender is not woken by it.
 fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
     let said = &input.said;
-    let Decisions { decisions, named_beyond } = &input.decisions;
+    let Decisions {
+        decisions,
+        named_beyond,
+    } = &input.decisions;
     let loop_broken = broken_by(state, input);
     let is_paused = |agent: &AgentId| {
         input.bounds.is_some() && state.turns.is_paused(&said.from, agent, said.at)
-            || loop_broken.as_ref().is_some_and(|broken| broken.to == *agent)
+            || loop_broken
+                .as_ref()
+                .is_some_and(|broken| broken.to == *agent)
     };
     let quiet = |(agent, decision): (&AgentId, &Decision)| {
         let one = weighed((agent, decision));
         let (outcome, reason) = (WakeOutcome::Ignore, Reason::LoopBroken.to_string());
-        if one.outcome == WakeOutcome::Wake && is_paused(agent) { Weighed { outcome, reason, ..one } } else { one }
+        if one.outcome == WakeOutcome::Wake && is_paused(agent) {
+            Weighed {
+                outcome,
+                reason,
+                ..one
+            }
+        } else {
+            one
+        }
     };
     let all: Vec<Weighed> = decisions.iter().map(quiet).collect();
-    let count = |outcome| u32::try_from(all.iter().filter(|one| one.outcome == outcome).count()).unwrap_or(u32::MAX);
+    let count = |outcome| {
+        u32::try_from(all.iter().filter(|one| one.outcome == outcome).count()).unwrap_or(u32::MAX)
+    };
     let (observing, ignoring) = (count(WakeOutcome::Observe), count(WakeOutcome::Ignore));
-    let (woken, mut others): (Vec<Weighed>, Vec<Weighed>) =
-        all.into_iter().partition(|one| one.outcome == WakeOutcome::Wake);
+    let (woken, mut others): (Vec<Weighed>, Vec<Weighed>) = all
+        .into_iter()
+        .partition(|one| one.outcome == WakeOutcome::Wake);
     others.sort_by_key(|one| one.outcome == WakeOutcome::Ignore);
     others.sort_by(|a, b| b.score.unwrap_or(-1.0).total_cmp(&a.score.unwrap_or(-1.0)));
     others.truncate(OTHERS_MAX);
     let wakes = !woken.is_empty();
-    let fits = serde_json::to_vec(&input.message).is_ok_and(|bytes| bytes.len() <= REPEATED_BYTES_MAX);
+    let fits =
+        serde_json::to_vec(&input.message).is_ok_and(|bytes| bytes.len() <= REPEATED_BYTES_MAX);
     WakeDecided {
         said: said.clone(),
         case_id: input.case_id.clone(),
@@ -226,8 +271,16 @@ fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
         ignoring,
         named_beyond: u32::try_from(*named_beyond).unwrap_or(u32::MAX),
         with_model: input.with_model,
-        message: if wakes && fits { input.message.clone() } else { Value::Null },
-        context: if wakes { state.recent.iter().cloned().collect() } else { Vec::new() },
+        message: if wakes && fits {
+            input.message.clone()
+        } else {
+            Value::Null
+        },
+        context: if wakes {
+            state.recent.iter().cloned().collect()
+        } else {
+            Vec::new()
+        },
         woken,
         others,
         loop_broken,
@@ -238,7 +291,10 @@ fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
 fn broken_by(state: &WakeState, input: &Weigh) -> Option<LoopBroken> {
     let (said, bounds) = (&input.said, input.bounds?);
     let other = state.other(said)?;
-    let Course::Breaks { depth, until } = state.turns.course(&said.from, &other, said.at, &bounds) else { return None };
+    let Course::Breaks { depth, until } = state.turns.course(&said.from, &other, said.at, &bounds)
+    else {
+        return None;
+    };
     Some(LoopBroken {
         thread: input.thread.clone(),
         case_id: input.case_id.clone(),
@@ -254,7 +310,10 @@ fn broken_by(state: &WakeState, input: &Weigh) -> Option<LoopBroken> {
 
 fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
     // Whom it is addressed to has it already.
-    let told = decided.woken.iter().filter(|one| decided.said.to.as_str() != one.agent_id.as_str());
+    let told = decided
+        .woken
+        .iter()
+        .filter(|one| decided.said.to.as_str() != one.agent_id.as_str());
     told.map(|one| Effect::Wake {
         to: one.agent_id.clone(),
         message_id: decided.said.message_id.clone(),

@@ -36,15 +36,19 @@ impl Message<'_> {
     /// addressed to whoever can help.
     pub fn is_group_visible(&self) -> bool {
         use MessageType::{CallForProposals, ExpertiseOffer, GroupQuery, PeerRequest};
-        matches!(self.message_type, GroupQuery | PeerRequest | ExpertiseOffer | CallForProposals)
-            || *self.to == Recipient::Any
+        matches!(
+            self.message_type,
+            GroupQuery | PeerRequest | ExpertiseOffer | CallForProposals
+        ) || *self.to == Recipient::Any
     }
 
     /// Whether those whom it does not wake remember it.
     fn is_information(&self) -> bool {
         use MessageType::{AgentJoined, InfoUpdate, SessionBriefing, TaskResult};
-        matches!(self.message_type, InfoUpdate | TaskResult | SessionBriefing | AgentJoined)
-            || *self.to == Recipient::All
+        matches!(
+            self.message_type,
+            InfoUpdate | TaskResult | SessionBriefing | AgentJoined
+        ) || *self.to == Recipient::All
     }
 }
 
@@ -71,7 +75,9 @@ pub struct Decisions {
 impl Decisions {
     /// Those who wake.
     pub fn woken(&self) -> impl Iterator<Item = (&AgentId, &Decision)> {
-        self.decisions.iter().filter(|(_, decision)| decision.outcome == Outcome::Wake)
+        self.decisions
+            .iter()
+            .filter(|(_, decision)| decision.outcome == Outcome::Wake)
     }
 }
 
@@ -85,12 +91,21 @@ pub fn decide_all(
     vector: Option<&[f32]>,
     conversation: &Conversation<'_>,
 ) -> Decisions {
-    let hears = |agent: &AgentId| conversation.audience.is_none_or(|audience| audience.contains(agent));
+    let hears = |agent: &AgentId| {
+        conversation
+            .audience
+            .is_none_or(|audience| audience.contains(agent))
+    };
     let mentioned = mentions(message.content, |name| {
-        matcher.agent_named(name).filter(|agent| hears(agent) && *agent != message.from)
+        matcher
+            .agent_named(name)
+            .filter(|agent| hears(agent) && *agent != message.from)
     });
-    let preferred: Named<'_> =
-        message.preferred.iter().filter(|agent| hears(agent) && *agent != message.from).collect();
+    let preferred: Named<'_> = message
+        .preferred
+        .iter()
+        .filter(|agent| hears(agent) && *agent != message.from)
+        .collect();
     let query = Query {
         text: message.content,
         vector,
@@ -99,9 +114,16 @@ pub fn decide_all(
         audience: conversation.audience,
         from: Some(message.from),
     };
-    let ranked = if message.is_group_visible() { matcher.rank(&query) } else { Vec::new() };
-    let matched: BTreeMap<&AgentId, usize> =
-        ranked.iter().enumerate().map(|(place, candidate)| (candidate.agent, place)).collect();
+    let ranked = if message.is_group_visible() {
+        matcher.rank(&query)
+    } else {
+        Vec::new()
+    };
+    let matched: BTreeMap<&AgentId, usize> = ranked
+        .iter()
+        .enumerate()
+        .map(|(place, candidate)| (candidate.agent, place))
+        .collect();
     let lower = keyword::lower_case(message.content);
     let decide_one = |agent: &AgentId| {
         let candidate = matched.get(agent).and_then(|place| ranked.get(*place));
@@ -120,9 +142,13 @@ pub fn decide_all(
         };
         decide(message, agent, &view)
     };
-    let agents = matcher.agents().filter(|agent| hears(agent) && *agent != message.from);
+    let agents = matcher
+        .agents()
+        .filter(|agent| hears(agent) && *agent != message.from);
     Decisions {
-        decisions: agents.map(|agent| (agent.clone(), decide_one(agent))).collect(),
+        decisions: agents
+            .map(|agent| (agent.clone(), decide_one(agent)))
+            .collect(),
         named_beyond: mentioned.beyond.len() + preferred.beyond.len(),
     }
 }
@@ -206,7 +232,8 @@ pub fn decide(message: &Message<'_>, agent: &AgentId, view: &View<'_>) -> Decisi
     if message.reply_to_author == Some(agent) {
         return named(Reason::Reply);
     }
-    let beyond = view.mentioned == Standing::Beyond || (is_peer_request && view.preferred == Standing::Beyond);
+    let beyond = view.mentioned == Standing::Beyond
+        || (is_peer_request && view.preferred == Standing::Beyond);
     let decision = if let Some(candidate) = view.candidate {
         by_match(candidate, view)
     } else if message.is_information() {
@@ -215,7 +242,11 @@ pub fn decide(message: &Message<'_>, agent: &AgentId, view: &View<'_>) -> Decisi
         Decision::new(Outcome::Ignore, Reason::NotConcerned)
     };
     if beyond && decision.outcome != Outcome::Wake {
-        return Decision { outcome: Outcome::Observe, reason: Reason::NamedBeyond, ..decision };
+        return Decision {
+            outcome: Outcome::Observe,
+            reason: Reason::NamedBeyond,
+            ..decision
+        };
     }
     decision
 }
@@ -226,7 +257,9 @@ fn by_match(candidate: &Candidate<'_>, view: &View<'_>) -> Decision {
             (Outcome::Wake, Reason::Semantic(skill.to_owned()))
         }
         (_, Some(trigger)) => (Outcome::Wake, Reason::Keyword(trigger.to_owned())),
-        _ if candidate.probability >= view.observe || view.takes_part => (Outcome::Observe, Reason::BelowThreshold),
+        _ if candidate.probability >= view.observe || view.takes_part => {
+            (Outcome::Observe, Reason::BelowThreshold)
+        }
         _ => (Outcome::Ignore, Reason::Irrelevant),
     };
     Decision::matched(outcome, reason, candidate, view.rival)

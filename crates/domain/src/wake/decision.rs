@@ -113,7 +113,9 @@ impl Serialize for Reason {
 
 impl<'de> Deserialize<'de> for Reason {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -129,7 +131,10 @@ pub struct Rival<'a> {
 impl<'a> Rival<'a> {
     /// A candidate as another's rival.
     pub fn of(candidate: &Candidate<'a>) -> Self {
-        Self { agent: candidate.agent, probability: candidate.probability }
+        Self {
+            agent: candidate.agent,
+            probability: candidate.probability,
+        }
     }
 }
 
@@ -160,7 +165,12 @@ pub struct Decision {
 impl Decision {
     /// A decision that no match had a part in.
     pub(super) fn new(outcome: Outcome, reason: Reason) -> Self {
-        Self { outcome, reason, score: None, runner_up: None }
+        Self {
+            outcome,
+            reason,
+            score: None,
+            runner_up: None,
+        }
     }
 
     /// A decision by how well an agent fits.
@@ -170,8 +180,16 @@ impl Decision {
         candidate: &Candidate<'_>,
         rival: Option<Rival<'_>>,
     ) -> Self {
-        let runner_up = rival.map(|r| RunnerUp { agent_id: r.agent.clone(), score: rounded(r.probability) });
-        Self { outcome, reason, score: Some(rounded(candidate.probability)), runner_up }
+        let runner_up = rival.map(|r| RunnerUp {
+            agent_id: r.agent.clone(),
+            score: rounded(r.probability),
+        });
+        Self {
+            outcome,
+            reason,
+            score: Some(rounded(candidate.probability)),
+            runner_up,
+        }
     }
 }
 

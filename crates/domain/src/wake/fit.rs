@@ -31,26 +31,51 @@ impl Calibration {
             let (mut gradient, mut curvature) = ([0.0; 3], [[0.0; 3]; 3]);
             for sample in samples {
                 let features = [sample.score, sample.lead, 1.0];
-                let log_odds: f64 = weights.iter().zip(features).map(|(weight, x)| weight * x).sum();
+                let log_odds: f64 = weights
+                    .iter()
+                    .zip(features)
+                    .map(|(weight, x)| weight * x)
+                    .sum();
                 let p = sigmoid(log_odds);
                 let missed = f64::from(u8::from(sample.concerned)) - p;
                 for ((slope, row), x) in gradient.iter_mut().zip(&mut curvature).zip(features) {
                     *slope += missed * x;
-                    row.iter_mut().zip(features).for_each(|(cell, other)| *cell += p * (1.0 - p) * x * other);
+                    row.iter_mut()
+                        .zip(features)
+                        .for_each(|(cell, other)| *cell += p * (1.0 - p) * x * other);
                 }
             }
-            for (place, ((slope, row), weight)) in gradient.iter_mut().zip(&mut curvature).zip(weights).enumerate() {
+            for (place, ((slope, row), weight)) in gradient
+                .iter_mut()
+                .zip(&mut curvature)
+                .zip(weights)
+                .enumerate()
+            {
                 *slope -= RIDGE * weight;
-                row.iter_mut().skip(place).take(1).for_each(|cell| *cell += RIDGE);
+                row.iter_mut()
+                    .skip(place)
+                    .take(1)
+                    .for_each(|cell| *cell += RIDGE);
             }
             let step = solved(curvature, gradient)?;
-            weights.iter_mut().zip(step).for_each(|(weight, step)| *weight += step);
+            weights
+                .iter_mut()
+                .zip(step)
+                .for_each(|(weight, step)| *weight += step);
             if step.iter().all(|step| step.abs() < 1e-9) {
                 break;
             }
         }
         let [score, lead, bias] = weights;
-        weights.iter().all(|weight| weight.is_finite()).then_some(Self { score, lead, bias, ..self })
+        weights
+            .iter()
+            .all(|weight| weight.is_finite())
+            .then_some(Self {
+                score,
+                lead,
+                bias,
+                ..self
+            })
     }
 }
 
@@ -63,6 +88,11 @@ fn solved([a, b, c]: [[f64; 3]; 3], right: [f64; 3]) -> Option<[f64; 3]> {
     let dot = |u: [f64; 3], v: [f64; 3]| u.iter().zip(v).map(|(x, y)| x * y).sum::<f64>();
     // The matrix is symmetric, so that its rows are its columns.
     let determinant = dot(a, cross(b, c));
-    let solution = [dot(right, cross(b, c)), dot(a, cross(right, c)), dot(a, cross(b, right))].map(|d| d / determinant);
+    let solution = [
+        dot(right, cross(b, c)),
+        dot(a, cross(right, c)),
+        dot(a, cross(b, right)),
+    ]
+    .map(|d| d / determinant);
     solution.iter().all(|x| x.is_finite()).then_some(solution)
 }

@@ -12,7 +12,10 @@ pub(super) struct Phrase {
 
 impl Phrase {
     pub(super) fn new(written: &str) -> Self {
-        Self { written: written.to_owned(), lower: written.trim().to_lowercase() }
+        Self {
+            written: written.to_owned(),
+            lower: written.trim().to_lowercase(),
+        }
     }
 }
 
@@ -29,7 +32,10 @@ pub(super) fn says(text: &str, phrase: &str) -> bool {
     !phrase.is_empty()
         && text.match_indices(phrase).any(|(at, found)| {
             let before = text.get(..at).and_then(|before| before.chars().next_back());
-            let after = text.get(at + found.len()..).and_then(|after| after.chars().next());
-            !is_inside(before, phrase.chars().next()) && !is_inside(after, phrase.chars().next_back())
+            let after = text
+                .get(at + found.len()..)
+                .and_then(|after| after.chars().next());
+            !is_inside(before, phrase.chars().next())
+                && !is_inside(after, phrase.chars().next_back())
         })
 }

@@ -105,7 +105,11 @@ pub fn texts_of(skill: &Skill) -> Vec<String> {
         (true, description) => description.to_owned(),
         (false, description) => format!("{name}: {description}"),
     };
-    std::iter::once(&whole).chain(&skill.examples).filter(|text| !text.trim().is_empty()).cloned().collect()
+    std::iter::once(&whole)
+        .chain(&skill.examples)
+        .filter(|text| !text.trim().is_empty())
+        .cloned()
+        .collect()
 }
 
 /// The skills of all agents, to ask whom a message concerns. One card more or less changes it in place.
@@ -137,7 +141,10 @@ struct Known {
 impl Matcher {
     /// A matcher without agents.
     pub fn new(parameters: Parameters) -> Self {
-        Self { parameters, ..Self::default() }
+        Self {
+            parameters,
+            ..Self::default()
+        }
     }
 
     /// What is set.
@@ -154,8 +161,12 @@ impl Matcher {
         let ngrams_max = (CARD_NGRAMS_MAX / card.skills.len().max(1)).min(SKILL_NGRAMS_MAX);
         let mut skills = Vec::with_capacity(card.skills.len());
         for skill in &card.skills {
-            let texts = [skill.name.as_str()].into_iter().chain(skill.examples.iter().map(String::as_str));
-            let texts = texts.chain(skill.tags.iter().map(String::as_str)).chain([skill.description.as_str()]);
+            let texts = [skill.name.as_str()]
+                .into_iter()
+                .chain(skill.examples.iter().map(String::as_str));
+            let texts = texts
+                .chain(skill.tags.iter().map(String::as_str))
+                .chain([skill.description.as_str()]);
             let profile = Profile::of(texts, ngrams_max);
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.slots += 1;
@@ -163,18 +174,35 @@ impl Matcher {
             });
             self.index.insert(slot, &profile);
             let centroid = vector_of(skill).as_deref().and_then(vector::direction);
-            skills.push(Known { name: skill.name.clone(), slot, profile, centroid });
+            skills.push(Known {
+                name: skill.name.clone(),
+                slot,
+                profile,
+                centroid,
+            });
         }
-        self.by_lower_case.entry(lower_case(&card.agent_id)).or_default().insert(card.agent_id.clone());
+        self.by_lower_case
+            .entry(lower_case(&card.agent_id))
+            .or_default()
+            .insert(card.agent_id.clone());
         self.agents.insert(
             card.agent_id.clone(),
-            Entry { skills, phrases: card.triggers.iter().map(|phrase| Phrase::new(phrase)).collect() },
+            Entry {
+                skills,
+                phrases: card
+                    .triggers
+                    .iter()
+                    .map(|phrase| Phrase::new(phrase))
+                    .collect(),
+            },
         );
     }
 
     /// Forgets an agent; whether it was known.
     pub fn remove(&mut self, agent: &AgentId) -> bool {
-        let Some(entry) = self.agents.remove(agent) else { return false };
+        let Some(entry) = self.agents.remove(agent) else {
+            return false;
+        };
         for skill in entry.skills {
             self.index.remove(skill.slot, &skill.profile);
             self.free.push(skill.slot);
@@ -196,10 +224,14 @@ impl Matcher {
 
     /// The agent of a name: written exactly so or, where that is nobody, the only one written so but for the case.
     pub fn agent_named(&self, name: &str) -> Option<&AgentId> {
-        let exactly = AgentId::new(name).ok().and_then(|id| self.agents.get_key_value(&id));
-        exactly.map(|(id, _)| id).or_else(|| match self.by_lower_case.get(&name.to_ascii_lowercase()) {
-            Some(same) if same.len() == 1 => same.first(),
-            _ => None,
+        let exactly = AgentId::new(name)
+            .ok()
+            .and_then(|id| self.agents.get_key_value(&id));
+        exactly.map(|(id, _)| id).or_else(|| {
+            match self.by_lower_case.get(&name.to_ascii_lowercase()) {
+                Some(same) if same.len() == 1 => same.first(),
+                _ => None,
+            }
         })
     }
 
@@ -211,13 +243,23 @@ impl Matcher {
 
     /// The first of an agent's phrases that a text in lower case has.
     pub(super) fn phrase_in(&self, agent: &AgentId, lower: &str) -> Option<&str> {
-        let phrases = self.agents.get(agent).map_or(&[][..], |entry| entry.phrases.as_slice());
-        phrases.iter().find(|phrase| keyword::says(lower, &phrase.lower)).map(|phrase| phrase.written.as_str())
+        let phrases = self
+            .agents
+            .get(agent)
+            .map_or(&[][..], |entry| entry.phrases.as_slice());
+        phrases
+            .iter()
+            .find(|phrase| keyword::says(lower, &phrase.lower))
+            .map(|phrase| phrase.written.as_str())
     }
 
     /// The calibration that applies to a message with or without a vector.
     pub fn calibration(&self, with_vector: bool) -> &Calibration {
-        if with_vector { &self.parameters.with_model } else { &self.parameters.without_model }
+        if with_vector {
+            &self.parameters.with_model
+        } else {
+            &self.parameters.without_model
+        }
     }
 
     /// The agents whom a message concerns most, first; those equally likely in the order of their ids.
@@ -225,13 +267,25 @@ impl Matcher {
         let (vector, profile) = blended(query);
         let ngrams = self.index.scores(&profile, self.slots as usize);
         let is_rival = |agent: &AgentId| {
-            query.from != Some(agent) && query.audience.is_none_or(|audience| audience.contains(agent))
+            query.from != Some(agent)
+                && query
+                    .audience
+                    .is_none_or(|audience| audience.contains(agent))
         };
         let scored = self.agents.iter().filter(|(agent, _)| is_rival(agent));
-        let mut candidates: Vec<Candidate<'a>> =
-            scored.map(|(agent, entry)| best_skill(agent, entry, vector.as_deref(), &ngrams)).collect();
-        self.settle(&mut candidates, self.calibration(vector.is_some()), query.participations);
-        candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability).then_with(|| a.agent.cmp(b.agent)));
+        let mut candidates: Vec<Candidate<'a>> = scored
+            .map(|(agent, entry)| best_skill(agent, entry, vector.as_deref(), &ngrams))
+            .collect();
+        self.settle(
+            &mut candidates,
+            self.calibration(vector.is_some()),
+            query.participations,
+        );
+        candidates.sort_by(|a, b| {
+            b.probability
+                .total_cmp(&a.probability)
+                .then_with(|| a.agent.cmp(b.agent))
+        });
         candidates
     }
 
@@ -252,7 +306,10 @@ impl Matcher {
             candidate.probability = sigmoid(calibration.log_odds(candidate.score, candidate.lead));
         }
         let is_sure = |candidate: &Candidate<'_>| candidate.probability >= calibration.threshold;
-        let sure = candidates.iter().filter(|candidate| is_sure(candidate)).count();
+        let sure = candidates
+            .iter()
+            .filter(|candidate| is_sure(candidate))
+            .count();
         for candidate in candidates.iter_mut() {
             // Who takes part yields to another agent that is sure without such help.
             let yields = sure > usize::from(is_sure(candidate));
@@ -296,14 +353,27 @@ fn blended(query: &Query<'_>) -> (Option<Vec<f32>>, Profile) {
     let words = ngram::words(ngram::cut(query.text)).count();
     let share = PREVIOUS_SHARE * SHORT_WORDS as f32 / words.max(SHORT_WORDS) as f32;
     let vector = query.vector.and_then(|message| match previous.vector {
-        Some(previous) => vector::blended(message, previous, share).or_else(|| vector::direction(message)),
+        Some(previous) => {
+            vector::blended(message, previous, share).or_else(|| vector::direction(message))
+        }
         None => vector::direction(message),
     });
-    (vector, profile.blended(&Profile::of([previous.text], ngram::MESSAGE_NGRAMS_MAX), share))
+    (
+        vector,
+        profile.blended(
+            &Profile::of([previous.text], ngram::MESSAGE_NGRAMS_MAX),
+            share,
+        ),
+    )
 }
 
 /// The skill of an agent that fits a message best, without what depends on the other agents.
-fn best_skill<'a>(agent: &'a AgentId, entry: &'a Entry, vector: Option<&[f32]>, ngrams: &[f32]) -> Candidate<'a> {
+fn best_skill<'a>(
+    agent: &'a AgentId,
+    entry: &'a Entry,
+    vector: Option<&[f32]>,
+    ngrams: &[f32],
+) -> Candidate<'a> {
     let unmatched = Candidate {
         agent,
         skill: None,
@@ -316,12 +386,27 @@ fn best_skill<'a>(agent: &'a AgentId, entry: &'a Entry, vector: Option<&[f32]>, 
     };
     let mut best: Option<Candidate<'a>> = None;
     for skill in &entry.skills {
-        let ngrams = ngrams.get(skill.slot as usize).copied().map_or(0.0, f64::from);
-        let cosine =
-            vector.map(|vector| skill.centroid.as_deref().map_or(0.0, |c| f64::from(vector::cosine(vector, c))));
-        let score = cosine.map_or(ngrams, |cosine| COSINE_SHARE * cosine + (1.0 - COSINE_SHARE) * ngrams);
+        let ngrams = ngrams
+            .get(skill.slot as usize)
+            .copied()
+            .map_or(0.0, f64::from);
+        let cosine = vector.map(|vector| {
+            skill
+                .centroid
+                .as_deref()
+                .map_or(0.0, |c| f64::from(vector::cosine(vector, c)))
+        });
+        let score = cosine.map_or(ngrams, |cosine| {
+            COSINE_SHARE * cosine + (1.0 - COSINE_SHARE) * ngrams
+        });
         if best.as_ref().is_none_or(|best| score > best.score) {
-            best = Some(Candidate { skill: Some(&skill.name), score, cosine, ngrams, ..unmatched });
+            best = Some(Candidate {
+                skill: Some(&skill.name),
+                score,
+                cosine,
+                ngrams,
+                ..unmatched
+            });
         }
     }
     best.unwrap_or(unmatched)

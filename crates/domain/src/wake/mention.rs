@@ -22,7 +22,11 @@ impl<'a> Named<'a> {
         if self.within.contains(&agent) || self.beyond.contains(&agent) {
             return;
         }
-        if self.within.len() < NAMED_MAX { self.within.push(agent) } else { self.beyond.push(agent) }
+        if self.within.len() < NAMED_MAX {
+            self.within.push(agent)
+        } else {
+            self.beyond.push(agent)
+        }
     }
 }
 
@@ -43,10 +47,16 @@ pub fn mentions<'a>(text: &str, known: impl Fn(&str) -> Option<&'a AgentId>) -> 
     let text = cut(text);
     let candidate = |(at, _): (usize, &str)| {
         let (before, rest) = (text.get(..at)?, text.get(at + 1..)?);
-        if before.bytes().next_back().is_some_and(|b| b.is_ascii_alphanumeric() || b"._%+-@/\\=".contains(&b)) {
+        if before
+            .bytes()
+            .next_back()
+            .is_some_and(|b| b.is_ascii_alphanumeric() || b"._%+-@/\\=".contains(&b))
+        {
             return None;
         }
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-')).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-'))
+            .unwrap_or(rest.len());
         let (name, after) = rest.split_at_checked(end)?;
         if continues(after) {
             return None;

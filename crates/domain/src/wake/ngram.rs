@@ -24,22 +24,36 @@ impl Profile {
         hashes.sort_unstable();
         let mut weighed: Vec<(u32, f32)> = Vec::new();
         for run in hashes.chunk_by(|a, b| a == b) {
-            weighed.extend(run.first().map(|hash| (*hash, 1.0 + (run.len() as f32).ln())));
+            weighed.extend(
+                run.first()
+                    .map(|hash| (*hash, 1.0 + (run.len() as f32).ln())),
+            );
         }
         Self::normalised(weighed)
     }
 
     /// This profile with a share of another's.
     pub(super) fn blended(&self, other: &Self, share: f32) -> Self {
-        let mut both: Vec<(u32, f32)> = self.0.iter().map(|(hash, weight)| (*hash, weight * (1.0 - share))).collect();
+        let mut both: Vec<(u32, f32)> = self
+            .0
+            .iter()
+            .map(|(hash, weight)| (*hash, weight * (1.0 - share)))
+            .collect();
         both.extend(other.0.iter().map(|(hash, weight)| (*hash, weight * share)));
         both.sort_by_key(|(hash, _)| *hash);
-        let sum = |run: &[(u32, f32)]| run.first().map(|(hash, _)| (*hash, run.iter().map(|(_, weight)| weight).sum()));
+        let sum = |run: &[(u32, f32)]| {
+            run.first()
+                .map(|(hash, _)| (*hash, run.iter().map(|(_, weight)| weight).sum()))
+        };
         Self::normalised(both.chunk_by(|a, b| a.0 == b.0).filter_map(sum).collect())
     }
 
     fn normalised(mut weighed: Vec<(u32, f32)>) -> Self {
-        let length = weighed.iter().map(|(_, weight)| weight * weight).sum::<f32>().sqrt();
+        let length = weighed
+            .iter()
+            .map(|(_, weight)| weight * weight)
+            .sum::<f32>()
+            .sqrt();
         if length > 0.0 {
             weighed.iter_mut().for_each(|(_, weight)| *weight /= length);
         }
@@ -65,14 +79,21 @@ pub(super) fn cut(text: &str) -> &str {
 /// The words of a text in lower case. Apostrophes are left out, so that "what's" is one word.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let is_gap = |c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '\u{2019}');
-    let word =
-        |part: &str| part.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let word = |part: &str| {
+        part.chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect::<String>()
+    };
     text.split(is_gap).map(word).filter(|word| !word.is_empty())
 }
 
 /// The n-grams of one word with a space on either side, so that its beginning and its end are told from its middle.
 fn push_ngrams(word: &str, ngrams_max: usize, hashes: &mut Vec<u32>) {
-    let padded: Vec<char> = std::iter::once(' ').chain(word.chars()).chain(std::iter::once(' ')).collect();
+    let padded: Vec<char> = std::iter::once(' ')
+        .chain(word.chars())
+        .chain(std::iter::once(' '))
+        .collect();
     for start in 0..padded.len() {
         // FNV-1a, continued from each n-gram to the next longer one.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

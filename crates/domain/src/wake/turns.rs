@@ -53,7 +53,11 @@ struct Pair(AgentId, AgentId);
 
 impl Pair {
     fn of(one: &AgentId, other: &AgentId) -> Self {
-        let (first, second) = if one <= other { (one, other) } else { (other, one) };
+        let (first, second) = if one <= other {
+            (one, other)
+        } else {
+            (other, one)
+        };
         Self(first.clone(), second.clone())
     }
 }
@@ -91,40 +95,66 @@ impl Turns {
 
     /// The run of a pair, moved to the end.
     fn touch(&mut self, pair: Pair) -> Option<&mut Run> {
-        let known = self.runs.iter().position(|run| run.pair == pair).and_then(|place| self.runs.remove(place));
+        let known = self
+            .runs
+            .iter()
+            .position(|run| run.pair == pair)
+            .and_then(|place| self.runs.remove(place));
         if known.is_none() && self.runs.len() >= PAIRS_MAX {
             self.runs.pop_front();
         }
-        let fresh = || Run { pair, last: None, turns: VecDeque::new(), paused_until: None };
+        let fresh = || Run {
+            pair,
+            last: None,
+            turns: VecDeque::new(),
+            paused_until: None,
+        };
         self.runs.push_back(known.unwrap_or_else(fresh));
         self.runs.back_mut()
     }
 
     /// How the pair stands when `from` says something to `to` at this time.
-    pub fn course(&self, from: &AgentId, to: &AgentId, at: Timestamp, bounds: &LoopBounds) -> Course {
-        let Some(run) = self.run(&Pair::of(from, to)) else { return Course::GoesOn };
+    pub fn course(
+        &self,
+        from: &AgentId,
+        to: &AgentId,
+        at: Timestamp,
+        bounds: &LoopBounds,
+    ) -> Course {
+        let Some(run) = self.run(&Pair::of(from, to)) else {
+            return Course::GoesOn;
+        };
         if run.is_paused(at) {
             return Course::Paused;
         }
         if !run.is_turn_of(from) {
             return Course::GoesOn;
         }
-        let recent = run.turns.iter().filter(|turn| at.millis_since(**turn) < bounds.window_ms).count();
+        let recent = run
+            .turns
+            .iter()
+            .filter(|turn| at.millis_since(**turn) < bounds.window_ms)
+            .count();
         let depth = u32::try_from(recent).unwrap_or(u32::MAX).saturating_add(1);
         match depth > bounds.depth_max {
-            true => Course::Breaks { depth, until: at.plus_millis(bounds.pause_ms) },
+            true => Course::Breaks {
+                depth,
+                until: at.plus_millis(bounds.pause_ms),
+            },
             false => Course::GoesOn,
         }
     }
 
     /// Whether the pair went too deep before, and is still paused.
     pub fn is_paused(&self, one: &AgentId, other: &AgentId, at: Timestamp) -> bool {
-        self.run(&Pair::of(one, other)).is_some_and(|run| run.is_paused(at))
+        self.run(&Pair::of(one, other))
+            .is_some_and(|run| run.is_paused(at))
     }
 
     /// Whether each of the two has said something to the other.
     pub fn have_both_spoken(&self, one: &AgentId, other: &AgentId) -> bool {
-        self.run(&Pair::of(one, other)).is_some_and(|run| run.turns.len() > 1 || run.paused_until.is_some())
+        self.run(&Pair::of(one, other))
+            .is_some_and(|run| run.turns.len() > 1 || run.paused_until.is_some())
     }
 
     /// Takes into account that `from` has said something to `to`. What is said in a pause is none of the next turns.
@@ -132,7 +162,9 @@ impl Turns {
         if from == to {
             return;
         }
-        let Some(run) = self.touch(Pair::of(from, to)) else { return };
+        let Some(run) = self.touch(Pair::of(from, to)) else {
+            return;
+        };
         if run.is_paused(at) || !run.is_turn_of(from) {
             return;
         }
@@ -160,7 +192,11 @@ mod tests {
     use super::*;
     use crate::fixtures::{after, agent};
 
-    const BOUNDS: LoopBounds = LoopBounds { depth_max: 4, window_ms: 1_000, pause_ms: 5_000 };
+    const BOUNDS: LoopBounds = LoopBounds {
+        depth_max: 4,
+        window_ms: 1_000,
+        pause_ms: 5_000,
+    };
 
     /// Says something and takes it into account, as whoever keeps the turns does.
     fn say(turns: &mut Turns, from: &str, to: &str, at_ms: u64) -> Course {
@@ -175,7 +211,10 @@ mod tests {
 
     #[test]
     fn a_pair_that_answers_itself_too_often_is_paused_and_then_begins_anew() {
-        let breaks = |depth, until_ms| Course::Breaks { depth, until: after(until_ms) };
+        let breaks = |depth, until_ms| Course::Breaks {
+            depth,
+            until: after(until_ms),
+        };
         let mut turns = Turns::default();
         for (from, to, at_ms, expected) in [
             ("ann", "ben", 0, Course::GoesOn),
@@ -199,7 +238,11 @@ mod tests {
             // The window has moved on.
             ("ann", "ben", 6_043, Course::GoesOn),
         ] {
-            assert_eq!(say(&mut turns, from, to, at_ms), expected, "{from} to {to} after {at_ms} ms");
+            assert_eq!(
+                say(&mut turns, from, to, at_ms),
+                expected,
+                "{from} to {to} after {at_ms} ms"
+            );
         }
     }
 

@@ -3,11 +3,17 @@
 /// The direction of a vector: the same vector with length 1. None when it has none, or a number that is not finite.
 pub fn direction(vector: &[f32]) -> Option<Vec<f32>> {
     // Twice, so that a vector of very large numbers does not seem to be without end.
-    let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
+    let largest = vector
+        .iter()
+        .fold(0.0_f32, |largest, x| largest.max(x.abs()));
     if !largest.is_finite() || largest == 0.0 || vector.iter().any(|x| x.is_nan()) {
         return None;
     }
-    let length = vector.iter().map(|x| (x / largest) * (x / largest)).sum::<f32>().sqrt();
+    let length = vector
+        .iter()
+        .map(|x| (x / largest) * (x / largest))
+        .sum::<f32>()
+        .sqrt();
     Some(vector.iter().map(|x| x / largest / length).collect())
 }
 
@@ -31,7 +37,13 @@ pub(super) fn blended(message: &[f32], previous: &[f32], share: f32) -> Option<V
     if message.len() != previous.len() {
         return Some(message);
     }
-    direction(&message.iter().zip(&previous).map(|(m, p)| m * (1.0 - share) + p * share).collect::<Vec<f32>>())
+    direction(
+        &message
+            .iter()
+            .zip(&previous)
+            .map(|(m, p)| m * (1.0 - share) + p * share)
+            .collect::<Vec<f32>>(),
+    )
 }
 
 /// The cosine of two directions; 0 when they do not have the same number of dimensions.
@@ -43,7 +55,12 @@ pub(super) fn cosine(a: &[f32], b: &[f32]) -> f32 {
     // Eight sums side by side: the compiler keeps the order of additions, and would otherwise add one at a time.
     let mut sums = [0.0_f32; LANES];
     let (blocks_a, blocks_b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest: f32 = blocks_a.remainder().iter().zip(blocks_b.remainder()).map(|(x, y)| x * y).sum();
+    let rest: f32 = blocks_a
+        .remainder()
+        .iter()
+        .zip(blocks_b.remainder())
+        .map(|(x, y)| x * y)
+        .sum();
     for (block_a, block_b) in blocks_a.zip(blocks_b) {
         for (sum, (x, y)) in sums.iter_mut().zip(block_a.iter().zip(block_b)) {
             *sum += x * y;

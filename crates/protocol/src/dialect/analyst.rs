@@ -20,7 +20,11 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
         envelope.payload = fields.into_raw()?;
         return Ok(envelope);
     }
-    let mut content = content::read(fields.take_raw("content").as_deref(), &told.kind, "/content")?;
+    let mut content = content::read(
+        fields.take_raw("content").as_deref(),
+        &told.kind,
+        "/content",
+    )?;
     Carried::take(&mut content)?.unload(&told, "/content/concord", &mut envelope)?;
     content::take_confidence(&mut content, &told.kind, &mut envelope.metadata.confidence)?;
     if is_finding(&told.kind) {
@@ -40,8 +44,14 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let mut metadata = envelope.metadata.clone();
     content::put_confidence(&mut content, kind, &mut metadata.confidence)?;
     let metadata = (metadata != Metadata::default()).then_some(metadata);
-    Carried { timestamp: None, priority: None, requires_response: None, metadata, ..Carried::of(envelope) }
-        .put(&mut content)?;
+    Carried {
+        timestamp: None,
+        priority: None,
+        requires_response: None,
+        metadata,
+        ..Carried::of(envelope)
+    }
+    .put(&mut content)?;
     let to = match &envelope.to_agent {
         Recipient::All => "all",
         to => to.as_str(),
@@ -61,5 +71,8 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
 }
 
 fn is_finding(kind: &MessageType) -> bool {
-    matches!(kind, MessageType::Finding | MessageType::FindingWithPrecedent)
+    matches!(
+        kind,
+        MessageType::Finding | MessageType::FindingWithPrecedent
+    )
 }

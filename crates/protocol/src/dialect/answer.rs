@@ -52,12 +52,16 @@ pub fn read_answer(
     if fields.names().next().is_none() {
         return Ok(None);
     }
-    let dialect = declared.or_else(|| shape(&fields, answering.speaks)).unwrap_or(answering.speaks);
+    let dialect = declared
+        .or_else(|| shape(&fields, answering.speaks))
+        .unwrap_or(answering.speaks);
     if !is_of(&fields, dialect) {
         return Err(Fault::invalid(
             "",
             "The agent's answer is a message in none of the dialects.",
-            format!("Answer as the dialect {dialect} has it, with message_type and payload, or with {{}}."),
+            format!(
+                "Answer as the dialect {dialect} has it, with message_type and payload, or with {{}}."
+            ),
         ));
     }
     if dialect == Dialect::Concord {
@@ -81,7 +85,11 @@ fn shape(fields: &Fields, speaks: Dialect) -> Option<Dialect> {
     } else if has("message_type") && has("payload") {
         // Both have these names, and most of their types; what is carried tells, or else the card.
         let exchange = speaks == Dialect::Exchange || carried_type(fields).is_some();
-        Some(if exchange { Dialect::Exchange } else { Dialect::Concord })
+        Some(if exchange {
+            Dialect::Exchange
+        } else {
+            Dialect::Concord
+        })
     } else if is_review(fields) {
         Some(Dialect::Panel)
     } else {
@@ -103,13 +111,18 @@ fn is_of(fields: &Fields, dialect: Dialect) -> bool {
 
 /// What the prompt of the peer review asks a model for, without an envelope.
 fn is_review(fields: &Fields) -> bool {
-    let envelope = ["id", "sender", "messageType", "content", "payload"].into_iter().any(|name| fields.has(name));
+    let envelope = ["id", "sender", "messageType", "content", "payload"]
+        .into_iter()
+        .any(|name| fields.has(name));
     !envelope && (fields.has("agrees_with_peer") || fields.has("revised_position"))
 }
 
 /// A challenge as it is printed, without an envelope.
 fn is_challenge(fields: &Fields) -> bool {
-    fields.has("challenger") && fields.has("challenged") && !fields.has("content") && !fields.has("payload")
+    fields.has("challenger")
+        && fields.has("challenged")
+        && !fields.has("content")
+        && !fields.has("payload")
 }
 
 fn canonical(mut fields: Fields, answering: &Answering<'_>) -> Result<Envelope, Fault> {
@@ -120,21 +133,36 @@ fn canonical(mut fields: Fields, answering: &Answering<'_>) -> Result<Envelope, 
             "Answer with message_type and payload, or with {}.",
         )
     };
-    let kind = fields.take("message_type")?.ok_or_else(|| incomplete("/message_type"))?;
-    let payload = fields.take_raw("payload").ok_or_else(|| incomplete("/payload"))?;
+    let kind = fields
+        .take("message_type")?
+        .ok_or_else(|| incomplete("/message_type"))?;
+    let payload = fields
+        .take_raw("payload")
+        .ok_or_else(|| incomplete("/payload"))?;
     let metadata: Option<Metadata> = fields.take("metadata")?;
     let reply_to: Option<String> = fields.take("reply_to")?;
-    let (from, to) = (answering.from.clone(), Recipient::Agent(answering.to.clone()));
+    let (from, to) = (
+        answering.from.clone(),
+        Recipient::Agent(answering.to.clone()),
+    );
     // No id: whoever publishes it gives it one.
     let id = crate::MessageId::of_bytes("", payload.get().as_bytes());
     let envelope = Envelope::new(id, Timestamp::default(), from, to, kind, payload);
-    let envelope = Envelope { metadata: metadata.unwrap_or_default(), reply_to, ..envelope };
+    let envelope = Envelope {
+        metadata: metadata.unwrap_or_default(),
+        reply_to,
+        ..envelope
+    };
     envelope.check_values()?;
     Ok(envelope)
 }
 
 /// With the recipient that an answer need not name: where a dialect means everyone by naming none, it means its asker.
-fn addressed(mut fields: Fields, dialect: Dialect, answering: &Answering<'_>) -> Result<Fields, Fault> {
+fn addressed(
+    mut fields: Fields,
+    dialect: Dialect,
+    answering: &Answering<'_>,
+) -> Result<Fields, Fault> {
     if dialect == Dialect::Collaboration && !fields.has("receiver_id") {
         fields.put("receiver_id", answering.to)?;
     }
@@ -144,17 +172,21 @@ fn addressed(mut fields: Fields, dialect: Dialect, answering: &Answering<'_>) ->
 /// The type that an answer says it is of; none where it says no more than that it is an answer.
 fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault> {
     let said = |name: &str| -> Result<Option<String>, Fault> {
-        fields.get(name).map_or(Ok(None), |said| from_json(said.get().as_bytes(), &fields.pointer(name)))
+        fields.get(name).map_or(Ok(None), |said| {
+            from_json(said.get().as_bytes(), &fields.pointer(name))
+        })
     };
     let typed = |name: &str, word: &str| {
         let token = Token::new(word);
-        token.map(|token| Some(MessageType::from(token))).map_err(|error| {
-            Fault::invalid(
-                fields.pointer(name),
-                format!("No type has that name: {error}."),
-                "Name a type of the dialect.",
-            )
-        })
+        token
+            .map(|token| Some(MessageType::from(token)))
+            .map_err(|error| {
+                Fault::invalid(
+                    fields.pointer(name),
+                    format!("No type has that name: {error}."),
+                    "Name a type of the dialect.",
+                )
+            })
     };
     let of = |name: &str, kind: fn(&str) -> Option<String>| match said(name)? {
         None => Ok(None),
@@ -165,7 +197,11 @@ fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault>
         Dialect::Analyst if is_challenge(fields) => Ok(Some(MessageType::Challenge)),
         Dialect::Concord | Dialect::Analyst => of("message_type", |word| Some(word.to_owned())),
         Dialect::Session => of("interaction_type", |word| {
-            Some(if word == "BROADCAST_QUERY" { "group_query".into() } else { word.to_ascii_lowercase() })
+            Some(if word == "BROADCAST_QUERY" {
+                "group_query".into()
+            } else {
+                word.to_ascii_lowercase()
+            })
         }),
         Dialect::Collaboration | Dialect::Exchange => match carried_type(fields) {
             Some(kind) => Ok(Some(kind)),

@@ -26,10 +26,27 @@ pub(super) struct Told<'a> {
 impl<'a> Told<'a> {
     /// By the subject.
     pub(super) fn by(subject: &'a Subject) -> Result<Self, Fault> {
-        let Subject::Message { lane, case, from, to, kind } = subject else {
-            return Err(Fault::invalid("", "The subject is not that of a message.", "Publish on the msg subjects."));
+        let Subject::Message {
+            lane,
+            case,
+            from,
+            to,
+            kind,
+        } = subject
+        else {
+            return Err(Fault::invalid(
+                "",
+                "The subject is not that of a message.",
+                "Publish on the msg subjects.",
+            ));
         };
-        Ok(Self { from, to, kind: MessageType::from(kind.clone()), case: case.as_ref(), lane: *lane })
+        Ok(Self {
+            from,
+            to,
+            kind: MessageType::from(kind.clone()),
+            case: case.as_ref(),
+            lane: *lane,
+        })
     }
 
     /// The envelope that says nothing but what the subject does.
@@ -44,7 +61,11 @@ impl<'a> Told<'a> {
             correlation_id: None,
             reply_to: None,
             round: None,
-            priority: if self.lane == Lane::Urgent { Priority::Critical } else { Priority::Normal },
+            priority: if self.lane == Lane::Urgent {
+                Priority::Critical
+            } else {
+                Priority::Normal
+            },
             requires_response: false,
             deadline: None,
             payload: Box::<RawValue>::default(),
@@ -85,14 +106,22 @@ impl<'a> Told<'a> {
         if *said == self.kind {
             return Ok(());
         }
-        Err(envelope::differs(pointer, said.as_str(), self.kind.as_str()))
+        Err(envelope::differs(
+            pointer,
+            said.as_str(),
+            self.kind.as_str(),
+        ))
     }
 
     fn check_case(&self, pointer: &str, said: &CaseId) -> Result<(), Fault> {
         if self.case == Some(said) {
             return Ok(());
         }
-        Err(envelope::differs(pointer, said.as_str(), self.case.map_or("_", CaseId::as_str)))
+        Err(envelope::differs(
+            pointer,
+            said.as_str(),
+            self.case.map_or("_", CaseId::as_str),
+        ))
     }
 
     /// Takes the case under the name the dialect has for it.
@@ -155,7 +184,10 @@ impl Carried {
 
     /// Takes what stands beside a dialect's own fields under its canonical name: an agent may know more than its dialect.
     pub(super) fn take_beside(fields: &mut Fields) -> Result<Self, Fault> {
-        Ok(Self { metadata: fields.take("metadata")?, ..Self::take_beside_metadata(fields)? })
+        Ok(Self {
+            metadata: fields.take("metadata")?,
+            ..Self::take_beside_metadata(fields)?
+        })
     }
 
     /// The same without the metadata.
@@ -179,11 +211,20 @@ impl Carried {
     pub(super) fn put(self, fields: &mut Fields) -> Result<(), Fault> {
         // Even if there is nothing: what stands there of somebody else's would be read as this.
         fields.keep_free(ROOM)?;
-        if self == Self::default() { Ok(()) } else { fields.put(ROOM, &self) }
+        if self == Self::default() {
+            Ok(())
+        } else {
+            fields.put(ROOM, &self)
+        }
     }
 
     /// Adds it to an envelope; `pointer` is where it stood.
-    pub(super) fn unload(self, told: &Told<'_>, pointer: &str, envelope: &mut Envelope) -> Result<(), Fault> {
+    pub(super) fn unload(
+        self,
+        told: &Told<'_>,
+        pointer: &str,
+        envelope: &mut Envelope,
+    ) -> Result<(), Fault> {
         let at = |name: &str| below(pointer, name);
         if let Some(kind) = self.message_type {
             told.check_type(&at("message_type"), &kind)?;
@@ -196,7 +237,10 @@ impl Carried {
                 check_confidence(&at("metadata/confidence"), confidence)?;
             }
             let confidence = metadata.confidence.or(envelope.metadata.confidence);
-            envelope.metadata = Metadata { confidence, ..metadata };
+            envelope.metadata = Metadata {
+                confidence,
+                ..metadata
+            };
         }
         set(&mut envelope.message_id, self.message_id);
         set(&mut envelope.timestamp, self.timestamp);
@@ -233,7 +277,11 @@ pub(super) fn written(time: Timestamp) -> String {
 }
 
 /// Takes a metadata object: what it carries, what the envelope knows, and the rest.
-pub(super) fn take_metadata(fields: &mut Fields, told: &Told<'_>, envelope: &mut Envelope) -> Result<(), Fault> {
+pub(super) fn take_metadata(
+    fields: &mut Fields,
+    told: &Told<'_>,
+    envelope: &mut Envelope,
+) -> Result<(), Fault> {
     let mut metadata = fields.take_object("metadata")?;
     let carried = Carried::take(&mut metadata)?;
     carried.unload(told, &metadata.pointer(ROOM), envelope)?;
@@ -253,7 +301,12 @@ pub(super) fn take_metadata(fields: &mut Fields, told: &Told<'_>, envelope: &mut
 /// Writes a metadata object with what is carried.
 pub(super) fn metadata(envelope: &Envelope, carried: Carried) -> Result<Box<RawValue>, Fault> {
     let mut fields = Fields::at("/metadata");
-    let Metadata { confidence, processing_time_ms, version, extensions } = &envelope.metadata;
+    let Metadata {
+        confidence,
+        processing_time_ms,
+        version,
+        extensions,
+    } = &envelope.metadata;
     if let Some(confidence) = confidence {
         fields.put("confidence", confidence)?;
     }
@@ -264,19 +317,31 @@ pub(super) fn metadata(envelope: &Envelope, carried: Carried) -> Result<Box<RawV
         fields.put("version", version)?;
     }
     fields.put_all(extensions)?;
-    Carried { metadata: None, ..carried }.put(&mut fields)?;
+    Carried {
+        metadata: None,
+        ..carried
+    }
+    .put(&mut fields)?;
     fields.into_raw()
 }
 
 /// What is left of a message once its dialect's fields are taken: canonical fields count, the others are kept.
-pub(super) fn finish(mut fields: Fields, told: &Told<'_>, mut envelope: Envelope) -> Result<Envelope, Fault> {
+pub(super) fn finish(
+    mut fields: Fields,
+    told: &Told<'_>,
+    mut envelope: Envelope,
+) -> Result<Envelope, Fault> {
     Carried::take_beside(&mut fields)?.unload(told, "", &mut envelope)?;
     told.take_sender(&mut fields, "from_agent")?;
     if let Some(to) = fields.take::<String>("to_agent")? {
         told.check_recipient("/to_agent", &to)?;
     }
     if fields.has("payload") {
-        return Err(Fault::invalid("/payload", "The message has a content and a payload.", "Send one of the two."));
+        return Err(Fault::invalid(
+            "/payload",
+            "The message has a content and a payload.",
+            "Send one of the two.",
+        ));
     }
     envelope.extensions = fields.into_extensions();
     envelope.check_values()?;

@@ -22,7 +22,13 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     match fields.take::<String>("receiver_id")? {
         Some(said) => told.check_recipient("/receiver_id", &said)?,
         None if told.is_broadcast() => {}
-        None => return Err(differs("/receiver_id", "everyone, by naming none", told.to.as_str())),
+        None => {
+            return Err(differs(
+                "/receiver_id",
+                "everyone, by naming none",
+                told.to.as_str(),
+            ));
+        }
     }
     if let Some(said) = fields.take::<String>("message_type")?
         && said != performative(&told.kind).0
@@ -33,7 +39,9 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     envelope.reply_to = fields.take("reply_to")?;
     take_metadata(&mut fields, &told, &mut envelope)?;
     // Anything may be the content, nothing as well.
-    let content = fields.take_raw("content").unwrap_or_else(|| RawValue::NULL.to_owned());
+    let content = fields
+        .take_raw("content")
+        .unwrap_or_else(|| RawValue::NULL.to_owned());
     envelope.payload = content::read(Some(&content), &told.kind, "/content")?.into_raw()?;
     finish(fields, &told, envelope)
 }
@@ -42,7 +50,12 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let kind = &envelope.message_type;
     let (performative, usual) = performative(kind);
     let message_type = (*kind != usual).then(|| kind.clone());
-    let carried = Carried { message_id: None, reply_to: None, message_type, ..Carried::of(envelope) };
+    let carried = Carried {
+        message_id: None,
+        reply_to: None,
+        message_type,
+        ..Carried::of(envelope)
+    };
     let receiver = match &envelope.to_agent {
         Recipient::All => None,
         to => Some(to),
@@ -52,7 +65,10 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     fields.put("sender_id", &envelope.from_agent)?;
     fields.put("receiver_id", &receiver)?;
     fields.put("message_type", &performative)?;
-    fields.put_raw("content", content::write(content::fields(&envelope.payload)?, kind)?)?;
+    fields.put_raw(
+        "content",
+        content::write(content::fields(&envelope.payload)?, kind)?,
+    )?;
     fields.put_raw("metadata", metadata(envelope, carried)?)?;
     fields.put("reply_to", &envelope.reply_to)?;
     fields.put_all(&envelope.extensions)?;

@@ -20,27 +20,50 @@ fn words_of(kind: &MessageType) -> &'static str {
 
 /// Whether the confidence in the content of this type is what the metadata's is: how sure the sender is of it all.
 fn is_sure(kind: &MessageType) -> bool {
-    matches!(kind, MessageType::Finding | MessageType::FindingWithPrecedent | MessageType::Alert)
+    matches!(
+        kind,
+        MessageType::Finding | MessageType::FindingWithPrecedent | MessageType::Alert
+    )
 }
 
 /// The fields of the payload that a content of any JSON is: an object as it is, words under the name they have there.
-pub(super) fn read(content: Option<&RawValue>, kind: &MessageType, pointer: &str) -> Result<Fields, Fault> {
+pub(super) fn read(
+    content: Option<&RawValue>,
+    kind: &MessageType,
+    pointer: &str,
+) -> Result<Fields, Fault> {
     let Some(content) = content else {
-        return Err(Fault::invalid(pointer, "There is no content.", "Say something; an empty object will do."));
+        return Err(Fault::invalid(
+            pointer,
+            "There is no content.",
+            "Say something; an empty object will do.",
+        ));
     };
     if content.get().starts_with('{') {
         return Fields::parse(content.get().as_bytes(), pointer);
     }
     let mut fields = Fields::at(pointer);
-    let name = if content.get().starts_with('"') { words_of(kind) } else { "content" };
+    let name = if content.get().starts_with('"') {
+        words_of(kind)
+    } else {
+        "content"
+    };
     fields.put_raw(name, content.to_owned())?;
     Ok(fields)
 }
 
 /// The same, where a text may be JSON: `content` is serialised JSON, or words.
-pub(super) fn read_text(content: Option<&RawValue>, kind: &MessageType, pointer: &str) -> Result<Fields, Fault> {
+pub(super) fn read_text(
+    content: Option<&RawValue>,
+    kind: &MessageType,
+    pointer: &str,
+) -> Result<Fields, Fault> {
     if content.is_some_and(|content| !content.get().starts_with(['"', '{'])) {
-        return Err(Fault::invalid(pointer, "The content is no text.", "Send words, or JSON serialised to a text."));
+        return Err(Fault::invalid(
+            pointer,
+            "The content is no text.",
+            "Send words, or JSON serialised to a text.",
+        ));
     }
     let text = content.and_then(|content| serde_json::from_str::<String>(content.get()).ok());
     match text.filter(|text| is_object(text)) {
@@ -57,7 +80,8 @@ pub(super) fn fields(payload: &RawValue) -> Result<Fields, Fault> {
 /// A content of any JSON.
 pub(super) fn write(fields: Fields, kind: &MessageType) -> Result<Box<RawValue>, Fault> {
     let value = only(&fields, words_of(kind)).filter(|value| value.get().starts_with('"'));
-    let value = value.or_else(|| only(&fields, "content").filter(|value| !value.get().starts_with(['"', '{'])));
+    let value = value
+        .or_else(|| only(&fields, "content").filter(|value| !value.get().starts_with(['"', '{'])));
     match value {
         Some(value) => Ok(value.to_owned()),
         None => fields.into_raw(),
@@ -65,10 +89,15 @@ pub(super) fn write(fields: Fields, kind: &MessageType) -> Result<Box<RawValue>,
 }
 
 /// A content that is a text: words as they are, and everything else as serialised JSON.
-pub(super) fn write_text(fields: Fields, kind: &MessageType, pointer: &str) -> Result<Box<RawValue>, Fault> {
+pub(super) fn write_text(
+    fields: Fields,
+    kind: &MessageType,
+    pointer: &str,
+) -> Result<Box<RawValue>, Fault> {
     let words = only(&fields, words_of(kind)).filter(|value| value.get().starts_with('"'));
     if let Some(words) = words {
-        let text: String = serde_json::from_str(words.get()).map_err(|error| unwritable(pointer, &error))?;
+        let text: String =
+            serde_json::from_str(words.get()).map_err(|error| unwritable(pointer, &error))?;
         if !is_object(&text) {
             return Ok(words.to_owned());
         }
@@ -94,8 +123,15 @@ pub(super) fn take_confidence(
     if let Some(said) = fields.take::<f64>("confidence")? {
         let pointer = fields.pointer("confidence");
         crate::envelope::check_confidence(&pointer, said)?;
-        if confidence.replace(said).is_some_and(|other| other.to_bits() != said.to_bits()) {
-            return Err(Fault::invalid(pointer, "Two confidences are stated.", "State one."));
+        if confidence
+            .replace(said)
+            .is_some_and(|other| other.to_bits() != said.to_bits())
+        {
+            return Err(Fault::invalid(
+                pointer,
+                "Two confidences are stated.",
+                "State one.",
+            ));
         }
     }
     Ok(())
@@ -112,11 +148,17 @@ pub(super) fn put_confidence(
     }
     // Even without one of the metadata's: what stands in the payload would be read as that.
     fields.keep_free("confidence")?;
-    confidence.take().map_or(Ok(()), |confidence| fields.put("confidence", &confidence))
+    confidence
+        .take()
+        .map_or(Ok(()), |confidence| fields.put("confidence", &confidence))
 }
 
 fn only<'a>(fields: &'a Fields, name: &str) -> Option<&'a RawValue> {
-    fields.names().eq([name]).then(|| fields.get(name)).flatten()
+    fields
+        .names()
+        .eq([name])
+        .then(|| fields.get(name))
+        .flatten()
 }
 
 /// Whether a text is a JSON object; looked into without recursion.

@@ -30,7 +30,11 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
         Some(payload) if payload.get().starts_with('{') => envelope.payload = payload,
         Some(_) => return Err(not_an_object("/payload")),
         None => {
-            return Err(Fault::invalid("/payload", "There is no payload.", "Send an object; an empty one will do."));
+            return Err(Fault::invalid(
+                "/payload",
+                "There is no payload.",
+                "Send an object; an empty one will do.",
+            ));
         }
     }
     // Fields of its own first: what is carried says more of them.
@@ -44,7 +48,11 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let message_type = (envelope.message_type != usual).then(|| envelope.message_type.clone());
     // The highest priority of the dialect; which one is meant is carried.
     let is_highest = envelope.priority == Priority::SystemCritical;
-    let priority = if is_highest { Priority::Critical } else { envelope.priority };
+    let priority = if is_highest {
+        Priority::Critical
+    } else {
+        envelope.priority
+    };
     let carried = Carried {
         message_id: None,
         timestamp: None,

@@ -47,29 +47,44 @@ impl Fields {
     /// The fields of an object in JSON, which stands at `pointer` of the message. None may be there twice, for two
     /// readers could each believe another one.
     pub(super) fn parse(json: &[u8], pointer: &str) -> Result<Self, Fault> {
-        if !json.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<&RawValue>(json).is_ok() {
+        if !json.trim_ascii_start().starts_with(b"{")
+            && serde_json::from_slice::<&RawValue>(json).is_ok()
+        {
             return Err(not_an_object(pointer));
         }
         let Listed(listed) = from_json(json, pointer)?;
         let mut fields = BTreeMap::new();
         for (name, value) in listed {
             if fields.contains_key(&name) {
-                return Err(Fault::invalid(below(pointer, &name), "The field is there twice.", "Say it once."));
+                return Err(Fault::invalid(
+                    below(pointer, &name),
+                    "The field is there twice.",
+                    "Say it once.",
+                ));
             }
             fields.insert(name, value);
         }
-        Ok(Self { pointer: pointer.to_owned(), fields })
+        Ok(Self {
+            pointer: pointer.to_owned(),
+            fields,
+        })
     }
 
     /// The fields as most readers see them, who let the last of two count; none where it is not an object.
     pub(super) fn glance(json: &[u8]) -> Option<Self> {
         let Listed(listed) = serde_json::from_slice(json).ok()?;
-        Some(Self { pointer: String::new(), fields: listed.into_iter().collect() })
+        Some(Self {
+            pointer: String::new(),
+            fields: listed.into_iter().collect(),
+        })
     }
 
     /// No fields, for an object to be written that stands at `pointer` of the canonical envelope.
     pub(super) fn at(pointer: &str) -> Self {
-        Self { pointer: pointer.to_owned(), fields: BTreeMap::new() }
+        Self {
+            pointer: pointer.to_owned(),
+            fields: BTreeMap::new(),
+        }
     }
 
     /// Where a field stands.
@@ -117,7 +132,10 @@ impl Fields {
     /// Puts a field in. One that is there already is a fault: both cannot be said.
     pub(super) fn put(&mut self, name: &str, value: &impl Serialize) -> Result<(), Fault> {
         let pointer = self.pointer(name);
-        self.put_raw(name, to_raw_value(value).map_err(|error| unwritable(&pointer, &error))?)
+        self.put_raw(
+            name,
+            to_raw_value(value).map_err(|error| unwritable(&pointer, &error))?,
+        )
     }
 
     /// The same, with the text of the value.
@@ -141,7 +159,9 @@ impl Fields {
 
     /// Puts all of these in.
     pub(super) fn put_all(&mut self, extensions: &Extensions) -> Result<(), Fault> {
-        extensions.iter().try_for_each(|(name, value)| self.put_raw(name, value.to_owned()))
+        extensions
+            .iter()
+            .try_for_each(|(name, value)| self.put_raw(name, value.to_owned()))
     }
 
     /// Gives a field another name.
@@ -175,5 +195,9 @@ pub(super) fn below(pointer: &str, name: &str) -> String {
 
 /// What cannot be written as JSON.
 pub(super) fn unwritable(pointer: &str, error: &serde_json::Error) -> Fault {
-    Fault::invalid(pointer, format!("It cannot be written: {error}."), "Send values that JSON has.")
+    Fault::invalid(
+        pointer,
+        format!("It cannot be written: {error}."),
+        "Send values that JSON has.",
+    )
 }

@@ -14,12 +14,20 @@ pub(super) fn dialect(bytes: &[u8], subject: &Subject) -> Dialect {
         return dialect;
     }
     let has = |name: &str| fields.has(name);
-    let said = fields.get("message_type").map_or("", |said| said.get().trim_matches('"'));
-    let addressed = ["message_id", "from_agent", "to_agent", "timestamp"].into_iter().any(has);
+    let said = fields
+        .get("message_type")
+        .map_or("", |said| said.get().trim_matches('"'));
+    let addressed = ["message_id", "from_agent", "to_agent", "timestamp"]
+        .into_iter()
+        .any(has);
     if addressed {
         // One of four types, and not that of the subject: it says what kind of thing is said, not what.
         let general = has("payload") && said != kind.as_str() && exchange::TYPES.contains(&said);
-        if general { Dialect::Exchange } else { Dialect::Concord }
+        if general {
+            Dialect::Exchange
+        } else {
+            Dialect::Concord
+        }
     } else if has("message_type") && has("payload") {
         Dialect::Exchange
     } else {
@@ -35,7 +43,11 @@ pub(super) fn by_own_word(fields: &Fields) -> Option<Dialect> {
         Some(Dialect::Session)
     } else if has("sender_id") {
         Some(Dialect::Collaboration)
-    } else if has("sender") && ["recipients", "messageType", "content"].into_iter().any(has) {
+    } else if has("sender")
+        && ["recipients", "messageType", "content"]
+            .into_iter()
+            .any(has)
+    {
         Some(Dialect::Panel)
     } else {
         (has("from_agent") && has("content") && !has("payload")).then_some(Dialect::Analyst)
@@ -47,7 +59,9 @@ fn contents(kind: &str, has: impl Fn(&str) -> bool) -> Dialect {
     match kind {
         "challenge" if has("challenger") && has("challenged") => Dialect::Analyst,
         "request" if has("action") => Dialect::Exchange,
-        "agreement" | "disagreement" | "revision" if has("agrees_with_peer") || has("revised_position") => {
+        "agreement" | "disagreement" | "revision"
+            if has("agrees_with_peer") || has("revised_position") =>
+        {
             Dialect::Panel
         }
         _ => Dialect::Concord,

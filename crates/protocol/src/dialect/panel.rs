@@ -12,8 +12,11 @@ use crate::subject::Subject;
 use crate::{Envelope, MessageType, Recipient, Timestamp};
 
 /// Fields of a finding that are written in camel case in the content.
-const FINDING: [(&str, &str); 3] =
-    [("riskScore", "risk_score"), ("criticalFindings", "critical_findings"), ("affectedClauses", "affected_clauses")];
+const FINDING: [(&str, &str); 3] = [
+    ("riskScore", "risk_score"),
+    ("criticalFindings", "critical_findings"),
+    ("affectedClauses", "affected_clauses"),
+];
 /// Other recipients, who are sent the same message each on their own subject.
 const RECIPIENTS: &str = "recipients";
 
@@ -22,7 +25,9 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     let mut fields = Fields::parse(bytes, "")?;
     let mut envelope = told.envelope(subject, bytes);
     // What the peer-review prompt asks a model for is an answer without an envelope.
-    let bare = ["id", "sender", RECIPIENTS, "messageType", "content"].into_iter().all(|name| !fields.has(name));
+    let bare = ["id", "sender", RECIPIENTS, "messageType", "content"]
+        .into_iter()
+        .all(|name| !fields.has(name));
     if bare && (fields.has("agrees_with_peer") || fields.has("revised_position")) {
         envelope.payload = fields.into_raw()?;
         return Ok(envelope);
@@ -43,11 +48,17 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     if let Some(at) = take_time(&mut fields)? {
         envelope.timestamp = at;
     }
-    let mut content = content::read_text(fields.take_raw("content").as_deref(), &told.kind, "/content")?;
+    let mut content = content::read_text(
+        fields.take_raw("content").as_deref(),
+        &told.kind,
+        "/content",
+    )?;
     Carried::take(&mut content)?.unload(&told, "/content/concord", &mut envelope)?;
     content::take_confidence(&mut content, &told.kind, &mut envelope.metadata.confidence)?;
     if is_finding(&told.kind) {
-        FINDING.into_iter().try_for_each(|(camel, snake)| content.rename(camel, snake))?;
+        FINDING
+            .into_iter()
+            .try_for_each(|(camel, snake)| content.rename(camel, snake))?;
     }
     envelope.payload = content.into_raw()?;
     let mut envelope = finish(fields, &told, envelope)?;
@@ -60,7 +71,11 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
 pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let kind = &envelope.message_type;
     let camel = camel(kind.as_str()).ok_or_else(|| {
-        Fault::invalid("/message_type", format!("{kind} cannot be written in camel case and back."), "Use snake case.")
+        Fault::invalid(
+            "/message_type",
+            format!("{kind} cannot be written in camel case and back."),
+            "Use snake case.",
+        )
     })?;
     let mut content = content::fields(&envelope.payload)?;
     if is_finding(kind) {
@@ -73,8 +88,14 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let mut metadata = envelope.metadata.clone();
     content::put_confidence(&mut content, kind, &mut metadata.confidence)?;
     let metadata = (metadata != Metadata::default()).then_some(metadata);
-    let carried =
-        Carried { message_id: None, timestamp: None, reply_to: None, round: None, metadata, ..Carried::of(envelope) };
+    let carried = Carried {
+        message_id: None,
+        timestamp: None,
+        reply_to: None,
+        round: None,
+        metadata,
+        ..Carried::of(envelope)
+    };
     carried.put(&mut content)?;
 
     let mut fields = Fields::at("");
@@ -82,7 +103,9 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     fields.put("round", &envelope.round.unwrap_or(0))?;
     fields.put("sender", &envelope.from_agent)?;
     let mut extensions = envelope.extensions.clone();
-    let others = extensions.remove(RECIPIENTS).filter(|others| names(others, &envelope.to_agent));
+    let others = extensions
+        .remove(RECIPIENTS)
+        .filter(|others| names(others, &envelope.to_agent));
     match others {
         Some(others) => fields.put_raw(RECIPIENTS, others)?,
         None => fields.put(RECIPIENTS, &[&envelope.to_agent])?,
@@ -100,14 +123,20 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
 }
 
 fn is_finding(kind: &MessageType) -> bool {
-    matches!(kind, MessageType::Finding | MessageType::FindingWithPrecedent)
+    matches!(
+        kind,
+        MessageType::Finding | MessageType::FindingWithPrecedent
+    )
 }
 
 /// Takes the recipients, of whom the subject's is one; all of them where there are several.
 fn take_recipients(fields: &mut Fields, told: &Told<'_>) -> Result<Option<Box<RawValue>>, Fault> {
-    let Some(raw) = fields.take_raw(RECIPIENTS) else { return Ok(None) };
+    let Some(raw) = fields.take_raw(RECIPIENTS) else {
+        return Ok(None);
+    };
     let names: Vec<String> = crate::envelope::from_json(raw.get().as_bytes(), "/recipients")?;
-    let is_one = names.iter().any(|name| told.is_called(name)) || (names.is_empty() && told.is_broadcast());
+    let is_one =
+        names.iter().any(|name| told.is_called(name)) || (names.is_empty() && told.is_broadcast());
     if !is_one {
         return Err(differs("/recipients", &names.join(", "), told.to.as_str()));
     }
@@ -121,16 +150,25 @@ fn names(recipients: &RawValue, to: &Recipient) -> bool {
 
 /// Takes the time: milliseconds, or a text as everywhere else.
 fn take_time(fields: &mut Fields) -> Result<Option<Timestamp>, Fault> {
-    if fields.get("timestamp").is_some_and(|value| value.get().starts_with('"')) {
+    if fields
+        .get("timestamp")
+        .is_some_and(|value| value.get().starts_with('"'))
+    {
         return fields.take("timestamp");
     }
-    let Some(millis) = fields.take::<i64>("timestamp")? else { return Ok(None) };
+    let Some(millis) = fields.take::<i64>("timestamp")? else {
+        return Ok(None);
+    };
     let at = Timestamp::from_unix_millis(millis);
     if at.unix_millis() == millis {
         return Ok(Some(at));
     }
     let advice = "Send milliseconds since 1970, as Date.now() gives them.";
-    Err(Fault::invalid("/timestamp", format!("{millis} ms is no time of the years 1 to 9999."), advice))
+    Err(Fault::invalid(
+        "/timestamp",
+        format!("{millis} ms is no time of the years 1 to 9999."),
+        advice,
+    ))
 }
 
 /// A snake-case name in camel case, if that can be undone.

@@ -20,22 +20,36 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
         && said != told.kind.as_str().to_ascii_uppercase()
         && (said != BROADCAST_QUERY || told.kind != MessageType::GroupQuery)
     {
-        return Err(differs("/interaction_type", &said, &told.kind.as_str().to_ascii_uppercase()));
+        return Err(differs(
+            "/interaction_type",
+            &said,
+            &told.kind.as_str().to_ascii_uppercase(),
+        ));
     }
     told.take_sender(&mut fields, "source_agent_id")?;
     // Said to be none is everyone, or whoever can help; not said at all is whoever the subject names.
-    let says_none = fields.get("target_agent_id").is_some_and(|target| target.get() == "null");
+    let says_none = fields
+        .get("target_agent_id")
+        .is_some_and(|target| target.get() == "null");
     match fields.take::<String>("target_agent_id")? {
         Some(said) => told.check_recipient("/target_agent_id", &said)?,
         None if says_none && !told.is_broadcast() => {
-            return Err(differs("/target_agent_id", "everyone, by naming none", told.to.as_str()));
+            return Err(differs(
+                "/target_agent_id",
+                "everyone, by naming none",
+                told.to.as_str(),
+            ));
         }
         None => {}
     }
     told.take_case(&mut fields, "conversation_id")?;
     envelope.reply_to = fields.take("reply_to_message_id")?;
     take_metadata(&mut fields, &told, &mut envelope)?;
-    let content = content::read_text(fields.take_raw("content").as_deref(), &told.kind, "/content")?;
+    let content = content::read_text(
+        fields.take_raw("content").as_deref(),
+        &told.kind,
+        "/content",
+    )?;
     envelope.payload = content.into_raw()?;
     finish(fields, &told, envelope)
 }
@@ -45,13 +59,23 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let upper = kind.as_str().to_ascii_uppercase();
     if upper.to_ascii_lowercase() != kind.as_str() {
         let what = format!("{kind} cannot be written in upper case and back.");
-        return Err(Fault::invalid("/message_type", what, "Name types in lower case."));
+        return Err(Fault::invalid(
+            "/message_type",
+            what,
+            "Name types in lower case.",
+        ));
     }
     let target = match &envelope.to_agent {
         Recipient::Agent(agent) => Some(agent),
         Recipient::All | Recipient::Any => None,
     };
-    let carried = Carried { message_id: None, timestamp: None, case_id: None, reply_to: None, ..Carried::of(envelope) };
+    let carried = Carried {
+        message_id: None,
+        timestamp: None,
+        case_id: None,
+        reply_to: None,
+        ..Carried::of(envelope)
+    };
     let mut fields = Fields::at("");
     fields.put("message_id", &envelope.message_id)?;
     fields.put("interaction_type", &upper)?;
@@ -66,7 +90,10 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     if let Some(at) = stated(envelope.timestamp) {
         fields.put("timestamp", &written(at))?;
     }
-    fields.put_raw("content", content::write_text(content::fields(&envelope.payload)?, kind, "/payload")?)?;
+    fields.put_raw(
+        "content",
+        content::write_text(content::fields(&envelope.payload)?, kind, "/payload")?,
+    )?;
     fields.put_raw("metadata", metadata(envelope, carried)?)?;
     fields.put_all(&envelope.extensions)?;
     Ok(fields)

@@ -26,7 +26,11 @@ fn each_dialect_is_read_by_the_name_it_is_written_with() {
 
 #[test]
 fn a_field_named_like_what_is_carried_is_not_taken_for_it() {
-    for value in [Value::Null, serde_json::json!([false, [""]]), serde_json::json!({ "round": 7 })] {
+    for value in [
+        Value::Null,
+        serde_json::json!([false, [""]]),
+        serde_json::json!({ "round": 7 }),
+    ] {
         let message = serde_json::json!({
             "message_id": "m-1", "timestamp": "1970-01-01T00:00:00.001Z", "from_agent": "ann", "to_agent": "ben",
             "message_type": "finding", "payload": { "concord": value },

@@ -14,7 +14,10 @@ pub(crate) fn check_size(bytes: &[u8]) -> Result<(), Fault> {
     Err(Fault::new(
         crate::ErrorCode::CapacityExceeded,
         "",
-        format!("The message has {} bytes; at most {ENVELOPE_BYTES_MAX} are accepted.", bytes.len()),
+        format!(
+            "The message has {} bytes; at most {ENVELOPE_BYTES_MAX} are accepted.",
+            bytes.len()
+        ),
         "Send less, or put the payload into the object store and send `payload_reference`; see docs/adr/0029.",
     ))
 }
@@ -23,18 +26,28 @@ pub(crate) fn check_size(bytes: &[u8]) -> Result<(), Fault> {
 pub(crate) fn differs(pointer: &str, body: &str, token: &str) -> Fault {
     Fault::invalid(
         pointer,
-        format!("The envelope says {:?}, the subject says {token:?}.", crate::payload::beginning(body)),
+        format!(
+            "The envelope says {:?}, the subject says {token:?}.",
+            crate::payload::beginning(body)
+        ),
         "Make the field equal to the subject's token; the subject is what the broker has checked.",
     )
 }
 
 /// The fault of a message whose sender speaks for another.
 pub(crate) fn impostor(pointer: &str, body: &str, from: &AgentId) -> Fault {
-    Fault { code: crate::ErrorCode::Unauthorized, ..differs(pointer, body, from.as_str()) }
+    Fault {
+        code: crate::ErrorCode::Unauthorized,
+        ..differs(pointer, body, from.as_str())
+    }
 }
 
 pub(crate) fn not_an_object(pointer: &str) -> Fault {
-    Fault::invalid(pointer, "It is not a JSON object.", "Send an object, as the JSON Schema of this message type says.")
+    Fault::invalid(
+        pointer,
+        "It is not a JSON object.",
+        "Send an object, as the JSON Schema of this message type says.",
+    )
 }
 
 /// Checks that a confidence is a number from 0 to 1.
@@ -42,7 +55,11 @@ pub fn check_confidence(pointer: &str, confidence: f64) -> Result<(), Fault> {
     if (0.0..=1.0).contains(&confidence) {
         return Ok(());
     }
-    Err(Fault::invalid(pointer, format!("Confidence is {confidence}."), "Give a number from 0 to 1, for example 0.85."))
+    Err(Fault::invalid(
+        pointer,
+        format!("Confidence is {confidence}."),
+        "Give a number from 0 to 1, for example 0.85.",
+    ))
 }
 
 /// Parses JSON and, when it does not fit, says where: quick when good, exact when bad.
@@ -56,7 +73,10 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fau
             Ok(()) => return Ok(value),
             Err(error) => (base.to_owned(), error),
         },
-        Err(error) => (format!("{base}{}", json_pointer(error.path())), error.into_inner()),
+        Err(error) => (
+            format!("{base}{}", json_pointer(error.path())),
+            error.into_inner(),
+        ),
     };
     let advice = match error.classify() {
         serde_json::error::Category::Syntax | serde_json::error::Category::Eof => {
@@ -64,7 +84,11 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fau
         }
         _ => "See the JSON Schema of this message type in proto-schemas/.",
     };
-    Err(Fault::invalid(pointer, format!("It is not what is expected: {error}."), advice))
+    Err(Fault::invalid(
+        pointer,
+        format!("It is not what is expected: {error}."),
+        advice,
+    ))
 }
 
 fn json_pointer(path: &serde_path_to_error::Path) -> String {

@@ -17,7 +17,9 @@ fn decode(value: &Value) -> Result<Envelope, Fault> {
 }
 
 fn decode_bytes(bytes: &[u8]) -> Result<Envelope, Fault> {
-    let subject = SubjectSpace::default().parse("concord.v1.msg.c-1.alice.coordinator.finding").unwrap();
+    let subject = SubjectSpace::default()
+        .parse("concord.v1.msg.c-1.alice.coordinator.finding")
+        .unwrap();
     Envelope::decode(bytes, &subject)
 }
 
@@ -26,23 +28,70 @@ fn a_good_message_is_read_and_unknown_fields_do_not_hurt() {
     let envelope = decode(&good()).unwrap();
     assert_eq!(envelope.message_type, MessageType::Finding);
     assert_eq!(envelope.priority, Priority::Normal);
-    assert_eq!(envelope.subject().clone(), decode(&good()).unwrap().subject());
+    assert_eq!(
+        envelope.subject().clone(),
+        decode(&good()).unwrap().subject()
+    );
 }
 
 #[test]
 fn each_fault_names_its_place() {
     let cases: Vec<(&str, Value, ErrorCode)> = vec![
-        ("/metadata/confidence", json!({"metadata": {"confidence": 1.7}}), ErrorCode::InvalidRequest),
-        ("/from_agent", json!({"from_agent": "mallory"}), ErrorCode::Unauthorized),
-        ("/to_agent", json!({"to_agent": "debate-facilitator"}), ErrorCode::InvalidRequest),
-        ("/message_type", json!({"message_type": "evidence"}), ErrorCode::InvalidRequest),
-        ("/case_id", json!({"case_id": "c-2"}), ErrorCode::InvalidRequest),
-        ("/message_id", json!({"message_id": "a b"}), ErrorCode::InvalidRequest),
-        ("/timestamp", json!({"timestamp": "noon"}), ErrorCode::InvalidRequest),
-        ("/priority", json!({"priority": "extreme"}), ErrorCode::InvalidRequest),
-        ("/metadata/version", json!({"metadata": {"version": "2.0"}}), ErrorCode::InvalidRequest),
-        ("/correlation_id", json!({"correlation_id": "x".repeat(257)}), ErrorCode::InvalidRequest),
-        ("/reply_to", json!({"reply_to": "x".repeat(257)}), ErrorCode::InvalidRequest),
+        (
+            "/metadata/confidence",
+            json!({"metadata": {"confidence": 1.7}}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/from_agent",
+            json!({"from_agent": "mallory"}),
+            ErrorCode::Unauthorized,
+        ),
+        (
+            "/to_agent",
+            json!({"to_agent": "debate-facilitator"}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/message_type",
+            json!({"message_type": "evidence"}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/case_id",
+            json!({"case_id": "c-2"}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/message_id",
+            json!({"message_id": "a b"}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/timestamp",
+            json!({"timestamp": "noon"}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/priority",
+            json!({"priority": "extreme"}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/metadata/version",
+            json!({"metadata": {"version": "2.0"}}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/correlation_id",
+            json!({"correlation_id": "x".repeat(257)}),
+            ErrorCode::InvalidRequest,
+        ),
+        (
+            "/reply_to",
+            json!({"reply_to": "x".repeat(257)}),
+            ErrorCode::InvalidRequest,
+        ),
     ];
     for (pointer, change, code) in cases {
         let mut message = good();
@@ -50,7 +99,11 @@ fn each_fault_names_its_place() {
             message[key] = value.clone();
         }
         let fault = decode(&message).unwrap_err();
-        assert_eq!((fault.pointer.as_str(), fault.code), (pointer, code), "{fault}");
+        assert_eq!(
+            (fault.pointer.as_str(), fault.code),
+            (pointer, code),
+            "{fault}"
+        );
     }
 }
 
@@ -75,9 +128,23 @@ fn what_is_not_json_is_refused_without_harm() {
         br#"["m-1", "2026-11-21T20:15:00Z", "alice", "coordinator", "finding", "c-1", null, null,
         null, "normal", false, null, {}, {}]"#;
     let deep = "[".repeat(100_000);
-    let deep_payload = good().to_string().replace(r#""fine""#, &("[".repeat(100_000) + &"]".repeat(100_000)));
-    for bytes in [b"".as_slice(), b"hello", b"\xff\xfe", deep.as_bytes(), b"null", b"[]", b"{} {}", FIELDS_AS_ARRAY] {
-        assert_eq!(decode_bytes(bytes).unwrap_err().code, ErrorCode::InvalidRequest);
+    let deep_payload = good()
+        .to_string()
+        .replace(r#""fine""#, &("[".repeat(100_000) + &"]".repeat(100_000)));
+    for bytes in [
+        b"".as_slice(),
+        b"hello",
+        b"\xff\xfe",
+        deep.as_bytes(),
+        b"null",
+        b"[]",
+        b"{} {}",
+        FIELDS_AS_ARRAY,
+    ] {
+        assert_eq!(
+            decode_bytes(bytes).unwrap_err().code,
+            ErrorCode::InvalidRequest
+        );
     }
     let envelope = decode_bytes(deep_payload.as_bytes()).unwrap();
     let fault = envelope.payload::<Value>().unwrap_err();

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{Heard, facts};
 use crate::id::{AgentId, DebateId, MessageId};
 use crate::payload::{
-    Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, Finding, LogEntry, Review, SetAsideReason, Task,
-    is_zero,
+    Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, Finding, LogEntry, Review,
+    SetAsideReason, Task, is_zero,
 };
 use crate::policy::Policy;
 use crate::subject::Aggregate;

@@ -6,14 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ladder::{
-    Acknowledged, AwaitsGate, Clarified, DeadlinesMoved, DebateAssigned, Escalated, EvidenceGiven, FellBack, Heard,
-    OpinionGiven, Reminded, RulingSetAside, Unassigned,
+    Acknowledged, AwaitsGate, Clarified, DeadlinesMoved, DebateAssigned, Escalated, EvidenceGiven,
+    FellBack, Heard, OpinionGiven, Reminded, RulingSetAside, Unassigned,
 };
 use super::outcome::OutcomeKnown;
 use super::{Deadline, facts};
 use crate::id::{AgentId, CaseId, MessageId};
 use crate::payload::{
-    Answer, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, Precedent, RoundRecord, SetAsideReason,
+    Answer, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, Precedent, RoundRecord,
+    SetAsideReason,
 };
 use crate::policy::Policy;
 use crate::subject::Aggregate;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{CloseReason, Deadline, ReceivedAnswer};
 use crate::id::{AgentId, CaseId, MessageId};
 use crate::payload::{
-    Brief, ConflictOutcome, Contact, DebatePriority, Evidence, Level, Mediation, Overflow, Position, Question,
-    RoundRecord, Tally,
+    Brief, ConflictOutcome, Contact, DebatePriority, Evidence, Level, Mediation, Overflow,
+    Position, Question, RoundRecord, Tally,
 };
 use crate::timestamp::Timestamp;
 
@@ -101,7 +101,9 @@ pub struct Briefed {
 }
 
 /// Why a debate climbed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum EscalationReason {
     /// The challenged agent did not acknowledge in time.
@@ -261,7 +263,9 @@ pub struct Reminded {
 }
 
 /// Why a ruling was recorded and does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RulingRefusal {
     /// Another ruling was first.
@@ -318,7 +322,9 @@ pub struct AwaitsGate {
 }
 
 /// What an operator did to the deadlines of a debate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadlineControl {
     /// They do not run until they are resumed.

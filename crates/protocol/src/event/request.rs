@@ -92,7 +92,9 @@ pub struct RequestAcknowledged {
 }
 
 /// In what form an answer came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerForm {
     /// An `acknowledgement`: the answer comes later.
@@ -131,7 +133,15 @@ impl HeardAnswer {
     /// An acknowledgement.
     pub fn acknowledgement(by: AgentId, message_id: MessageId, at: Timestamp) -> Self {
         let (form, payload) = (AnswerForm::Acknowledgement, Value::Null);
-        Self { by, message_id, form, at, status: None, error_code: None, payload }
+        Self {
+            by,
+            message_id,
+            form,
+            at,
+            status: None,
+            error_code: None,
+            payload,
+        }
     }
 
     /// Whether it says no more than that the answer comes later.

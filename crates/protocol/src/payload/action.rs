@@ -85,15 +85,27 @@ pub(super) fn check_action(action: &str, parameters: &Value, pointer: &str) -> R
             let read: ReviewCode = from_json(&bytes(), pointer)?;
             let kinds = ["security", "performance", "style", "functionality"];
             one_of(&read.review_type, &kinds, &format!("{pointer}/review_type"))?;
-            one_of(&read.urgency, &["low", "normal", "high"], &format!("{pointer}/urgency"))
+            one_of(
+                &read.urgency,
+                &["low", "normal", "high"],
+                &format!("{pointer}/urgency"),
+            )
         }
         "run_tests" => {
             let read: RunTests = from_json(&bytes(), pointer)?;
-            one_of(&read.test_suite, &["unit", "integration", "e2e", "all"], &format!("{pointer}/test_suite"))
+            one_of(
+                &read.test_suite,
+                &["unit", "integration", "e2e", "all"],
+                &format!("{pointer}/test_suite"),
+            )
         }
         "update_documentation" => {
             let read: UpdateDocumentation = from_json(&bytes(), pointer)?;
-            one_of(&read.change_type, &["api", "feature", "bugfix"], &format!("{pointer}/change_type"))
+            one_of(
+                &read.change_type,
+                &["api", "feature", "bugfix"],
+                &format!("{pointer}/change_type"),
+            )
         }
         BATCH => batch(&from_json(&bytes(), pointer)?, pointer),
         _ => Ok(()),
@@ -114,9 +126,17 @@ fn batch(batch: &Batch, pointer: &str) -> Result<(), Fault> {
         let pointer = format!("{pointer}/requests/{place}");
         if request.action == BATCH {
             let advice = "Put all requests into one batch.";
-            return Err(Fault::invalid(format!("{pointer}/action"), "A batch is in a batch.", advice));
+            return Err(Fault::invalid(
+                format!("{pointer}/action"),
+                "A batch is in a batch.",
+                advice,
+            ));
         }
-        check_action(&request.action, &request.parameters, &format!("{pointer}/parameters"))?;
+        check_action(
+            &request.action,
+            &request.parameters,
+            &format!("{pointer}/parameters"),
+        )?;
     }
     Ok(())
 }
@@ -127,7 +147,11 @@ fn one_of(text: &str, allowed: &[&str], pointer: &str) -> Result<(), Fault> {
     }
     Err(Fault::invalid(
         pointer,
-        format!("{:?} is none of {}.", super::beginning(text), allowed.join(", ")),
+        format!(
+            "{:?} is none of {}.",
+            super::beginning(text),
+            allowed.join(", ")
+        ),
         "Name one of them, or several with | between them.",
     ))
 }
@@ -149,7 +173,10 @@ mod tests {
                 "review_code",
                 json!({ "files": ["path1"], "review_type": "security|performance|style|functionality", "urgency": "low|normal|high" }),
             ),
-            ("review_code", json!({ "files": ["a.rs"], "review_type": "security" })),
+            (
+                "review_code",
+                json!({ "files": ["a.rs"], "review_type": "security" }),
+            ),
             (
                 "run_tests",
                 json!({ "test_suite": "unit|integration|e2e|all", "files": ["specific files or all"], "coverage_required": true }),
@@ -174,21 +201,49 @@ mod tests {
         for (action, parameters, pointer) in [
             ("review_code", json!(null), "/p"),
             ("review_code", json!({ "review_type": "security" }), "/p"),
-            ("review_code", json!({ "files": "a.rs", "review_type": "security" }), "/p/files"),
-            ("review_code", json!({ "files": [], "review_type": "taste" }), "/p/review_type"),
-            ("review_code", json!({ "files": [], "review_type": "style", "urgency": "" }), "/p/urgency"),
-            ("run_tests", json!({ "test_suite": "unit|" }), "/p/test_suite"),
-            ("update_documentation", json!({ "change_type": "API" }), "/p/change_type"),
+            (
+                "review_code",
+                json!({ "files": "a.rs", "review_type": "security" }),
+                "/p/files",
+            ),
+            (
+                "review_code",
+                json!({ "files": [], "review_type": "taste" }),
+                "/p/review_type",
+            ),
+            (
+                "review_code",
+                json!({ "files": [], "review_type": "style", "urgency": "" }),
+                "/p/urgency",
+            ),
+            (
+                "run_tests",
+                json!({ "test_suite": "unit|" }),
+                "/p/test_suite",
+            ),
+            (
+                "update_documentation",
+                json!({ "change_type": "API" }),
+                "/p/change_type",
+            ),
             ("batch", json!({ "requests": [] }), "/p/requests"),
             ("batch", json!({ "requests": many }), "/p/requests"),
-            ("batch", json!({ "requests": [{ "action": "batch", "parameters": {} }] }), "/p/requests/0/action"),
+            (
+                "batch",
+                json!({ "requests": [{ "action": "batch", "parameters": {} }] }),
+                "/p/requests/0/action",
+            ),
             (
                 "batch",
                 json!({ "requests": [{ "action": "x" }, { "action": "run_tests", "parameters": { "test_suite": "x" } }] }),
                 "/p/requests/1/parameters/test_suite",
             ),
         ] {
-            assert_eq!(check(action, &parameters), Err(pointer.to_owned()), "{action} {parameters}");
+            assert_eq!(
+                check(action, &parameters),
+                Err(pointer.to_owned()),
+                "{action} {parameters}"
+            );
         }
     }
 }

@@ -17,7 +17,20 @@ pub const UPDATE_AGENT: &str = "update_agent";
 pub const DEREGISTER_AGENT: &str = "deregister_agent";
 
 /// Whether an agent can be given work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentStatus {
     /// It can.
@@ -119,11 +132,18 @@ mod tests {
             (" \n", Some(AgentStatus::Available)),
             ("{}", Some(AgentStatus::Available)),
             (r#"{"status":"busy"}"#, Some(AgentStatus::Busy)),
-            (r#"{"status":"unavailable","load":3}"#, Some(AgentStatus::Unavailable)),
+            (
+                r#"{"status":"unavailable","load":3}"#,
+                Some(AgentStatus::Unavailable),
+            ),
             (r#"{"status":"sleepy"}"#, None),
             ("alive", None),
         ] {
-            assert_eq!(Beat::decode(bytes.as_bytes()).map(|beat| beat.status), status, "{bytes}");
+            assert_eq!(
+                Beat::decode(bytes.as_bytes()).map(|beat| beat.status),
+                status,
+                "{bytes}"
+            );
         }
         assert_eq!(Beat::decode(&[0xff, 0xfe]), None);
     }

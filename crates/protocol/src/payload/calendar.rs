@@ -18,7 +18,9 @@ const ZONE_BYTES_MAX: usize = 64;
 const MINUTES_A_DAY: u16 = 1_440;
 
 /// A day of the week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)] // Their names say it.
 pub enum Weekday {
@@ -33,8 +35,15 @@ pub enum Weekday {
 
 impl Weekday {
     /// All of them, from Monday on.
-    pub const ALL: [Self; 7] =
-        [Self::Monday, Self::Tuesday, Self::Wednesday, Self::Thursday, Self::Friday, Self::Saturday, Self::Sunday];
+    pub const ALL: [Self; 7] = [
+        Self::Monday,
+        Self::Tuesday,
+        Self::Wednesday,
+        Self::Thursday,
+        Self::Friday,
+        Self::Saturday,
+        Self::Sunday,
+    ];
 
     /// The day of the week of a day.
     pub fn of(date: Date) -> Self {
@@ -98,7 +107,11 @@ impl Calendar {
         let zone = zone(&format!("{pointer}/time_zone"), &self.time_zone)?;
         let days: BTreeSet<Weekday> = self.days.iter().copied().collect();
         if days.is_empty() || self.days.len() > days.len() {
-            let what = if days.is_empty() { "No day is open." } else { "A day is named twice." };
+            let what = if days.is_empty() {
+                "No day is open."
+            } else {
+                "A day is named twice."
+            };
             let advice = "Name each open day once, as in [\"monday\", \"friday\"].";
             return Err(Fault::invalid(format!("{pointer}/days"), what, advice));
         }
@@ -107,11 +120,20 @@ impl Calendar {
         if closes <= opens {
             return Err(Fault::invalid(
                 format!("{pointer}/closes"),
-                format!("A day that opens at {} cannot close at {}.", self.opens, self.closes),
+                format!(
+                    "A day that opens at {} cannot close at {}.",
+                    self.opens, self.closes
+                ),
                 "Close later on the same day, at 24:00 at the latest.",
             ));
         }
-        Ok(OpeningHours { zone, days, opens, closes, holidays: self.read_holidays(&format!("{pointer}/holidays"))? })
+        Ok(OpeningHours {
+            zone,
+            days,
+            opens,
+            closes,
+            holidays: self.read_holidays(&format!("{pointer}/holidays"))?,
+        })
     }
 
     fn read_holidays(&self, pointer: &str) -> Result<BTreeSet<Date>, Fault> {
@@ -123,7 +145,10 @@ impl Calendar {
             ));
         }
         let days = self.holidays.iter().enumerate();
-        days.map(|(place, text)| date(text).ok_or_else(|| no_day(&format!("{pointer}/{place}"), text))).collect()
+        days.map(|(place, text)| {
+            date(text).ok_or_else(|| no_day(&format!("{pointer}/{place}"), text))
+        })
+        .collect()
     }
 }
 
@@ -135,7 +160,9 @@ impl OpeningHours {
 }
 
 fn zone(pointer: &str, name: &str) -> Result<TimeZone, Fault> {
-    let known = (name.len() <= ZONE_BYTES_MAX).then(|| TimeZoneDatabase::bundled().get(name).ok()).flatten();
+    let known = (name.len() <= ZONE_BYTES_MAX)
+        .then(|| TimeZoneDatabase::bundled().get(name).ok())
+        .flatten();
     known.filter(|zone| !zone.is_unknown()).ok_or_else(|| {
         Fault::invalid(
             pointer,
@@ -163,7 +190,11 @@ fn minutes(pointer: &str, text: &str, max: u16) -> Result<u16, Fault> {
 /// Reads `YYYY-MM-DD`.
 fn date(text: &str) -> Option<Date> {
     let mut parts = text.split('-');
-    let (year, month, day) = (digits(parts.next()?, 4)?, digits(parts.next()?, 2)?, digits(parts.next()?, 2)?);
+    let (year, month, day) = (
+        digits(parts.next()?, 4)?,
+        digits(parts.next()?, 2)?,
+        digits(parts.next()?, 2)?,
+    );
     let small = |number: u16| i8::try_from(number).ok();
     if parts.next().is_some() || year == 0 {
         return None;
@@ -178,7 +209,11 @@ fn digits(text: &str, count: usize) -> Option<u16> {
 
 fn no_day(pointer: &str, text: &str) -> Fault {
     let what = format!("{:?} is no day.", beginning(text));
-    Fault::invalid(pointer, what, "Write year, month and day, as in 2026-12-25.")
+    Fault::invalid(
+        pointer,
+        what,
+        "Write year, month and day, as in 2026-12-25.",
+    )
 }
 
 #[cfg(test)]
@@ -192,7 +227,10 @@ mod tests {
             "time_zone": "Europe/Berlin", "days": ["monday", "friday"], "opens": "09:00", "closes": "17:30",
             "holidays": ["2026-12-25"],
         });
-        whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
         serde_json::from_value(whole).unwrap()
     }
 
@@ -201,8 +239,14 @@ mod tests {
         let hours = calendar(json!({})).read("").unwrap();
         assert_eq!((hours.opens, hours.closes), (540, 1_050));
         let open = |day: &str| hours.is_open(date(day).unwrap());
-        assert!(open("2026-12-21") && open("2026-12-18"), "Monday and Friday");
-        assert!(!open("2026-12-22") && !open("2026-12-25"), "a Tuesday, and a Friday that is a holiday");
+        assert!(
+            open("2026-12-21") && open("2026-12-18"),
+            "Monday and Friday"
+        );
+        assert!(
+            !open("2026-12-22") && !open("2026-12-25"),
+            "a Tuesday, and a Friday that is a holiday"
+        );
         for fields in [
             json!({ "time_zone": "UTC" }),
             json!({ "time_zone": "america/new_york" }),
@@ -213,7 +257,9 @@ mod tests {
             assert_eq!(calendar(fields.clone()).check(""), Ok(()), "{fields}");
         }
         let monday = date("2026-11-23").unwrap();
-        let week = std::iter::successors(Some(monday), |day| day.tomorrow().ok()).take(7).map(Weekday::of);
+        let week = std::iter::successors(Some(monday), |day| day.tomorrow().ok())
+            .take(7)
+            .map(Weekday::of);
         assert_eq!(week.collect::<Vec<_>>(), Weekday::ALL);
     }
 
@@ -248,14 +294,19 @@ mod tests {
             holiday("0000-01-01"),
             holiday("2026-01-01-01"),
             holiday("Christmas"),
-            (json!({ "holidays": vec!["2026-01-01"; 367] }), "/p/holidays"),
+            (
+                json!({ "holidays": vec!["2026-01-01"; 367] }),
+                "/p/holidays",
+            ),
         ] {
             let fault = calendar(fields.clone()).check("/p").unwrap_err();
             assert_eq!(fault.pointer, pointer, "{fields}");
-            assert!(fault.message.len() < 200 && !fault.advice.is_empty(), "{fault}");
+            assert!(
+                fault.message.len() < 200 && !fault.advice.is_empty(),
+                "{fault}"
+            );
         }
-        let misspelt =
-            json!({ "time_zone": "UTC", "days": ["monday"], "opens": "09:00", "closes": "10:00", "holiday": [] });
+        let misspelt = json!({ "time_zone": "UTC", "days": ["monday"], "opens": "09:00", "closes": "10:00", "holiday": [] });
         assert!(serde_json::from_value::<Calendar>(misspelt).is_err());
     }
 }

@@ -131,11 +131,21 @@ impl Card {
 
     /// Checks ranges, lengths and numbers of things; `pointer` is where the card stands, for the fault.
     pub fn check(&self, pointer: &str) -> Result<(), Fault> {
-        at_most(&format!("{pointer}/skills"), "skills", self.skills.len(), SKILLS_MAX)?;
+        at_most(
+            &format!("{pointer}/skills"),
+            "skills",
+            self.skills.len(),
+            SKILLS_MAX,
+        )?;
         for (place, skill) in self.skills.iter().enumerate() {
             let pointer = format!("{pointer}/skills/{place}");
             skill.check(&pointer)?;
-            if self.skills.iter().take(place).any(|earlier| earlier.name == skill.name) {
+            if self
+                .skills
+                .iter()
+                .take(place)
+                .any(|earlier| earlier.name == skill.name)
+            {
                 return Err(Fault::invalid(
                     format!("{pointer}/name"),
                     format!("There are two skills {:?}.", skill.name),
@@ -144,25 +154,51 @@ impl Card {
             }
         }
         self.check_actions(pointer)?;
-        names(&format!("{pointer}/domains"), "domains", &self.domains, DOMAINS_MAX)?;
-        names(&format!("{pointer}/triggers"), "triggers", &self.triggers, DOMAINS_MAX)?;
+        names(
+            &format!("{pointer}/domains"),
+            "domains",
+            &self.domains,
+            DOMAINS_MAX,
+        )?;
+        names(
+            &format!("{pointer}/triggers"),
+            "triggers",
+            &self.triggers,
+            DOMAINS_MAX,
+        )?;
         for (field, name) in [("name", &self.name), ("version", &self.version)] {
-            name.as_deref().map_or(Ok(()), |name| filled(&format!("{pointer}/{field}"), name))?;
+            name.as_deref()
+                .map_or(Ok(()), |name| filled(&format!("{pointer}/{field}"), name))?;
         }
-        at_most(&format!("{pointer}/encodings"), "encodings", self.encodings.len(), Encoding::ALL.len())?;
+        at_most(
+            &format!("{pointer}/encodings"),
+            "encodings",
+            self.encodings.len(),
+            Encoding::ALL.len(),
+        )?;
         text(&format!("{pointer}/description"), &self.description)?;
-        if let Some(capacity) = self.capacity.filter(|capacity| !(1..=AGENT_CAPACITY_MAX).contains(capacity)) {
+        if let Some(capacity) = self
+            .capacity
+            .filter(|capacity| !(1..=AGENT_CAPACITY_MAX).contains(capacity))
+        {
             return Err(Fault::invalid(
                 format!("{pointer}/capacity"),
                 format!("capacity is {capacity}."),
                 format!("Give a number from 1 to {AGENT_CAPACITY_MAX}, or leave it out."),
             ));
         }
-        if let Some(heartbeat_ms) = self.heartbeat_ms.filter(|every| !HEARTBEAT_MS.contains(every)) {
+        if let Some(heartbeat_ms) = self
+            .heartbeat_ms
+            .filter(|every| !HEARTBEAT_MS.contains(every))
+        {
             return Err(Fault::invalid(
                 format!("{pointer}/heartbeat_ms"),
                 format!("heartbeat_ms is {heartbeat_ms}."),
-                format!("Give {} to {} milliseconds; usual is 10000.", HEARTBEAT_MS.start(), HEARTBEAT_MS.end()),
+                format!(
+                    "Give {} to {} milliseconds; usual is 10000.",
+                    HEARTBEAT_MS.start(),
+                    HEARTBEAT_MS.end()
+                ),
             ));
         }
         let bytes = serde_json::to_vec(self).map_or(usize::MAX, |json| json.len());
@@ -170,7 +206,9 @@ impl Card {
             return Err(Fault::new(
                 ErrorCode::CapacityExceeded,
                 pointer,
-                format!("The card has {bytes} bytes as JSON; at most {CARD_BYTES_MAX} are accepted."),
+                format!(
+                    "The card has {bytes} bytes as JSON; at most {CARD_BYTES_MAX} are accepted."
+                ),
                 "Shorten descriptions, or give fewer examples; three for a skill are enough.",
             ));
         }
@@ -180,11 +218,21 @@ impl Card {
 
 impl Card {
     fn check_actions(&self, pointer: &str) -> Result<(), Fault> {
-        at_most(&format!("{pointer}/actions"), "actions", self.actions.len(), CARD_ACTIONS_MAX)?;
+        at_most(
+            &format!("{pointer}/actions"),
+            "actions",
+            self.actions.len(),
+            CARD_ACTIONS_MAX,
+        )?;
         for (place, action) in self.actions.iter().enumerate() {
             let pointer = format!("{pointer}/actions/{place}");
             action.check(&pointer)?;
-            if self.actions.iter().take(place).any(|earlier| earlier.name == action.name) {
+            if self
+                .actions
+                .iter()
+                .take(place)
+                .any(|earlier| earlier.name == action.name)
+            {
                 return Err(Fault::invalid(
                     format!("{pointer}/name"),
                     format!("There are two actions {:?}.", action.name),
@@ -213,11 +261,20 @@ impl Card {
     }
 
     fn check_parameters(&self, request: &Request, pointer: &str) -> Result<(), Fault> {
-        let action = self.actions.iter().find(|action| action.name == request.action);
-        let Some(schema) = action.and_then(|action| action.parameters.as_ref()) else { return Ok(()) };
+        let action = self
+            .actions
+            .iter()
+            .find(|action| action.name == request.action);
+        let Some(schema) = action.and_then(|action| action.parameters.as_ref()) else {
+            return Ok(());
+        };
         // Who gives no parameters gives none of them.
         let none = serde_json::Value::Object(Schema::new());
-        let parameters = if request.parameters.is_null() { &none } else { &request.parameters };
+        let parameters = if request.parameters.is_null() {
+            &none
+        } else {
+            &request.parameters
+        };
         shape::conforms(schema, parameters, pointer)
     }
 }
@@ -228,7 +285,10 @@ impl CardAction {
         if ACTIONS.contains(&self.name.as_str()) {
             return Err(Fault::invalid(
                 format!("{pointer}/name"),
-                format!("{:?} is a standard action, which means the same of every agent.", self.name),
+                format!(
+                    "{:?} is a standard action, which means the same of every agent.",
+                    self.name
+                ),
                 "Give the action another name, or leave it out: everybody may be asked for a standard action.",
             ));
         }
@@ -247,7 +307,12 @@ impl Skill {
         filled(&format!("{pointer}/name"), &self.name)?;
         text(&format!("{pointer}/description"), &self.description)?;
         names(&format!("{pointer}/tags"), "tags", &self.tags, EXAMPLES_MAX)?;
-        at_most(&format!("{pointer}/examples"), "examples", self.examples.len(), EXAMPLES_MAX)?;
+        at_most(
+            &format!("{pointer}/examples"),
+            "examples",
+            self.examples.len(),
+            EXAMPLES_MAX,
+        )?;
         for (place, example) in self.examples.iter().enumerate() {
             text(&format!("{pointer}/examples/{place}"), example)?;
         }
@@ -269,12 +334,19 @@ fn at_most(pointer: &str, what: &str, count: usize, max: usize) -> Result<(), Fa
 
 fn names(pointer: &str, what: &str, names: &[String], max: usize) -> Result<(), Fault> {
     at_most(pointer, what, names.len(), max)?;
-    names.iter().enumerate().try_for_each(|(place, name)| filled(&format!("{pointer}/{place}"), name))
+    names
+        .iter()
+        .enumerate()
+        .try_for_each(|(place, name)| filled(&format!("{pointer}/{place}"), name))
 }
 
 fn filled(pointer: &str, name: &str) -> Result<(), Fault> {
     if name.trim().is_empty() {
-        return Err(Fault::invalid(pointer, "It is blank.", "Give a name, or leave it out."));
+        return Err(Fault::invalid(
+            pointer,
+            "It is blank.",
+            "Give a name, or leave it out.",
+        ));
     }
     check_name(pointer, name)
 }
@@ -299,7 +371,10 @@ mod tests {
 
     fn card(fields: Value) -> Card {
         let mut whole = json!({ "agent_id": "ann" });
-        whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
         serde_json::from_value(whole).unwrap()
     }
 
@@ -308,7 +383,10 @@ mod tests {
         let card = card(json!({}));
         assert_eq!(card, Card::new(AgentId::new("ann").unwrap()));
         assert_eq!(card.check(""), Ok(()));
-        assert_eq!(serde_json::to_value(&card).unwrap(), json!({ "agent_id": "ann", "dialect": "concord" }));
+        assert_eq!(
+            serde_json::to_value(&card).unwrap(),
+            json!({ "agent_id": "ann", "dialect": "concord" })
+        );
         assert!(serde_json::from_value::<Card>(json!({ "agent_id": "ann", "skils": [] })).is_err());
     }
 
@@ -325,47 +403,92 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_at_its_place() {
-        let many: Vec<Value> = (0..10_000).map(|n| json!({ "name": format!("s{n}") })).collect();
+        let many: Vec<Value> = (0..10_000)
+            .map(|n| json!({ "name": format!("s{n}") }))
+            .collect();
         let long = "x".repeat(1_025);
-        let wide: Vec<Value> =
-            (0..64).map(|n| json!({ "name": format!("s{n}"), "description": "x".repeat(1_024) })).collect();
+        let wide: Vec<Value> = (0..64)
+            .map(|n| json!({ "name": format!("s{n}"), "description": "x".repeat(1_024) }))
+            .collect();
         for (fields, pointer) in [
             (json!({ "skills": many }), "/p/skills"),
-            (json!({ "skills": [{ "name": "a" }, { "name": "a" }] }), "/p/skills/1/name"),
+            (
+                json!({ "skills": [{ "name": "a" }, { "name": "a" }] }),
+                "/p/skills/1/name",
+            ),
             (json!({ "skills": [{ "name": " " }] }), "/p/skills/0/name"),
-            (json!({ "skills": [{ "name": "a", "description": long }] }), "/p/skills/0/description"),
-            (json!({ "skills": [{ "name": "a", "examples": vec!["x"; 33] }] }), "/p/skills/0/examples"),
-            (json!({ "skills": [{ "name": "a", "examples": ["x", long] }] }), "/p/skills/0/examples/1"),
-            (json!({ "skills": [{ "name": "a", "tags": [""] }] }), "/p/skills/0/tags/0"),
+            (
+                json!({ "skills": [{ "name": "a", "description": long }] }),
+                "/p/skills/0/description",
+            ),
+            (
+                json!({ "skills": [{ "name": "a", "examples": vec!["x"; 33] }] }),
+                "/p/skills/0/examples",
+            ),
+            (
+                json!({ "skills": [{ "name": "a", "examples": ["x", long] }] }),
+                "/p/skills/0/examples/1",
+            ),
+            (
+                json!({ "skills": [{ "name": "a", "tags": [""] }] }),
+                "/p/skills/0/tags/0",
+            ),
             (json!({ "skills": wide }), "/p"),
-            (json!({ "actions": vec![json!({ "name": "x" }); 33] }), "/p/actions"),
-            (json!({ "actions": [{ "name": "x" }, { "name": "x" }] }), "/p/actions/1/name"),
+            (
+                json!({ "actions": vec![json!({ "name": "x" }); 33] }),
+                "/p/actions",
+            ),
+            (
+                json!({ "actions": [{ "name": "x" }, { "name": "x" }] }),
+                "/p/actions/1/name",
+            ),
             (json!({ "actions": [{ "name": "" }] }), "/p/actions/0/name"),
-            (json!({ "actions": [{ "name": "batch" }] }), "/p/actions/0/name"),
-            (json!({ "actions": [{ "name": "run_tests", "parameters": {} }] }), "/p/actions/0/name"),
-            (json!({ "actions": [{ "name": "x", "parameters": { "not": {} } }] }), "/p/actions/0/parameters/not"),
-            (json!({ "actions": [{ "name": "x", "result": { "type": "x" } }] }), "/p/actions/0/result/type"),
+            (
+                json!({ "actions": [{ "name": "batch" }] }),
+                "/p/actions/0/name",
+            ),
+            (
+                json!({ "actions": [{ "name": "run_tests", "parameters": {} }] }),
+                "/p/actions/0/name",
+            ),
+            (
+                json!({ "actions": [{ "name": "x", "parameters": { "not": {} } }] }),
+                "/p/actions/0/parameters/not",
+            ),
+            (
+                json!({ "actions": [{ "name": "x", "result": { "type": "x" } }] }),
+                "/p/actions/0/result/type",
+            ),
             (json!({ "domains": vec!["tax"; 65] }), "/p/domains"),
             (json!({ "triggers": ["ok", ""] }), "/p/triggers/1"),
-            (json!({ "encodings": ["gzip", "gzip", "gzip", "gzip"] }), "/p/encodings"),
+            (
+                json!({ "encodings": ["gzip", "gzip", "gzip", "gzip"] }),
+                "/p/encodings",
+            ),
             (json!({ "name": "" }), "/p/name"),
             (json!({ "description": long }), "/p/description"),
             (json!({ "capacity": 0 }), "/p/capacity"),
             (json!({ "heartbeat_ms": 99 }), "/p/heartbeat_ms"),
         ] {
-            assert_eq!(card(fields.clone()).check("/p").unwrap_err().pointer, pointer, "{fields}");
+            assert_eq!(
+                card(fields.clone()).check("/p").unwrap_err().pointer,
+                pointer,
+                "{fields}"
+            );
         }
     }
 
     #[test]
     fn a_request_is_checked_by_the_card_where_it_names_the_action() {
-        let parameters =
-            json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } });
-        let card = card(json!({ "actions": [{ "name": "translate", "parameters": parameters }, { "name": "rest" }] }));
+        let parameters = json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } });
+        let card = card(
+            json!({ "actions": [{ "name": "translate", "parameters": parameters }, { "name": "rest" }] }),
+        );
         assert_eq!(card.check("/p"), Ok(()));
         let check = |action: &str, parameters: Value| {
             let request: Request =
-                serde_json::from_value(json!({ "action": action, "parameters": parameters })).unwrap();
+                serde_json::from_value(json!({ "action": action, "parameters": parameters }))
+                    .unwrap();
             card.check_request(&request).map_err(|fault| fault.pointer)
         };
         for (action, parameters) in [
@@ -381,14 +504,22 @@ mod tests {
         }
         for (action, parameters, pointer) in [
             ("translate", json!(null), "/payload/parameters"),
-            ("translate", json!({ "text": 1 }), "/payload/parameters/text"),
+            (
+                "translate",
+                json!({ "text": 1 }),
+                "/payload/parameters/text",
+            ),
             (
                 "batch",
                 json!({ "requests": [{ "action": "rest" }, { "action": "translate", "parameters": { "text": 1 } }] }),
                 "/payload/parameters/requests/1/parameters/text",
             ),
         ] {
-            assert_eq!(check(action, parameters), Err(pointer.to_owned()), "{action}");
+            assert_eq!(
+                check(action, parameters),
+                Err(pointer.to_owned()),
+                "{action}"
+            );
         }
     }
 }

@@ -35,7 +35,14 @@ impl OpenCase {
     /// A case under the usual policy, without gates.
     pub fn new(participants: Vec<AgentId>, task: Task) -> Self {
         let (case_id, policy, gates, circumstances) = Default::default();
-        Self { case_id, policy, participants, task, gates, circumstances }
+        Self {
+            case_id,
+            policy,
+            participants,
+            task,
+            gates,
+            circumstances,
+        }
     }
 }
 

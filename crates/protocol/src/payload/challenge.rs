@@ -89,10 +89,15 @@ impl Challenge {
             ("challenge_basis", Some(&self.challenge_basis)),
             ("position", self.position.as_ref()),
         ] {
-            check_text(&format!("/payload/{field}"), text.map_or("-", String::as_str))?;
+            check_text(
+                &format!("/payload/{field}"),
+                text.map_or("-", String::as_str),
+            )?;
         }
         for (field, name) in [("metric", &self.metric), ("domain", &self.domain)] {
-            name.as_ref().map_or(Ok(()), |name| check_name(&format!("/payload/{field}"), name))?;
+            name.as_ref().map_or(Ok(()), |name| {
+                check_name(&format!("/payload/{field}"), name)
+            })?;
         }
         let lists = [
             ("required_evidence", &self.required_evidence),
@@ -126,7 +131,10 @@ pub(crate) fn check_text(pointer: &str, text: &str) -> Result<(), Fault> {
         return Err(Fault::new(
             crate::ErrorCode::CapacityExceeded,
             pointer,
-            format!("It has {} bytes; at most {LADDER_TEXT_BYTES_MAX} are accepted.", text.len()),
+            format!(
+                "It has {} bytes; at most {LADDER_TEXT_BYTES_MAX} are accepted.",
+                text.len()
+            ),
             "Say it more briefly and refer to where the whole can be read.",
         ));
     }
@@ -139,11 +147,17 @@ pub(crate) fn check_items(pointer: &str, items: &[String]) -> Result<(), Fault> 
         return Err(Fault::new(
             crate::ErrorCode::CapacityExceeded,
             pointer,
-            format!("It has {} items; at most {LADDER_ITEMS_MAX} are accepted.", items.len()),
+            format!(
+                "It has {} items; at most {LADDER_ITEMS_MAX} are accepted.",
+                items.len()
+            ),
             "Give the strongest ones.",
         ));
     }
-    items.iter().enumerate().try_for_each(|(place, item)| check_text(&format!("{pointer}/{place}"), item))
+    items
+        .iter()
+        .enumerate()
+        .try_for_each(|(place, item)| check_text(&format!("{pointer}/{place}"), item))
 }
 
 /// The terms of a challenge, as the facilitator is given them.
@@ -207,7 +221,8 @@ pub struct Evidence {
 impl Evidence {
     /// Checks lengths; pointers begin with `/payload`.
     pub fn check(&self) -> Result<(), Fault> {
-        if self.statement.trim().is_empty() && self.evidence.is_empty() && self.limitation.is_none() {
+        if self.statement.trim().is_empty() && self.evidence.is_empty() && self.limitation.is_none()
+        {
             return Err(Fault::invalid(
                 "/payload/evidence",
                 "There is no evidence in it.",

@@ -8,7 +8,9 @@ use crate::id::{AgentId, DebateId};
 use crate::payload::is_zero;
 
 /// The kinds of conflict. The order is that of ranking between conflicts of equal weight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictType {
     /// Opposing recommendations.

@@ -36,7 +36,10 @@ fn is_deeper_than(value: &Value, max: usize) -> bool {
         Value::Object(fields) => fields.values().collect(),
         _ => return false,
     };
-    max == 0 || inner.into_iter().any(|value| is_deeper_than(value, max - 1))
+    max == 0
+        || inner
+            .into_iter()
+            .any(|value| is_deeper_than(value, max - 1))
 }
 
 /// What a party needs to know of the conflict.
@@ -115,21 +118,30 @@ pub struct Answer {
 impl Answer {
     /// Checks ranges; pointers begin with `/payload`.
     pub fn check(&self) -> Result<(), Fault> {
-        if self.value.as_ref().is_some_and(|value| is_deeper_than(value, VALUE_LEVELS_MAX)) {
+        if self
+            .value
+            .as_ref()
+            .is_some_and(|value| is_deeper_than(value, VALUE_LEVELS_MAX))
+        {
             return Err(Fault::invalid(
                 "/payload/value",
                 format!("The value is nested more than {VALUE_LEVELS_MAX} deep."),
                 "Give a plain value: a number, a boolean, a text, or an object of those.",
             ));
         }
-        self.confidence.map_or(Ok(()), |confidence| check_confidence("/payload/confidence", confidence))
+        self.confidence.map_or(Ok(()), |confidence| {
+            check_confidence("/payload/confidence", confidence)
+        })
     }
 
     /// Tokens of the answer's words and value, estimated at four bytes a token as is usual for English.
     pub fn estimated_tokens(&self) -> usize {
         let words = self.revised_position.as_deref().map_or(0, str::len) + self.reasoning.len();
         // Without the value, an answer of few words could still be too large for the facts that repeat it.
-        let value = self.value.as_ref().map_or(0, |value| value.to_string().len());
+        let value = self
+            .value
+            .as_ref()
+            .map_or(0, |value| value.to_string().len());
         (words + value + self.evidence.iter().map(String::len).sum::<usize>()).div_ceil(4)
     }
 }
@@ -141,23 +153,46 @@ mod tests {
     use super::*;
 
     fn nested(levels: usize) -> Value {
-        (0..levels).fold(json!(1), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) })
+        (0..levels).fold(json!(1), |inner, level| {
+            if level % 2 == 0 {
+                json!([inner])
+            } else {
+                json!({ "a": inner })
+            }
+        })
     }
 
     #[test]
     fn a_value_that_facts_could_not_hold_is_refused() {
-        for (levels, good) in
-            [(0, true), (1, true), (VALUE_LEVELS_MAX, true), (VALUE_LEVELS_MAX + 1, false), (100, false)]
-        {
-            let answer: Answer = serde_json::from_value(json!({ "value": nested(levels) })).unwrap();
+        for (levels, good) in [
+            (0, true),
+            (1, true),
+            (VALUE_LEVELS_MAX, true),
+            (VALUE_LEVELS_MAX + 1, false),
+            (100, false),
+        ] {
+            let answer: Answer =
+                serde_json::from_value(json!({ "value": nested(levels) })).unwrap();
             let checked = answer.check().map_err(|fault| fault.pointer);
-            assert_eq!(checked, if good { Ok(()) } else { Err("/payload/value".to_owned()) }, "{levels}");
+            assert_eq!(
+                checked,
+                if good {
+                    Ok(())
+                } else {
+                    Err("/payload/value".to_owned())
+                },
+                "{levels}"
+            );
         }
     }
 
     #[test]
     fn the_value_counts_as_words_do() {
-        let tokens = |answer| serde_json::from_value::<Answer>(answer).unwrap().estimated_tokens();
+        let tokens = |answer| {
+            serde_json::from_value::<Answer>(answer)
+                .unwrap()
+                .estimated_tokens()
+        };
         assert_eq!(tokens(json!({ "reasoning": "x".repeat(40) })), 10);
         assert_eq!(tokens(json!({ "value": "x".repeat(38) })), 10);
     }

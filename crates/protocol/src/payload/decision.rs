@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{AgentId, DebateId, MessageId};
-use crate::payload::{Conflict, Level, Mediation, Position, Provisional, RuledBy, Severity, is_zero};
+use crate::payload::{
+    Conflict, Level, Mediation, Position, Provisional, RuledBy, Severity, is_zero,
+};
 use crate::policy::VoteRule;
 use crate::timestamp::Timestamp;
 
 /// How a debate ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The parties came to agree.
@@ -181,7 +185,9 @@ pub struct ConflictOutcome {
 }
 
 /// Why something said was not used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SetAsideReason {
     /// It came after the phase or round had closed.

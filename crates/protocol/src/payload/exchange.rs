@@ -38,10 +38,18 @@ impl Request {
     /// Checks what can be checked without knowing who is asked; the pointers begin with `/payload`.
     pub fn check(&self) -> Result<(), Fault> {
         if self.action.trim().is_empty() {
-            return Err(Fault::invalid("/payload/action", "It is blank.", "Say what is to be done."));
+            return Err(Fault::invalid(
+                "/payload/action",
+                "It is blank.",
+                "Say what is to be done.",
+            ));
         }
         check_name("/payload/action", &self.action)?;
-        if let Some(url) = self.callback_url.as_deref().filter(|url| !is_web_address(url)) {
+        if let Some(url) = self
+            .callback_url
+            .as_deref()
+            .filter(|url| !is_web_address(url))
+        {
             return Err(Fault::invalid(
                 "/payload/callback_url",
                 format!("{:?} is no address that can be called.", beginning(url)),

@@ -21,7 +21,9 @@ const EMAIL_BYTES_MAX: usize = 254;
 const WEBHOOK_BYTES_MAX: usize = 2_048;
 
 /// How urgently a debate needs a person. The order is that of the queue: the most urgent first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(transform = with_aliases)]
 pub enum DebatePriority {
@@ -36,7 +38,10 @@ pub enum DebatePriority {
 }
 
 /// Names that are read as well, beside those that are written.
-const ALIASES: [(&str, &str); 2] = [("valuation-impact", "valuation"), ("supporting-analysis", "supporting")];
+const ALIASES: [(&str, &str); 2] = [
+    ("valuation-impact", "valuation"),
+    ("supporting-analysis", "supporting"),
+];
 
 /// The schema's generator does not know of aliases.
 fn with_aliases(schema: &mut Schema) {
@@ -62,7 +67,20 @@ impl DebatePriority {
 }
 
 /// What becomes of a debate for which the queue has no place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
     /// It goes to the next level at once: the conservative default.
@@ -146,7 +164,11 @@ impl Expert {
 
 fn check_text(pointer: &str, text: &str) -> Result<(), Fault> {
     if text.trim().is_empty() {
-        return Err(Fault::invalid(pointer, "It is blank.", "Give a name, or leave it out."));
+        return Err(Fault::invalid(
+            pointer,
+            "It is blank.",
+            "Give a name, or leave it out.",
+        ));
     }
     check_name(pointer, text)
 }
@@ -160,7 +182,11 @@ impl Contact {
                 "Write it as name@example.org.",
             ));
         }
-        if let Some(webhook) = self.webhook.as_deref().filter(|webhook| !is_web_address(webhook)) {
+        if let Some(webhook) = self
+            .webhook
+            .as_deref()
+            .filter(|webhook| !is_web_address(webhook))
+        {
             return Err(Fault::invalid(
                 format!("{pointer}/webhook"),
                 format!("{:?} is no address that can be called.", beginning(webhook)),
@@ -173,7 +199,9 @@ impl Contact {
 
 /// What could end a header line, or an address inside one, is in no address.
 fn is_one_word(text: &str) -> bool {
-    !text.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"'))
+    !text
+        .chars()
+        .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"'))
 }
 
 fn is_mailbox(text: &str) -> bool {
@@ -184,9 +212,13 @@ fn is_mailbox(text: &str) -> bool {
 }
 
 pub(super) fn is_web_address(text: &str) -> bool {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
-    host.is_some_and(|host| !host.is_empty()) && text.len() <= WEBHOOK_BYTES_MAX && is_one_word(text)
+    host.is_some_and(|host| !host.is_empty())
+        && text.len() <= WEBHOOK_BYTES_MAX
+        && is_one_word(text)
 }
 
 #[cfg(test)]
@@ -195,7 +227,10 @@ mod tests {
 
     fn expert(fields: Value) -> Expert {
         let mut whole = json!({ "agent_id": "eva" });
-        whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
         serde_json::from_value(whole).unwrap()
     }
 
@@ -203,7 +238,10 @@ mod tests {
     fn an_expert_has_three_debates_and_no_contact_unless_more_is_said() {
         let expert = expert(json!({}));
         assert_eq!((expert.capacity, expert.check("")), (3, Ok(())));
-        assert_eq!(serde_json::to_value(&expert).unwrap(), json!({ "agent_id": "eva", "capacity": 3 }));
+        assert_eq!(
+            serde_json::to_value(&expert).unwrap(),
+            json!({ "agent_id": "eva", "capacity": 3 })
+        );
         let misspelt = json!({ "agent_id": "eva", "capcity": 5 });
         assert!(serde_json::from_value::<Expert>(misspelt).is_err());
     }
@@ -223,7 +261,12 @@ mod tests {
     #[test]
     fn nonsense_is_refused_at_its_place() {
         let email = |text: &str| (json!({ "contact": { "email": text } }), "/p/contact/email");
-        let webhook = |text: &str| (json!({ "contact": { "webhook": text } }), "/p/contact/webhook");
+        let webhook = |text: &str| {
+            (
+                json!({ "contact": { "webhook": text } }),
+                "/p/contact/webhook",
+            )
+        };
         let long = "x".repeat(257);
         for (fields, pointer) in [
             (json!({ "capacity": 0 }), "/p/capacity"),
@@ -248,7 +291,11 @@ mod tests {
             webhook("https://example.org/a b"),
             webhook(&format!("https://example.org/{}", "x".repeat(2_048))),
         ] {
-            assert_eq!(expert(fields.clone()).check("/p").unwrap_err().pointer, pointer, "{fields}");
+            assert_eq!(
+                expert(fields.clone()).check("/p").unwrap_err().pointer,
+                pointer,
+                "{fields}"
+            );
         }
     }
 
@@ -264,7 +311,10 @@ mod tests {
         }
         assert!(serde_json::from_value::<DebatePriority>(json!("urgent")).is_err());
         let schema = schemars::schema_for!(DebatePriority);
-        assert_eq!(schema.get("oneOf").and_then(Value::as_array).map(Vec::len), Some(5));
+        assert_eq!(
+            schema.get("oneOf").and_then(Value::as_array).map(Vec::len),
+            Some(5)
+        );
         assert_eq!(Overflow::default(), Overflow::Defer);
     }
 }

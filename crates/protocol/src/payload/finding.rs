@@ -14,7 +14,9 @@ pub const NAME_BYTES_MAX: usize = 256;
 pub const COMPARED_MAX: usize = 500;
 
 /// How serious something is, from harmless to critical. The order of the variants is the order of caution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing.
@@ -168,7 +170,8 @@ impl Finding {
             }
         }
         self.check_counts()?;
-        self.named().try_for_each(|(pointer, name)| check_name(&format!("/payload/{pointer}"), name))
+        self.named()
+            .try_for_each(|(pointer, name)| check_name(&format!("/payload/{pointer}"), name))
     }
 
     /// What is compared with what others say is compared one by one.
@@ -194,18 +197,38 @@ impl Finding {
     /// Every text that names something and is compared with what others name, with its place in the payload.
     fn named(&self) -> impl Iterator<Item = (String, &str)> {
         let topics = self.critical_findings.iter().enumerate();
-        let topics = topics.map(|(n, critical)| (format!("critical_findings/{n}/topic"), critical.topic.as_str()));
+        let topics = topics.map(|(n, critical)| {
+            (
+                format!("critical_findings/{n}/topic"),
+                critical.topic.as_str(),
+            )
+        });
         let clauses = self.clauses.iter().enumerate();
-        let clauses = clauses.map(|(n, clause)| (format!("clauses/{n}/type"), clause.kind.as_str()));
+        let clauses =
+            clauses.map(|(n, clause)| (format!("clauses/{n}/type"), clause.kind.as_str()));
         let affected = self.affected_clauses.iter().enumerate();
         let affected = affected.map(|(n, name)| (format!("affected_clauses/{n}"), name.as_str()));
         let facts = self.facts.iter().enumerate().flat_map(|(n, fact)| {
-            let named = [("subject", fact.subject.as_str()), ("attribute", &fact.attribute)];
+            let named = [
+                ("subject", fact.subject.as_str()),
+                ("attribute", &fact.attribute),
+            ];
             let unit = fact.unit.as_deref().map(|unit| ("unit", unit));
-            named.into_iter().chain(unit).map(move |(field, name)| (format!("facts/{n}/{field}"), name))
+            named
+                .into_iter()
+                .chain(unit)
+                .map(move |(field, name)| (format!("facts/{n}/{field}"), name))
         });
-        let recommendation = self.recommendation.as_deref().map(|name| ("recommendation".to_owned(), name));
-        recommendation.into_iter().chain(topics).chain(clauses).chain(affected).chain(facts)
+        let recommendation = self
+            .recommendation
+            .as_deref()
+            .map(|name| ("recommendation".to_owned(), name));
+        recommendation
+            .into_iter()
+            .chain(topics)
+            .chain(clauses)
+            .chain(affected)
+            .chain(facts)
     }
 }
 
@@ -231,7 +254,10 @@ mod tests {
 
     fn fault(finding: Value) -> Option<(ErrorCode, String)> {
         let finding: Finding = serde_json::from_value(finding).unwrap();
-        finding.check().err().map(|fault| (fault.code, fault.pointer))
+        finding
+            .check()
+            .err()
+            .map(|fault| (fault.code, fault.pointer))
     }
 
     #[test]
@@ -241,21 +267,45 @@ mod tests {
         let fact = |subject: &str, attribute: &str, unit: &str| json!({"subject": subject, "attribute": attribute, "value": 1, "unit": unit});
         for (finding, pointer) in [
             (json!({"recommendation": long}), "/payload/recommendation"),
-            (json!({"critical_findings": [{"topic": long, "severity": "low"}]}), "/payload/critical_findings/0/topic"),
+            (
+                json!({"critical_findings": [{"topic": long, "severity": "low"}]}),
+                "/payload/critical_findings/0/topic",
+            ),
             (
                 json!({"clauses": [{"type": good, "present": true}, {"type": long, "present": true}]}),
                 "/payload/clauses/1/type",
             ),
-            (json!({"affected_clauses": [long]}), "/payload/affected_clauses/0"),
-            (json!({"facts": [fact(&long, "a", "b")]}), "/payload/facts/0/subject"),
-            (json!({"facts": [fact("a", &long, "b")]}), "/payload/facts/0/attribute"),
-            (json!({"facts": [fact("a", "b", &long)]}), "/payload/facts/0/unit"),
-            (json!({"affected_clauses": vec!["x"; COMPARED_MAX + 1]}), "/payload/affected_clauses"),
-            (json!({"facts": vec![fact("a", "b", "c"); COMPARED_MAX + 1]}), "/payload/facts"),
+            (
+                json!({"affected_clauses": [long]}),
+                "/payload/affected_clauses/0",
+            ),
+            (
+                json!({"facts": [fact(&long, "a", "b")]}),
+                "/payload/facts/0/subject",
+            ),
+            (
+                json!({"facts": [fact("a", &long, "b")]}),
+                "/payload/facts/0/attribute",
+            ),
+            (
+                json!({"facts": [fact("a", "b", &long)]}),
+                "/payload/facts/0/unit",
+            ),
+            (
+                json!({"affected_clauses": vec!["x"; COMPARED_MAX + 1]}),
+                "/payload/affected_clauses",
+            ),
+            (
+                json!({"facts": vec![fact("a", "b", "c"); COMPARED_MAX + 1]}),
+                "/payload/facts",
+            ),
         ] {
             let mut finding = finding;
             finding["summary"] = json!("Found.");
-            assert_eq!(fault(finding), Some((ErrorCode::CapacityExceeded, pointer.to_owned())));
+            assert_eq!(
+                fault(finding),
+                Some((ErrorCode::CapacityExceeded, pointer.to_owned()))
+            );
         }
         let most = json!({"summary": "Found.", "recommendation": good, "affected_clauses": vec!["x"; COMPARED_MAX]});
         assert_eq!(fault(most), None);
@@ -263,8 +313,18 @@ mod tests {
 
     #[test]
     fn a_text_has_as_many_bytes_as_it_has_as_json() {
-        for text in ["", "plain", "\"quoted\" \\", "\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}", "§ 7 – 東京 🦀"] {
-            assert_eq!(json_text_bytes(text) + 2, serde_json::to_string(text).unwrap().len(), "{text:?}");
+        for text in [
+            "",
+            "plain",
+            "\"quoted\" \\",
+            "\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}",
+            "§ 7 – 東京 🦀",
+        ] {
+            assert_eq!(
+                json_text_bytes(text) + 2,
+                serde_json::to_string(text).unwrap().len(),
+                "{text:?}"
+            );
         }
     }
 }

@@ -29,7 +29,13 @@ pub enum Level {
 
 impl Level {
     /// All five, in order.
-    pub const ALL: [Self; 5] = [Self::Agents, Self::Mediation, Self::Person, Self::Fallback, Self::Gate];
+    pub const ALL: [Self; 5] = [
+        Self::Agents,
+        Self::Mediation,
+        Self::Person,
+        Self::Fallback,
+        Self::Gate,
+    ];
 }
 
 impl From<Level> for u8 {
@@ -48,7 +54,9 @@ impl TryFrom<u8> for Level {
     type Error = String;
 
     fn try_from(number: u8) -> Result<Self, String> {
-        let level = Self::ALL.into_iter().find(|level| u8::from(*level) == number);
+        let level = Self::ALL
+            .into_iter()
+            .find(|level| u8::from(*level) == number);
         level.ok_or_else(|| format!("there is no level {number}; levels are 1 to 5"))
     }
 }
@@ -202,7 +210,9 @@ pub struct Provisional {
 }
 
 /// What a person does with a provisional decision at a gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewAction {
     /// It becomes final.
@@ -251,13 +261,20 @@ impl Review {
             ));
         }
         if self.action == ReviewAction::Override {
-            check_text("/payload/position", self.position.as_deref().unwrap_or_default())?;
+            check_text(
+                "/payload/position",
+                self.position.as_deref().unwrap_or_default(),
+            )?;
             check_text("/payload/rationale", &self.rationale)?;
         }
         if let Some(context) = &self.context {
             check_text("/payload/context", context)?;
         }
-        if self.rationale.is_empty() { Ok(()) } else { check_text("/payload/rationale", &self.rationale) }
+        if self.rationale.is_empty() {
+            Ok(())
+        } else {
+            check_text("/payload/rationale", &self.rationale)
+        }
     }
 }
 

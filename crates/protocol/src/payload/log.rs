@@ -58,9 +58,14 @@ pub struct LogEntry {
 impl LogEntry {
     /// The hash that this entry must have.
     pub fn computed_hash(&self) -> String {
-        let bare = Self { hash: String::new(), ..self.clone() };
+        let bare = Self {
+            hash: String::new(),
+            ..self.clone()
+        };
         // An entry has no map with other than text keys, so writing it cannot fail.
-        crate::hex::hex(&Sha256::digest(serde_json::to_vec(&bare).unwrap_or_default()))
+        crate::hex::hex(&Sha256::digest(
+            serde_json::to_vec(&bare).unwrap_or_default(),
+        ))
     }
 
     /// The entry with its hash.

@@ -65,9 +65,15 @@ mod tests {
             (json!({ "held_by": "vera" }), None),
             (json!({ "position": "a target of 90", "value": 90 }), None),
             (json!({}), Some("/payload/held_by")),
-            (json!({ "held_by": "vera", "position": "90" }), Some("/payload/held_by")),
+            (
+                json!({ "held_by": "vera", "position": "90" }),
+                Some("/payload/held_by"),
+            ),
             (json!({ "position": " " }), Some("/payload/position")),
-            (json!({ "held_by": "vera", "explanation": "" }), Some("/payload/explanation")),
+            (
+                json!({ "held_by": "vera", "explanation": "" }),
+                Some("/payload/explanation"),
+            ),
             (
                 json!({ "held_by": "vera", "circumstances": { "regime": "x".repeat(300) } }),
                 Some("/payload/circumstances/regime"),
@@ -80,7 +86,11 @@ mod tests {
             let mut whole = base.as_object().unwrap().clone();
             whole.extend(more.as_object().unwrap().clone());
             let report: OutcomeReport = serde_json::from_value(whole.into()).unwrap();
-            assert_eq!(report.check().err().map(|fault| fault.pointer), pointer.map(Into::into), "{more}");
+            assert_eq!(
+                report.check().err().map(|fault| fault.pointer),
+                pointer.map(Into::into),
+                "{more}"
+            );
         }
     }
 }

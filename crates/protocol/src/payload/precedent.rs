@@ -72,7 +72,10 @@ mod tests {
             let written = json!({"debate_id": "d-1", "topic": "", "position": "", "level": level, "status": status,
                 "at": "2026-01-01T00:00:00Z"});
             let precedent: Precedent = serde_json::from_value(written).unwrap();
-            let found = precedent.check("/payload/precedent").err().map(|fault| fault.pointer);
+            let found = precedent
+                .check("/payload/precedent")
+                .err()
+                .map(|fault| fault.pointer);
             assert_eq!(found.as_deref(), pointer, "{level} {status:?}");
         }
     }

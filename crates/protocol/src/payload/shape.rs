@@ -36,22 +36,38 @@ const CHECKED: [&str; 10] = [
     "maxLength",
 ];
 /// What is for readers, and kept.
-const TOLD: [&str; 6] = ["$schema", "$comment", "title", "description", "default", "examples"];
-const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+const TOLD: [&str; 6] = [
+    "$schema",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+];
+const TYPES: [&str; 7] = [
+    "object", "array", "string", "number", "integer", "boolean", "null",
+];
 
 /// Checks that a schema keeps to the part that is supported; `pointer` is where it stands.
 pub(super) fn check_schema(schema: &Schema, pointer: &str) -> Result<(), Fault> {
     check_within(schema, pointer, 1, &mut 0)
 }
 
-fn check_within(schema: &Schema, pointer: &str, depth: usize, count: &mut usize) -> Result<(), Fault> {
+fn check_within(
+    schema: &Schema,
+    pointer: &str,
+    depth: usize,
+    count: &mut usize,
+) -> Result<(), Fault> {
     *count += 1;
     if depth > DEPTH_MAX || *count > SCHEMAS_MAX {
         return Err(Fault::new(
             ErrorCode::CapacityExceeded,
             pointer,
             "The schema is too large.",
-            format!("Nest schemas at most {DEPTH_MAX} deep, and write at most {SCHEMAS_MAX} of them."),
+            format!(
+                "Nest schemas at most {DEPTH_MAX} deep, and write at most {SCHEMAS_MAX} of them."
+            ),
         ));
     }
     for (keyword, value) in schema {
@@ -61,13 +77,20 @@ fn check_within(schema: &Schema, pointer: &str, depth: usize, count: &mut usize)
             ("type", Value::Array(names)) if !names.is_empty() => {
                 for (place, name) in names.iter().enumerate() {
                     let pointer = format!("{pointer}/{place}");
-                    check_type(name.as_str().ok_or_else(|| not_a(&pointer, "the name of a type"))?, &pointer)?;
+                    check_type(
+                        name.as_str()
+                            .ok_or_else(|| not_a(&pointer, "the name of a type"))?,
+                        &pointer,
+                    )?;
                 }
             }
             ("required", Value::Array(names)) => {
                 at_most(&pointer, names)?;
                 if let Some(place) = names.iter().position(|name| !name.is_string()) {
-                    return Err(not_a(&format!("{pointer}/{place}"), "the name of a property"));
+                    return Err(not_a(
+                        &format!("{pointer}/{place}"),
+                        "the name of a property",
+                    ));
                 }
             }
             ("enum", Value::Array(values)) => at_most(&pointer, values)?,
@@ -83,7 +106,9 @@ fn check_within(schema: &Schema, pointer: &str, depth: usize, count: &mut usize)
             }
             ("minimum" | "maximum", Value::Number(_)) => {}
             ("minLength" | "maxLength", Value::Number(length)) if length.is_u64() => {}
-            (known, _) if CHECKED.contains(&known) => return Err(not_a(&pointer, "what this keyword takes")),
+            (known, _) if CHECKED.contains(&known) => {
+                return Err(not_a(&pointer, "what this keyword takes"));
+            }
             (told, _) if TOLD.contains(&told) => {}
             (unknown, _) => return Err(unsupported(&pointer, unknown)),
         }
@@ -96,30 +121,55 @@ fn check_type(name: &str, pointer: &str) -> Result<(), Fault> {
         return Ok(());
     }
     let what = format!("{:?} is no type.", beginning(name));
-    Err(Fault::invalid(pointer, what, format!("Name one of {}.", TYPES.join(", "))))
+    Err(Fault::invalid(
+        pointer,
+        what,
+        format!("Name one of {}.", TYPES.join(", ")),
+    ))
 }
 
 fn as_schema<'a>(value: &'a Value, pointer: &str) -> Result<&'a Schema, Fault> {
-    value.as_object().ok_or_else(|| not_a(pointer, "a schema that is an object"))
+    value
+        .as_object()
+        .ok_or_else(|| not_a(pointer, "a schema that is an object"))
 }
 
 fn at_most(pointer: &str, list: &[Value]) -> Result<(), Fault> {
     if list.len() <= LIST_MAX {
         return Ok(());
     }
-    let (what, advice) = (format!("There are {}.", list.len()), format!("Give at most {LIST_MAX}."));
-    Err(Fault::new(ErrorCode::CapacityExceeded, pointer, what, advice))
+    let (what, advice) = (
+        format!("There are {}.", list.len()),
+        format!("Give at most {LIST_MAX}."),
+    );
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        pointer,
+        what,
+        advice,
+    ))
 }
 
 fn not_a(pointer: &str, what: &str) -> Fault {
-    Fault::invalid(pointer, format!("It is not {what}."), "Write it as JSON Schema 2020-12 says.")
+    Fault::invalid(
+        pointer,
+        format!("It is not {what}."),
+        "Write it as JSON Schema 2020-12 says.",
+    )
 }
 
 fn unsupported(pointer: &str, keyword: &str) -> Fault {
     Fault::invalid(
         pointer,
-        format!("The keyword {:?} is not supported in the schema of an action.", beginning(keyword)),
-        format!("Use only {}; {} are kept for readers.", CHECKED.join(", "), TOLD.join(", ")),
+        format!(
+            "The keyword {:?} is not supported in the schema of an action.",
+            beginning(keyword)
+        ),
+        format!(
+            "Use only {}; {} are kept for readers.",
+            CHECKED.join(", "),
+            TOLD.join(", ")
+        ),
     )
 }
 
@@ -132,23 +182,35 @@ fn at(pointer: &str, name: &str) -> String {
 pub(super) fn conforms(schema: &Schema, value: &Value, pointer: &str) -> Result<(), Fault> {
     if let Some(types) = schema.get("type") {
         let one = std::slice::from_ref(types);
-        let mut names = types.as_array().map_or(one, Vec::as_slice).iter().filter_map(Value::as_str);
+        let mut names = types
+            .as_array()
+            .map_or(one, Vec::as_slice)
+            .iter()
+            .filter_map(Value::as_str);
         if !names.any(|name| is_type(value, name)) {
-            return Err(unfit(pointer, format!("It is {}, not of type {types}.", type_of(value))));
+            return Err(unfit(
+                pointer,
+                format!("It is {}, not of type {types}.", type_of(value)),
+            ));
         }
     }
     if let Some(values) = schema.get("enum").and_then(Value::as_array)
         && !values.iter().any(|one| is_equal(one, value))
     {
         let values = Value::from(values.clone()).to_string();
-        return Err(unfit(pointer, format!("It is none of {}.", beginning(&values))));
+        return Err(unfit(
+            pointer,
+            format!("It is none of {}.", beginning(&values)),
+        ));
     }
     match value {
         Value::Object(fields) => conforms_object(schema, fields, pointer),
         Value::Array(items) => match schema.get("items").and_then(Value::as_object) {
             Some(each) => {
                 let mut items = items.iter().enumerate();
-                items.try_for_each(|(place, item)| conforms(each, item, &format!("{pointer}/{place}")))
+                items.try_for_each(|(place, item)| {
+                    conforms(each, item, &format!("{pointer}/{place}"))
+                })
             }
             None => Ok(()),
         },
@@ -158,10 +220,25 @@ pub(super) fn conforms(schema: &Schema, value: &Value, pointer: &str) -> Result<
     }
 }
 
-fn conforms_object(schema: &Schema, fields: &Map<String, Value>, pointer: &str) -> Result<(), Fault> {
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    if let Some(missing) = required.into_iter().find(|name| !fields.contains_key(*name)) {
-        return Err(unfit(pointer, format!("It lacks {:?}.", beginning(missing))));
+fn conforms_object(
+    schema: &Schema,
+    fields: &Map<String, Value>,
+    pointer: &str,
+) -> Result<(), Fault> {
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    if let Some(missing) = required
+        .into_iter()
+        .find(|name| !fields.contains_key(*name))
+    {
+        return Err(unfit(
+            pointer,
+            format!("It lacks {:?}.", beginning(missing)),
+        ));
     }
     let known = schema.get("properties").and_then(Value::as_object);
     let others = schema.get("additionalProperties");
@@ -171,7 +248,10 @@ fn conforms_object(schema: &Schema, fields: &Map<String, Value>, pointer: &str) 
                 conforms(property, field, &at(pointer, name))?;
             }
             (None, Some(Value::Bool(false))) => {
-                return Err(unfit(&at(pointer, name), format!("There is no {:?}.", beginning(name))));
+                return Err(unfit(
+                    &at(pointer, name),
+                    format!("There is no {:?}.", beginning(name)),
+                ));
             }
             _ => {}
         }
@@ -187,16 +267,25 @@ fn conforms_text(schema: &Schema, text: &str, pointer: &str) -> Result<(), Fault
     }
     let length = text.chars().count() as u64;
     if let Some(least) = least.filter(|least| length < *least) {
-        return Err(unfit(pointer, format!("It has {length} characters, fewer than {least}.")));
+        return Err(unfit(
+            pointer,
+            format!("It has {length} characters, fewer than {least}."),
+        ));
     }
     if let Some(most) = most.filter(|most| length > *most) {
-        return Err(unfit(pointer, format!("It has {length} characters, more than {most}.")));
+        return Err(unfit(
+            pointer,
+            format!("It has {length} characters, more than {most}."),
+        ));
     }
     Ok(())
 }
 
 fn conforms_number(schema: &Schema, number: &Number, pointer: &str) -> Result<(), Fault> {
-    for (keyword, wrong, word) in [("minimum", Ordering::Less, "less"), ("maximum", Ordering::Greater, "more")] {
+    for (keyword, wrong, word) in [
+        ("minimum", Ordering::Less, "less"),
+        ("maximum", Ordering::Greater, "more"),
+    ] {
         if let Some(Value::Number(bound)) = schema.get(keyword)
             && compare(number, bound) == Some(wrong)
         {
@@ -207,14 +296,20 @@ fn conforms_number(schema: &Schema, number: &Number, pointer: &str) -> Result<()
 }
 
 fn unfit(pointer: &str, what: String) -> Fault {
-    Fault::invalid(pointer, what, "Write it as the schema of this action says; `concord agents --json` shows it.")
+    Fault::invalid(
+        pointer,
+        what,
+        "Write it as the schema of this action says; `concord agents --json` shows it.",
+    )
 }
 
 fn is_type(value: &Value, name: &str) -> bool {
     match value {
         // A whole number is one however it is written.
         Value::Number(number) => {
-            let is_whole = number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|n| n.fract() == 0.0);
+            let is_whole = number.is_i64()
+                || number.is_u64()
+                || number.as_f64().is_some_and(|n| n.fract() == 0.0);
             name == "number" || (name == "integer" && is_whole)
         }
         other => name == type_of(other),

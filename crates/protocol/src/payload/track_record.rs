@@ -12,7 +12,9 @@ use crate::payload::check_name;
 use crate::timestamp::Timestamp;
 
 /// How it became known whether a position was right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ObservationSource")]
 pub enum Source {
@@ -25,7 +27,9 @@ pub enum Source {
 }
 
 /// In which circumstances something was judged. What is absent is not known.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(default)]
 #[schemars(rename = "RecordContext")]
 pub struct Context {
@@ -65,8 +69,13 @@ impl Context {
 
     /// Checks the names; `pointer` is where the context stands in its message.
     fn check(&self, pointer: &str) -> Result<(), Fault> {
-        let stated = self.dimensions().into_iter().filter_map(|(name, value)| Some((name, value?)));
-        stated.into_iter().try_for_each(|(name, value)| check_name(&format!("{pointer}/{name}"), value))
+        let stated = self
+            .dimensions()
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        stated
+            .into_iter()
+            .try_for_each(|(name, value)| check_name(&format!("{pointer}/{name}"), value))
     }
 }
 
@@ -90,19 +99,25 @@ impl Circumstances {
 
     /// Checks the names; `pointer` is where the circumstances stand in their message.
     pub fn check(&self, pointer: &str) -> Result<(), Fault> {
-        self.regime.iter().try_for_each(|regime| check_name(&format!("{pointer}/regime"), regime))?;
+        self.regime
+            .iter()
+            .try_for_each(|regime| check_name(&format!("{pointer}/regime"), regime))?;
         self.context.check(&format!("{pointer}/context"))
     }
 
     /// The context in which this metric is judged.
     pub fn judging(&self, metric: &str) -> Context {
-        Context { metric: Some(metric.to_owned()), ..self.context.clone() }
+        Context {
+            metric: Some(metric.to_owned()),
+            ..self.context.clone()
+        }
     }
 
     /// These, and of the others what is not known here.
     #[must_use]
     pub fn or(&self, others: &Self) -> Self {
-        let either = |own: &Option<String>, other: &Option<String>| own.clone().or_else(|| other.clone());
+        let either =
+            |own: &Option<String>, other: &Option<String>| own.clone().or_else(|| other.clone());
         let (own, other) = (&self.context, &others.context);
         Self {
             regime: either(&self.regime, &others.regime),
@@ -152,7 +167,9 @@ impl Observation {
             ));
         }
         check_name(&format!("{pointer}/domain"), &self.domain)?;
-        self.regime.iter().try_for_each(|regime| check_name(&format!("{pointer}/regime"), regime))?;
+        self.regime
+            .iter()
+            .try_for_each(|regime| check_name(&format!("{pointer}/regime"), regime))?;
         self.context.check(&format!("{pointer}/context"))
     }
 }
@@ -168,7 +185,20 @@ pub struct TrackRecord {
 }
 
 /// How credibility is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "CredibilityVersion")]
 pub enum Version {
@@ -220,7 +250,9 @@ impl Interval {
 }
 
 /// The factors that a credibility can have, in the order in which they are multiplied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum FactorName {
     /// Accuracy in the domain, every observation alike.
@@ -293,7 +325,9 @@ pub struct Credibility {
 }
 
 /// One of the two whose credibilities are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "SettlementSide")]
 pub enum Side {
@@ -304,7 +338,9 @@ pub enum Side {
 }
 
 /// Why credibility settled a dispute, or did not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SettlementReason {
     /// The more credible side wins.

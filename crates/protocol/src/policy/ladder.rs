@@ -10,7 +10,20 @@ use crate::id::AgentId;
 use crate::payload::{Calendar, CredibilityVersion, DebatePriority, Overflow, check_name};
 
 /// What becomes of detected conflicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictHandling {
     /// Discussion, then the vote.
@@ -162,7 +175,12 @@ impl LadderPolicy {
     pub(super) fn check(&self, pointer: &str) -> Result<(), Fault> {
         if !(0.0..=1.0).contains(&self.vote_margin_min) {
             let margin = self.vote_margin_min.to_string();
-            return Err(super::out_of_range(pointer, "vote_margin_min", &margin, "0 to 1"));
+            return Err(super::out_of_range(
+                pointer,
+                "vote_margin_min",
+                &margin,
+                "0 to 1",
+            ));
         }
         let whole = [
             ("time_scale", u64::from(self.time_scale), 1, 1_000_000),
@@ -172,12 +190,20 @@ impl LadderPolicy {
         ];
         for (field, value, low, high) in whole {
             if !(low..=high).contains(&value) {
-                return Err(super::out_of_range(pointer, field, &value.to_string(), &format!("{low} to {high}")));
+                return Err(super::out_of_range(
+                    pointer,
+                    field,
+                    &value.to_string(),
+                    &format!("{low} to {high}"),
+                ));
             }
         }
         self.times.check(&format!("{pointer}/times"))?;
         for (priority, times) in &self.times_by_priority {
-            times.check(&format!("{pointer}/times_by_priority/{}", priority.as_str()))?;
+            times.check(&format!(
+                "{pointer}/times_by_priority/{}",
+                priority.as_str()
+            ))?;
         }
         if let Some(calendar) = &self.calendar {
             calendar.check(&format!("{pointer}/calendar"))?;
@@ -188,11 +214,21 @@ impl LadderPolicy {
     fn check_names(&self, pointer: &str) -> Result<(), Fault> {
         const RULES_MAX: usize = 64;
         if self.caution.len() > RULES_MAX {
-            return Err(super::out_of_range(pointer, "caution", &format!("{} rules", self.caution.len()), "0 to 64"));
+            return Err(super::out_of_range(
+                pointer,
+                "caution",
+                &format!("{} rules", self.caution.len()),
+                "0 to 64",
+            ));
         }
         if self.outcome_sources.len() > RULES_MAX {
             let count = format!("{} agents", self.outcome_sources.len());
-            return Err(super::out_of_range(pointer, "outcome_sources", &count, "0 to 64"));
+            return Err(super::out_of_range(
+                pointer,
+                "outcome_sources",
+                &count,
+                "0 to 64",
+            ));
         }
         if let Some(domain) = &self.domain {
             check_name(&format!("{pointer}/domain"), domain)?;
@@ -228,12 +264,22 @@ impl LevelTimes {
             ("provisional_ms", self.provisional_ms),
         ] {
             if !(1..=YEAR_MS).contains(&value) {
-                return Err(super::out_of_range(pointer, field, &value.to_string(), &format!("1 to {YEAR_MS}")));
+                return Err(super::out_of_range(
+                    pointer,
+                    field,
+                    &value.to_string(),
+                    &format!("1 to {YEAR_MS}"),
+                ));
             }
         }
         if self.opinion_ms > self.mediation_ms {
             let range = format!("1 to mediation_ms, {}", self.mediation_ms);
-            return Err(super::out_of_range(pointer, "opinion_ms", &self.opinion_ms.to_string(), &range));
+            return Err(super::out_of_range(
+                pointer,
+                "opinion_ms",
+                &self.opinion_ms.to_string(),
+                &range,
+            ));
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Make, document, generator, properties};
 use crate::event::{
-    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts, PrecedentEvent, QueueEvent,
-    RecordEvent, RecordMeta, RequestEvent, WakeEvent,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, FactInfo, Facts,
+    PrecedentEvent, QueueEvent, RecordEvent, RecordMeta, RequestEvent, WakeEvent,
 };
 use crate::subject::Aggregate;
 
@@ -31,7 +31,12 @@ pub(super) fn documents() -> Vec<(String, Value)> {
 }
 
 fn add<E: Facts>(schemas: &[Make], documents: &mut Vec<(String, Value)>) {
-    documents.extend(E::FACTS.iter().zip(schemas).map(|(info, make)| record(E::AGGREGATE, info, *make)));
+    documents.extend(
+        E::FACTS
+            .iter()
+            .zip(schemas)
+            .map(|(info, make)| record(E::AGGREGATE, info, *make)),
+    );
 }
 
 fn record(aggregate: Aggregate, info: &FactInfo, make: Make) -> (String, Value) {
@@ -39,12 +44,22 @@ fn record(aggregate: Aggregate, info: &FactInfo, make: Make) -> (String, Value) 
     let data = make(&mut generator).to_value();
     let mut schema: Schema = generator.into_root_schema_for::<RecordMeta>();
     if let Some(properties) = properties(&mut schema) {
-        properties.insert("fact".into(), json!({ "description": "What happened.", "const": info.name }));
-        properties.insert("aggregate".into(), json!({ "description": "To what kind.", "const": aggregate.as_str() }));
+        properties.insert(
+            "fact".into(),
+            json!({ "description": "What happened.", "const": info.name }),
+        );
+        properties.insert(
+            "aggregate".into(),
+            json!({ "description": "To what kind.", "const": aggregate.as_str() }),
+        );
         properties.insert("data".into(), data);
     }
     if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
         required.extend(["fact", "aggregate", "data"].map(Value::from));
     }
-    document(&name(aggregate, info.name), &format!("{} The record as it is stored.", info.doc), schema)
+    document(
+        &name(aggregate, info.name),
+        &format!("{} The record as it is stored.", info.doc),
+        schema,
+    )
 }

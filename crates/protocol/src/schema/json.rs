@@ -3,8 +3,18 @@
 use serde_json::Value;
 
 /// Keywords in the order of a reader's questions; all others stand between the two groups, by name.
-const FIRST: [&str; 10] =
-    ["$schema", "$id", "$ref", "title", "description", "type", "const", "enum", "required", "properties"];
+const FIRST: [&str; 10] = [
+    "$schema",
+    "$id",
+    "$ref",
+    "title",
+    "description",
+    "type",
+    "const",
+    "enum",
+    "required",
+    "properties",
+];
 const LAST: [&str; 1] = ["$defs"];
 /// Longest list on one line, in characters.
 const LINE_MAX: usize = 100;
@@ -32,8 +42,16 @@ fn write(value: &Value, depth: usize, keywords: bool, out: &mut String) {
             enclose('{', lines.collect(), '}', depth, out);
         }
         Value::Array(list) if !list.is_empty() => {
-            let line = format!("[{}]", list.iter().map(Value::to_string).collect::<Vec<_>>().join(", "));
-            if line.len() <= LINE_MAX && !list.iter().any(|item| item.is_object() || item.is_array()) {
+            let line = format!(
+                "[{}]",
+                list.iter()
+                    .map(Value::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
+            if line.len() <= LINE_MAX
+                && !list.iter().any(|item| item.is_object() || item.is_array())
+            {
                 return out.push_str(&line);
             }
             let lines = list.iter().map(|item| {
@@ -49,12 +67,18 @@ fn write(value: &Value, depth: usize, keywords: bool, out: &mut String) {
 
 fn rank(key: &str) -> usize {
     let first = FIRST.iter().position(|known| *known == key);
-    let last = LAST.iter().position(|known| *known == key).map(|place| FIRST.len() + 1 + place);
+    let last = LAST
+        .iter()
+        .position(|known| *known == key)
+        .map(|place| FIRST.len() + 1 + place);
     first.or(last).unwrap_or(FIRST.len())
 }
 
 fn enclose(open: char, lines: Vec<String>, close: char, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth + 1);
     let body = lines.join(&format!(",\n{indent}"));
-    out.push_str(&format!("{open}\n{indent}{body}\n{}{close}", "  ".repeat(depth)));
+    out.push_str(&format!(
+        "{open}\n{indent}{body}\n{}{close}",
+        "  ".repeat(depth)
+    ));
 }

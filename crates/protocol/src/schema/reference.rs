@@ -15,10 +15,26 @@ use crate::subject::{Aggregate, DEFAULT_PREFIX, GRAMMAR, Service, VERSION};
 /// Exit codes of every program of Concord: code, name, meaning. Those from 64 on are those of BSD's `sysexits.h`.
 pub const EXIT_CODES: [(u8, &str, &str); 6] = [
     (0, "ok", "Done."),
-    (1, "failure", "It was tried and did not succeed; the message says why."),
-    (2, "usage", "`concord` did not understand its command line; see `--help`."),
-    (64, "bad settings", "A setting, or the command line of a service, is not what it should be; nothing was started."),
-    (65, "bad data", "The input is not what it should be: not JSON, not of its schema, or of a newer version."),
+    (
+        1,
+        "failure",
+        "It was tried and did not succeed; the message says why.",
+    ),
+    (
+        2,
+        "usage",
+        "`concord` did not understand its command line; see `--help`.",
+    ),
+    (
+        64,
+        "bad settings",
+        "A setting, or the command line of a service, is not what it should be; nothing was started.",
+    ),
+    (
+        65,
+        "bad data",
+        "The input is not what it should be: not JSON, not of its schema, or of a newer version.",
+    ),
     (
         69,
         "unavailable",
@@ -40,15 +56,25 @@ pub fn subjects() -> String {
          [asyncapi.yaml](../proto-schemas/asyncapi.yaml)."
     ));
     page.section("Subjects");
-    page.table(["subject", "purpose"], GRAMMAR.map(|(form, purpose)| [code(form), purpose.to_owned()]));
+    page.table(
+        ["subject", "purpose"],
+        GRAMMAR.map(|(form, purpose)| [code(form), purpose.to_owned()]),
+    );
     page.section("Message types");
     page.text("The last token of a message's subject. Each has a JSON Schema in `proto-schemas/`.");
     page.table(
         ["type", "meaning"],
-        MessageType::DOCS.iter().map(|(name, doc)| [schema_link(name, name), (*doc).into()]),
+        MessageType::DOCS
+            .iter()
+            .map(|(name, doc)| [schema_link(name, name), (*doc).into()]),
     );
     page.section("Services");
-    page.table(["service", "does"], variants::<Service>().into_iter().map(|(name, doc)| [code(&name), doc]));
+    page.table(
+        ["service", "does"],
+        variants::<Service>()
+            .into_iter()
+            .map(|(name, doc)| [code(&name), doc]),
+    );
     streams(&mut page, &layout);
     page.section("Consumers");
     page.text("Durable, pulled, and shared by all replicas of a service.");
@@ -58,13 +84,31 @@ pub fn subjects() -> String {
             .consumers()
             .into_iter()
             .chain(layout.adapter_consumers())
-            .map(|consumer| [code(&consumer.name), code(&consumer.stream), code(&consumer.filter)]),
+            .map(|consumer| {
+                [
+                    code(&consumer.name),
+                    code(&consumer.stream),
+                    code(&consumer.filter),
+                ]
+            }),
     );
     facts(&mut page);
     page.section("Headers");
-    page.table(["header", "meaning"], header::ALL.iter().map(|(name, doc)| [code(name), (*doc).into()]));
-    page.text("On `dead` the body is the original, byte for byte, and these say what became of it:");
-    page.table(["header", "meaning"], dead::header::ALL.iter().map(|(name, doc)| [code(name), (*doc).into()]));
+    page.table(
+        ["header", "meaning"],
+        header::ALL
+            .iter()
+            .map(|(name, doc)| [code(name), (*doc).into()]),
+    );
+    page.text(
+        "On `dead` the body is the original, byte for byte, and these say what became of it:",
+    );
+    page.table(
+        ["header", "meaning"],
+        dead::header::ALL
+            .iter()
+            .map(|(name, doc)| [code(name), (*doc).into()]),
+    );
     page.text
 }
 
@@ -76,10 +120,22 @@ fn streams(page: &mut Page, layout: &Layout) {
          {major}.{minor} or newer. Age and replicas are settings; these are the defaults."
     ));
     page.table(
-        ["stream", "subjects", "kept", "copies", "dedupe window", "also", "purpose"],
+        [
+            "stream",
+            "subjects",
+            "kept",
+            "copies",
+            "dedupe window",
+            "also",
+            "purpose",
+        ],
         StreamKind::ALL.map(|kind| {
             let stream = layout.stream(kind);
-            let subjects: Vec<String> = stream.subjects.iter().map(|subject| code(subject)).collect();
+            let subjects: Vec<String> = stream
+                .subjects
+                .iter()
+                .map(|subject| code(subject))
+                .collect();
             [
                 code(&stream.name),
                 subjects.join("<br>"),
@@ -94,7 +150,9 @@ fn streams(page: &mut Page, layout: &Layout) {
 }
 
 fn kept(stream: &StreamDefinition) -> String {
-    let age = stream.max_age.map_or("without age limit".to_owned(), duration);
+    let age = stream
+        .max_age
+        .map_or("without age limit".to_owned(), duration);
     match stream.max_messages_per_subject {
         Some(1) => format!("{age}; the last of each subject"),
         Some(count) => format!("{age}; the last {count} of each subject"),
@@ -103,8 +161,16 @@ fn kept(stream: &StreamDefinition) -> String {
 }
 
 fn also(stream: &StreamDefinition) -> String {
-    let notes = [(stream.deny_delete, "messages cannot be deleted"), (stream.schedules, "holds schedules")];
-    notes.iter().filter(|(holds, _)| *holds).map(|(_, note)| *note).collect::<Vec<_>>().join("; ")
+    let notes = [
+        (stream.deny_delete, "messages cannot be deleted"),
+        (stream.schedules, "holds schedules"),
+    ];
+    notes
+        .iter()
+        .filter(|(holds, _)| *holds)
+        .map(|(_, note)| *note)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn duration(duration: Duration) -> String {
@@ -122,7 +188,9 @@ fn facts(page: &mut Page) {
     );
     for (name, doc) in variants::<Aggregate>() {
         page.text(&format!("**{name}**: {doc}"));
-        let facts = all_facts().into_iter().filter(|(aggregate, _)| aggregate.as_str() == name);
+        let facts = all_facts()
+            .into_iter()
+            .filter(|(aggregate, _)| aggregate.as_str() == name);
         page.table(
             ["fact", "appended by", "effects", "deadlines", "meaning"],
             facts.map(|(aggregate, info)| {
@@ -151,7 +219,12 @@ pub fn errors() -> String {
         ["code", "meaning", "advice", "kept under"],
         ErrorCode::ALL.map(|code_of| {
             let (meaning, advice) = code_of.explain();
-            [code(code_of.as_str()), meaning.into(), advice.into(), code(DeadReason::from(code_of).as_str())]
+            [
+                code(code_of.as_str()),
+                meaning.into(),
+                advice.into(),
+                code(DeadReason::from(code_of).as_str()),
+            ]
         }),
     );
     page.section("Reasons on `dead`");
@@ -162,8 +235,17 @@ pub fn errors() -> String {
     page.table(
         ["reason", "meaning", "codes"],
         variants::<DeadReason>().into_iter().map(|(reason, doc)| {
-            let codes = ErrorCode::ALL.into_iter().filter(|code| DeadReason::from(*code).as_str() == reason);
-            [code(&reason), doc, codes.map(|one| code(one.as_str())).collect::<Vec<_>>().join(", ")]
+            let codes = ErrorCode::ALL
+                .into_iter()
+                .filter(|code| DeadReason::from(*code).as_str() == reason);
+            [
+                code(&reason),
+                doc,
+                codes
+                    .map(|one| code(one.as_str()))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ]
         }),
     );
     page.section("Exit codes");
@@ -182,7 +264,9 @@ struct Page {
 
 impl Page {
     fn new(title: &str) -> Self {
-        Self { text: format!("{GENERATED}\n\n# {title}\n") }
+        Self {
+            text: format!("{GENERATED}\n\n# {title}\n"),
+        }
     }
 
     fn section(&mut self, title: &str) {
@@ -201,7 +285,10 @@ impl Page {
         self.line(format_args!("\n| {} |", head.join(" | ")));
         self.line(format_args!("|{}", "---|".repeat(COLUMNS)));
         for row in rows {
-            self.line(format_args!("| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | ")));
+            self.line(format_args!(
+                "| {} |",
+                row.map(|cell| cell.replace('|', "\\|")).join(" | ")
+            ));
         }
     }
 
@@ -220,5 +307,8 @@ fn yes(holds: bool) -> String {
 }
 
 fn schema_link(text: &str, document: &str) -> String {
-    format!("[`{text}`](../proto-schemas/{})", super::file_name(document))
+    format!(
+        "[`{text}`](../proto-schemas/{})",
+        super::file_name(document)
+    )
 }

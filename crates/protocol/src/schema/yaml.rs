@@ -25,7 +25,12 @@ impl From<String> for Node {
 
 /// A mapping.
 pub(super) fn map<K: Into<String>>(entries: impl IntoIterator<Item = (K, Node)>) -> Node {
-    Node::Map(entries.into_iter().map(|(key, node)| (key.into(), node)).collect())
+    Node::Map(
+        entries
+            .into_iter()
+            .map(|(key, node)| (key.into(), node))
+            .collect(),
+    )
 }
 
 /// A sequence.
@@ -81,11 +86,19 @@ fn after(value: &Node, depth: usize, out: &mut String) {
 /// A text as it may stand unquoted, or in JSON's quotes, which are also YAML's.
 fn scalar(text: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    let plain = (text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '$') || text.starts_with("./"))
-        && text.chars().skip(1).all(|c| c.is_ascii_alphanumeric() || " _-./,;()>*+`'".contains(c))
+    let plain = (text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '$')
+        || text.starts_with("./"))
+        && text
+            .chars()
+            .skip(1)
+            .all(|c| c.is_ascii_alphanumeric() || " _-./,;()>*+`'".contains(c))
         && !text.ends_with(' ')
         && !WORDS.contains(&text.to_ascii_lowercase().as_str());
-    if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+    if plain {
+        text.to_owned()
+    } else {
+        serde_json::Value::from(text).to_string()
+    }
 }
 
 #[cfg(test)]
@@ -94,8 +107,22 @@ mod tests {
 
     #[test]
     fn what_yaml_would_read_as_something_else_is_quoted() {
-        for text in ["3.0.0", "no", "a: b", "a #b", "", "- a", "{x}", "*a", "a ", "line\nbreak", "\"", "~", "#/a", "é"]
-        {
+        for text in [
+            "3.0.0",
+            "no",
+            "a: b",
+            "a #b",
+            "",
+            "- a",
+            "{x}",
+            "*a",
+            "a ",
+            "line\nbreak",
+            "\"",
+            "~",
+            "#/a",
+            "é",
+        ] {
             assert!(scalar(text).starts_with('"'), "{text:?}");
         }
         assert_eq!(scalar("concord.v1.msg.>"), "concord.v1.msg.>");
@@ -103,7 +130,10 @@ mod tests {
 
     #[test]
     fn nodes_nest() {
-        let document = map([("a", list([map([("b", list(["c"])), ("d", "e".into())])])), ("f", map::<&str>([]))]);
+        let document = map([
+            ("a", list([map([("b", list(["c"])), ("d", "e".into())])])),
+            ("f", map::<&str>([])),
+        ]);
         assert_eq!(write(&document), "a:\n  - b:\n      - c\n    d: e\nf: {}\n");
     }
 }

@@ -27,7 +27,9 @@ impl Layout {
         };
         let alone = |stream, filter| vec![define(stream, kind.name(), None, filter)];
         let facts = |keep: &dyn Fn(Aggregate, &FactInfo) -> bool| -> Vec<ConsumerDefinition> {
-            let kept = all_facts().into_iter().filter(|(aggregate, info)| keep(*aggregate, info));
+            let kept = all_facts()
+                .into_iter()
+                .filter(|(aggregate, info)| keep(*aggregate, info));
             kept.map(|(aggregate, info)| {
                 let name = format!("{}-{aggregate}-{}", kind.name(), info.name);
                 let filter = subjects.fact(aggregate, info.name);
@@ -36,12 +38,20 @@ impl Layout {
             .collect()
         };
         match kind {
-            ConsumerKind::Inbox(service) => alone(StreamKind::Messages, subjects.service_inbox(Lane::Normal, service)),
-            ConsumerKind::UrgentInbox(service) => {
-                alone(StreamKind::Urgent, subjects.service_inbox(Lane::Urgent, service))
+            ConsumerKind::Inbox(service) => alone(
+                StreamKind::Messages,
+                subjects.service_inbox(Lane::Normal, service),
+            ),
+            ConsumerKind::UrgentInbox(service) => alone(
+                StreamKind::Urgent,
+                subjects.service_inbox(Lane::Urgent, service),
+            ),
+            ConsumerKind::Facts(service) => {
+                facts(&|aggregate, info| reads(service, aggregate, info.name))
             }
-            ConsumerKind::Facts(service) => facts(&|aggregate, info| reads(service, aggregate, info.name)),
-            ConsumerKind::Effects(service) => facts(&|aggregate, info| owner(aggregate) == service && info.has_effects),
+            ConsumerKind::Effects(service) => {
+                facts(&|aggregate, info| owner(aggregate) == service && info.has_effects)
+            }
             ConsumerKind::Deadlines => facts(&|_, info| info.moves_deadlines),
             ConsumerKind::Due => alone(StreamKind::Timers, subjects.due()),
             ConsumerKind::Wake => {
@@ -49,23 +59,42 @@ impl Layout {
                 let all = Lane::ALL.into_iter().flat_map(each);
                 let of_types = all.map(|(lane, message_type)| {
                     let name = format!("{}-{}-{message_type}", kind.name(), lane.as_str());
-                    define(StreamKind::of_lane(lane), name, None, subjects.of_type(lane, &message_type.token()))
+                    define(
+                        StreamKind::of_lane(lane),
+                        name,
+                        None,
+                        subjects.of_type(lane, &message_type.token()),
+                    )
                 });
                 let to_groups = GROUPS.into_iter().flat_map(|(suffix, to)| {
                     let kind = kind.name();
                     Lane::ALL.into_iter().map(move |lane| {
                         let name = format!("{kind}-{}{suffix}", lane.as_str());
-                        define(StreamKind::of_lane(lane), name, None, subjects.inbox(lane, &to))
+                        define(
+                            StreamKind::of_lane(lane),
+                            name,
+                            None,
+                            subjects.inbox(lane, &to),
+                        )
                     })
                 });
                 of_types.chain(to_groups).collect()
             }
             ConsumerKind::Exchange => {
-                let each = |lane| EXCHANGED.iter().map(move |message_type| (lane, message_type));
+                let each = |lane| {
+                    EXCHANGED
+                        .iter()
+                        .map(move |message_type| (lane, message_type))
+                };
                 let all = Lane::ALL.into_iter().flat_map(each);
                 all.map(|(lane, message_type)| {
                     let name = format!("{}-{}-{message_type}", kind.name(), lane.as_str());
-                    define(StreamKind::of_lane(lane), name, None, subjects.of_type(lane, &message_type.token()))
+                    define(
+                        StreamKind::of_lane(lane),
+                        name,
+                        None,
+                        subjects.of_type(lane, &message_type.token()),
+                    )
                 })
                 .collect()
             }
@@ -76,7 +105,10 @@ impl Layout {
 
     /// Every consumer that an installation has. Hosted agents' inboxes are added by the adapter.
     pub fn consumers(&self) -> Vec<ConsumerDefinition> {
-        ConsumerKind::all().into_iter().flat_map(|kind| self.consumers_of(kind)).collect()
+        ConsumerKind::all()
+            .into_iter()
+            .flat_map(|kind| self.consumers_of(kind))
+            .collect()
     }
 
     /// The consumers of the agent adapter, which an installation may do without.
@@ -116,7 +148,8 @@ pub fn reads(service: Service, aggregate: Aggregate, fact: &str) -> bool {
 
 /// Of which facts people are notified outside NATS.
 pub fn notifies(aggregate: Aggregate, fact: &str) -> bool {
-    aggregate == Aggregate::Debate && matches!(fact, "assigned" | "reminded" | "fell_back" | "awaits_gate")
+    aggregate == Aggregate::Debate
+        && matches!(fact, "assigned" | "reminded" | "fell_back" | "awaits_gate")
 }
 
 /// Which facts end a request.
@@ -216,19 +249,30 @@ impl ConsumerKind {
     /// The kinds that every installation has.
     pub fn all() -> Vec<Self> {
         let each = |service: &Service| {
-            [Self::Inbox(*service), Self::UrgentInbox(*service), Self::Facts(*service), Self::Effects(*service)]
+            [
+                Self::Inbox(*service),
+                Self::UrgentInbox(*service),
+                Self::Facts(*service),
+                Self::Effects(*service),
+            ]
         };
         // An installation may do without the adapter, which speaks for the agents it hosts and notifies people.
-        let services = Service::ALL.iter().filter(|service| **service != Service::AgentAdapter);
-        services.flat_map(each).chain([Self::Exchange, Self::Deadlines, Self::Due]).collect()
+        let services = Service::ALL
+            .iter()
+            .filter(|service| **service != Service::AgentAdapter);
+        services
+            .flat_map(each)
+            .chain([Self::Exchange, Self::Deadlines, Self::Due])
+            .collect()
     }
 
     /// Who pulls from it.
     pub fn service(self) -> Service {
         match self {
-            Self::Inbox(service) | Self::UrgentInbox(service) | Self::Facts(service) | Self::Effects(service) => {
-                service
-            }
+            Self::Inbox(service)
+            | Self::UrgentInbox(service)
+            | Self::Facts(service)
+            | Self::Effects(service) => service,
             Self::Exchange => Service::Coordinator,
             Self::Deadlines | Self::Due => Service::EscalationTimer,
             Self::Notices(_) | Self::Wake | Self::Completions => Service::AgentAdapter,
@@ -279,7 +323,11 @@ mod tests {
     #[test]
     fn every_consumer_has_a_filter_and_a_name_of_its_own() {
         let layout = Layout::default();
-        let consumers: Vec<_> = layout.consumers().into_iter().chain(layout.adapter_consumers()).collect();
+        let consumers: Vec<_> = layout
+            .consumers()
+            .into_iter()
+            .chain(layout.adapter_consumers())
+            .collect();
         let mut names: Vec<_> = consumers.iter().map(|c| c.name.clone()).collect();
         names.sort();
         names.dedup();
@@ -292,16 +340,41 @@ mod tests {
     #[test]
     fn every_fact_named_in_reads_exists() {
         let facts = all_facts();
-        let read = facts.iter().filter(|(a, f)| Service::ALL.iter().any(|s| reads(*s, *a, f.name))).count();
+        let read = facts
+            .iter()
+            .filter(|(a, f)| Service::ALL.iter().any(|s| reads(*s, *a, f.name)))
+            .count();
         assert_eq!(read, 18);
-        assert_eq!(facts.iter().filter(|(aggregate, fact)| notifies(*aggregate, fact.name)).count(), 4);
+        assert_eq!(
+            facts
+                .iter()
+                .filter(|(aggregate, fact)| notifies(*aggregate, fact.name))
+                .count(),
+            4
+        );
     }
 
     #[test]
     fn each_channel_reads_each_fact_by_itself() {
-        let names: Vec<String> = Layout::default().adapter_consumers().into_iter().map(|one| one.name).collect();
-        assert_eq!(names.iter().filter(|name| name.contains("-email-") || name.contains("-webhook-")).count(), 8);
-        assert!(names.contains(&"agent-adapter-email-debate-assigned".to_owned()), "{names:?}");
-        assert!(names.contains(&"agent-adapter-webhook-debate-awaits_gate".to_owned()), "{names:?}");
+        let names: Vec<String> = Layout::default()
+            .adapter_consumers()
+            .into_iter()
+            .map(|one| one.name)
+            .collect();
+        assert_eq!(
+            names
+                .iter()
+                .filter(|name| name.contains("-email-") || name.contains("-webhook-"))
+                .count(),
+            8
+        );
+        assert!(
+            names.contains(&"agent-adapter-email-debate-assigned".to_owned()),
+            "{names:?}"
+        );
+        assert!(
+            names.contains(&"agent-adapter-webhook-debate-awaits_gate".to_owned()),
+            "{names:?}"
+        );
     }
 }

@@ -70,7 +70,13 @@ impl SubjectSpace {
     }
 
     /// What one agent, or any where none is named, said to another on `lane`, of one type, in any case.
-    pub fn between(&self, lane: Lane, from: Option<&AgentId>, to: &AgentId, kind: &Token) -> String {
+    pub fn between(
+        &self,
+        lane: Lane,
+        from: Option<&AgentId>,
+        to: &AgentId,
+        kind: &Token,
+    ) -> String {
         let from = from.map_or("*", AgentId::as_str);
         format!("{}{}.*.{from}.{to}.{kind}", self.root, lane.as_str())
     }
@@ -97,7 +103,9 @@ impl SubjectSpace {
     }
 
     fn narrowed(&self, filter: &str, place: usize, token: &str) -> String {
-        let Some(rest) = filter.strip_prefix(&self.root) else { return filter.to_owned() };
+        let Some(rest) = filter.strip_prefix(&self.root) else {
+            return filter.to_owned();
+        };
         let mut tokens: Vec<&str> = rest.split('.').collect();
         if let Some(found) = tokens.get_mut(place) {
             *found = token;

@@ -23,7 +23,10 @@ impl SubjectSpace {
     pub fn permissions(&self, agent: &AgentId) -> Permissions {
         let mut subscribe = self.heard_on(agent);
         subscribe.push(format!("{}.>", Self::replies(agent)));
-        Permissions { publish: self.spoken_on(agent), subscribe }
+        Permissions {
+            publish: self.spoken_on(agent),
+            subscribe,
+        }
     }
 
     /// What an agent in an account of its own may do there. Only what it says leaves the account, and only what it hears
@@ -31,31 +34,46 @@ impl SubjectSpace {
     pub fn permissions_in_own_account(&self, agent: &AgentId) -> Permissions {
         let mut subscribe = self.heard_on(agent);
         subscribe.push("_INBOX.>".to_owned());
-        Permissions { publish: self.spoken_on(agent), subscribe }
+        Permissions {
+            publish: self.spoken_on(agent),
+            subscribe,
+        }
     }
 
     /// Where an agent speaks, and where its heart beats.
     pub fn spoken_on(&self, agent: &AgentId) -> Vec<String> {
         let said = Lane::ALL.map(|lane| format!("{}{}.*.{agent}.>", self.root, lane.as_str()));
-        said.into_iter().chain([format!("{}beat.{agent}", self.root)]).collect()
+        said.into_iter()
+            .chain([format!("{}beat.{agent}", self.root)])
+            .collect()
     }
 
     /// Where an agent hears what is for it, and what is for everyone.
     pub fn heard_on(&self, agent: &AgentId) -> Vec<String> {
         let own = Recipient::Agent(agent.clone());
-        Lane::ALL.into_iter().flat_map(|lane| [self.inbox(lane, &own), self.inbox(lane, &Recipient::All)]).collect()
+        Lane::ALL
+            .into_iter()
+            .flat_map(|lane| [self.inbox(lane, &own), self.inbox(lane, &Recipient::All)])
+            .collect()
     }
 
     /// Where an agent speaks to another, and to everyone.
     pub fn spoken_between(&self, from: &AgentId, to: &AgentId) -> Vec<String> {
         let to = Recipient::Agent(to.clone());
-        let on = |lane: Lane, to: &Recipient| format!("{}{}.*.{from}.{}.*", self.root, lane.as_str(), to.as_str());
-        Lane::ALL.into_iter().flat_map(|lane| [on(lane, &to), on(lane, &Recipient::All)]).collect()
+        let on = |lane: Lane, to: &Recipient| {
+            format!("{}{}.*.{from}.{}.*", self.root, lane.as_str(), to.as_str())
+        };
+        Lane::ALL
+            .into_iter()
+            .flat_map(|lane| [on(lane, &to), on(lane, &Recipient::All)])
+            .collect()
     }
 
     /// Where an agent speaks to anyone.
     pub fn spoken_to_agents(&self, agent: &AgentId) -> Vec<String> {
-        Lane::ALL.map(|lane| format!("{}{}.*.{agent}.*.*", self.root, lane.as_str())).into()
+        Lane::ALL
+            .map(|lane| format!("{}{}.*.{agent}.*.*", self.root, lane.as_str()))
+            .into()
     }
 
     /// The prefix of the subjects on which an agent's client is answered.
@@ -71,19 +89,35 @@ mod tests {
     #[test]
     fn in_its_own_account_an_agent_may_use_any_inbox() {
         let (space, eva) = (SubjectSpace::default(), AgentId::new("eva").unwrap());
-        let (shared, own) = (space.permissions(&eva), space.permissions_in_own_account(&eva));
+        let (shared, own) = (
+            space.permissions(&eva),
+            space.permissions_in_own_account(&eva),
+        );
         assert_eq!(own.publish, shared.publish);
         assert_eq!(own.subscribe[..4], shared.subscribe[..4]);
         assert_eq!(own.subscribe[4..], ["_INBOX.>"]);
         let between = space.spoken_between(&eva, &AgentId::new("ben").unwrap());
-        assert_eq!(between[..2], ["concord.v1.msg.*.eva.ben.*", "concord.v1.msg.*.eva._all.*"]);
-        assert_eq!(space.spoken_to_agents(&eva), ["concord.v1.msg.*.eva.*.*", "concord.v1.urgent.*.eva.*.*"]);
+        assert_eq!(
+            between[..2],
+            ["concord.v1.msg.*.eva.ben.*", "concord.v1.msg.*.eva._all.*"]
+        );
+        assert_eq!(
+            space.spoken_to_agents(&eva),
+            ["concord.v1.msg.*.eva.*.*", "concord.v1.urgent.*.eva.*.*"]
+        );
     }
 
     #[test]
     fn an_agent_speaks_under_its_own_name_and_hears_what_is_for_it() {
         let permissions = SubjectSpace::default().permissions(&AgentId::new("eva").unwrap());
-        assert_eq!(permissions.publish, ["concord.v1.msg.*.eva.>", "concord.v1.urgent.*.eva.>", "concord.v1.beat.eva"]);
+        assert_eq!(
+            permissions.publish,
+            [
+                "concord.v1.msg.*.eva.>",
+                "concord.v1.urgent.*.eva.>",
+                "concord.v1.beat.eva"
+            ]
+        );
         assert_eq!(
             permissions.subscribe,
             [

@@ -8,8 +8,15 @@ fn token_text() -> impl Strategy<Value = String> {
 fn any_subject() -> impl Strategy<Value = Subject> {
     let t = || token_text().prop_map(|s| Token::new(s).unwrap());
     let a = || token_text().prop_map(|s| AgentId::new(s).unwrap());
-    let case = prop_oneof![Just(None), token_text().prop_map(|s| Some(CaseId::new(s).unwrap()))];
-    let to = prop_oneof![Just(Recipient::All), Just(Recipient::Any), a().prop_map(Recipient::Agent)];
+    let case = prop_oneof![
+        Just(None),
+        token_text().prop_map(|s| Some(CaseId::new(s).unwrap()))
+    ];
+    let to = prop_oneof![
+        Just(Recipient::All),
+        Just(Recipient::Any),
+        a().prop_map(Recipient::Agent)
+    ];
     let lane = prop_oneof![Just(Lane::Normal), Just(Lane::Urgent)];
     let aggregate = || proptest::sample::select(Aggregate::ALL);
     let service = || proptest::sample::select(Service::ALL);
@@ -21,9 +28,21 @@ fn any_subject() -> impl Strategy<Value = Subject> {
             to,
             kind
         }),
-        (aggregate(), t(), t()).prop_map(|(aggregate, id, fact)| Subject::Event { aggregate, id, fact }),
-        (aggregate(), t(), t()).prop_map(|(aggregate, id, name)| Subject::TimerArmed { aggregate, id, name }),
-        (aggregate(), t(), t()).prop_map(|(aggregate, id, name)| Subject::TimerDue { aggregate, id, name }),
+        (aggregate(), t(), t()).prop_map(|(aggregate, id, fact)| Subject::Event {
+            aggregate,
+            id,
+            fact
+        }),
+        (aggregate(), t(), t()).prop_map(|(aggregate, id, name)| Subject::TimerArmed {
+            aggregate,
+            id,
+            name
+        }),
+        (aggregate(), t(), t()).prop_map(|(aggregate, id, name)| Subject::TimerDue {
+            aggregate,
+            id,
+            name
+        }),
         (a(), t()).prop_map(|(agent, topic)| Subject::Memory { agent, topic }),
         (service(), t()).prop_map(|(service, reason)| Subject::Dead { service, reason }),
         a().prop_map(|agent| Subject::Beat { agent }),
@@ -52,16 +71,29 @@ fn hostile_subjects_are_refused_and_their_sender_is_known_where_it_can_be() {
     let space = SubjectSpace::default();
     let long = "x".repeat(70);
     for (text, sender) in [
-        (format!("concord.v1.msg.c-1.alice.coordinator.{long}"), Some("alice")),
-        ("concord.v1.msg.c-1.alice.coordinator.finding.extra".into(), Some("alice")),
-        ("concord.v1.msg._x.alice.coordinator.finding".into(), Some("alice")),
+        (
+            format!("concord.v1.msg.c-1.alice.coordinator.{long}"),
+            Some("alice"),
+        ),
+        (
+            "concord.v1.msg.c-1.alice.coordinator.finding.extra".into(),
+            Some("alice"),
+        ),
+        (
+            "concord.v1.msg._x.alice.coordinator.finding".into(),
+            Some("alice"),
+        ),
         ("concord.v1.msg.c-1._alice.coordinator.finding".into(), None),
         ("concord.v2.msg.c-1.alice.coordinator.finding".into(), None),
         ("concord.v1.event.case.c-1.opened.extra".into(), None),
         ("concord.v1.event.nothing.c-1.opened".into(), None),
     ] {
         assert!(space.parse(&text).is_err(), "{text}");
-        assert_eq!(space.sender_of(&text).as_ref().map(AgentId::as_str), sender, "{text}");
+        assert_eq!(
+            space.sender_of(&text).as_ref().map(AgentId::as_str),
+            sender,
+            "{text}"
+        );
     }
 }
 
@@ -80,7 +112,11 @@ fn a_filter_can_be_narrowed_to_one_sender_or_to_what_is_outside_of_cases() {
             "concord.v1.urgent.*.ann.*.request",
             "concord.v1.urgent._.*.*.request",
         ),
-        (subjects.inbox(Lane::Normal, &Recipient::Any), "concord.v1.msg.*.ann._any.*", "concord.v1.msg._.*._any.*"),
+        (
+            subjects.inbox(Lane::Normal, &Recipient::Any),
+            "concord.v1.msg.*.ann._any.*",
+            "concord.v1.msg._.*._any.*",
+        ),
         ("another.thing".to_owned(), "another.thing", "another.thing"),
     ] {
         assert_eq!(subjects.only_from(&filter, &ann), of_ann);

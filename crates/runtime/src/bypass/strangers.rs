@@ -58,17 +58,25 @@ impl Strangers {
         after: &mut Option<AgentId>,
     ) -> Result<(), AnyError> {
         let unknown = unknown(past, stream, &self.found()).await?;
-        let (before, behind): (Vec<_>, Vec<_>) =
-            unknown.into_iter().partition(|stranger| after.as_ref().is_some_and(|after| stranger <= after));
+        let (before, behind): (Vec<_>, Vec<_>) = unknown
+            .into_iter()
+            .partition(|stranger| after.as_ref().is_some_and(|after| stranger <= after));
         let at = past.bypass.at.load(Ordering::Relaxed).max(1);
         let asked: Vec<AgentId> = behind.into_iter().chain(before).take(ASKED_MAX).collect();
         *after = asked.last().cloned();
-        let waits = asked.iter().map(|stranger| {
-            let filter = past.only_from(stranger);
-            async move { described::next(&past.shell.broker, &past.consumer.stream, &filter, at).await }
-        });
+        let waits =
+            asked.iter().map(|stranger| {
+                let filter = past.only_from(stranger);
+                async move {
+                    described::next(&past.shell.broker, &past.consumer.stream, &filter, at).await
+                }
+            });
         let waits = try_join_all(waits).await?;
-        for (stranger, _) in asked.into_iter().zip(waits).filter(|(_, waits)| waits.is_some()) {
+        for (stranger, _) in asked
+            .into_iter()
+            .zip(waits)
+            .filter(|(_, waits)| waits.is_some())
+        {
             tracing::debug!(agent = %stranger, consumer = %past.consumer.name, "A stranger waits behind a flood.");
             self.all().insert(stranger);
         }
@@ -93,11 +101,19 @@ async fn unknown<H: Handler>(
             || found.contains(sender)
             || Service::parse(sender.as_str()).is_ok()
     };
-    let mut listed = stream.info_with_subjects(subjects.outside_cases(&past.consumer.filter)).await?;
+    let mut listed = stream
+        .info_with_subjects(subjects.outside_cases(&past.consumer.filter))
+        .await?;
     let mut unknown = BTreeSet::new();
     for _ in 0..SUBJECTS_MAX {
-        let Some((subject, _)) = listed.try_next().await? else { break };
-        unknown.extend(subjects.sender_of(&subject).filter(|sender| !is_known(sender)));
+        let Some((subject, _)) = listed.try_next().await? else {
+            break;
+        };
+        unknown.extend(
+            subjects
+                .sender_of(&subject)
+                .filter(|sender| !is_known(sender)),
+        );
     }
     Ok(unknown)
 }

@@ -3,7 +3,11 @@ use super::*;
 const INBOX: ConsumerKind = ConsumerKind::Inbox(Service::Coordinator);
 
 fn limits(rate: u32, burst: u32) -> Limits {
-    Limits::new(&WorkSettings { agent_rate_max: rate, agent_burst_max: burst, ..WorkSettings::default() })
+    Limits::new(&WorkSettings {
+        agent_rate_max: rate,
+        agent_burst_max: burst,
+        ..WorkSettings::default()
+    })
 }
 
 fn agent(name: &str) -> AgentId {
@@ -18,7 +22,9 @@ fn at(ms: i64) -> Timestamp {
 async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
     let limits = limits(10, 3);
     let admitted = |name: &str, ms: i64, tries: usize| {
-        (0..tries).filter(|_| limits.admits(INBOX, &agent(name), at(ms)).admitted).count()
+        (0..tries)
+            .filter(|_| limits.admits(INBOX, &agent(name), at(ms)).admitted)
+            .count()
     };
     for (name, ms, tries, expected) in [
         ("ann", 0, 10, 3),
@@ -33,9 +39,16 @@ async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
     ] {
         assert_eq!(admitted(name, ms, tries), expected, "{name} after {ms} ms");
     }
-    let answered = (0..20).filter(|_| limits.answers(INBOX, &agent("ann"), at(0))).count();
+    let answered = (0..20)
+        .filter(|_| limits.answers(INBOX, &agent("ann"), at(0)))
+        .count();
     assert_eq!(answered, 10, "answers are bounded too, and by themselves");
-    assert!(limits.admits(ConsumerKind::Wake, &agent("ann"), at(0)).admitted, "each kind of consumer counts by itself");
+    assert!(
+        limits
+            .admits(ConsumerKind::Wake, &agent("ann"), at(0))
+            .admitted,
+        "each kind of consumer counts by itself"
+    );
     // A clock that stands still gives nothing, and takes nothing away.
     assert_eq!(admitted("ann", 60_000, 1), 0);
 }
@@ -44,13 +57,29 @@ async fn a_burst_is_admitted_and_then_the_rate_and_nobody_pays_for_another() {
 async fn whoever_sends_a_quarter_of_a_seconds_worth_at_once_floods_before_it_is_over_the_limit() {
     let limits = limits(10, 30);
     let ann = agent("ann");
-    let floods: Vec<bool> = (0..12).map(|_| limits.admits(INBOX, &ann, at(0)).floods).collect();
-    assert_eq!(floods.iter().filter(|floods| **floods).count(), 10, "{floods:?}");
+    let floods: Vec<bool> = (0..12)
+        .map(|_| limits.admits(INBOX, &ann, at(0)).floods)
+        .collect();
+    assert_eq!(
+        floods.iter().filter(|floods| **floods).count(),
+        10,
+        "{floods:?}"
+    );
     limits.admits(INBOX, &agent("bob"), at(0));
-    let known = limits.known(Limit { kind: INBOX, measure: Measure::Refuse });
-    assert_eq!((known.quiet, known.flooding), (vec![agent("bob")], BTreeSet::from([ann.clone()])));
+    let known = limits.known(Limit {
+        kind: INBOX,
+        measure: Measure::Refuse,
+    });
+    assert_eq!(
+        (known.quiet, known.flooding),
+        (vec![agent("bob")], BTreeSet::from([ann.clone()]))
+    );
     // At the rate that is allowed nobody floods, however long it goes on.
-    assert!(!(0..1_000).any(|number| limits.admits(INBOX, &agent("cleo"), at(number * 100)).floods));
+    assert!(!(0..1_000).any(|number| {
+        limits
+            .admits(INBOX, &agent("cleo"), at(number * 100))
+            .floods
+    }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,11 +90,17 @@ async fn memory_is_bounded_and_refusals_are_gathered_until_they_are_told() {
     }
     assert_eq!(limits.accounts.lock().unwrap().len(), ACCOUNTS_MAX.get());
     let ann = agent("ann");
-    let first: Vec<bool> = [7, 9, 8].iter().map(|sequence| limits.gather(INBOX, &ann, *sequence)).collect();
+    let first: Vec<bool> = [7, 9, 8]
+        .iter()
+        .map(|sequence| limits.gather(INBOX, &ann, *sequence))
+        .collect();
     assert_eq!(first, [true, false, false]);
     let Gathered { count, last } = limits.gathered(INBOX, &ann, 7);
     assert_eq!((count, last), (3, 9));
-    assert!(limits.gather(INBOX, &ann, 10), "what comes after is told by itself");
+    assert!(
+        limits.gather(INBOX, &ann, 10),
+        "what comes after is told by itself"
+    );
 }
 
 #[test]
@@ -76,13 +111,20 @@ fn what_hears_agents_has_a_limit_and_what_two_consumers_are_given_counts_once() 
         ("coordinator-inbox", Some(Measure::Refuse)),
         ("debate-facilitator-urgent", Some(Measure::Refuse)),
         ("coordinator-exchange-msg-request", Some(Measure::Tell)),
-        ("agent-adapter-wake-msg-group_query", Some(Measure::PassOver)),
+        (
+            "agent-adapter-wake-msg-group_query",
+            Some(Measure::PassOver),
+        ),
         ("escalation-timer-due", None),
         ("agent-adapter-agent-ann", None),
     ] {
         assert_eq!(of(name), expected, "{name}");
     }
-    let counts = |consumer: &str, kind: &str| Limit::of(&layout, consumer).unwrap().counts(Some(kind), consumer);
+    let counts = |consumer: &str, kind: &str| {
+        Limit::of(&layout, consumer)
+            .unwrap()
+            .counts(Some(kind), consumer)
+    };
     for (consumer, kind, expected) in [
         ("coordinator-exchange-msg-request", "request", true),
         ("coordinator-exchange-msg-response", "response", false),

@@ -72,23 +72,36 @@ pub trait Run: 'static {
 
 /// The whole `main` of a service.
 pub fn main<R: Run>() -> ExitCode {
-    let command = <Arguments as clap::CommandFactory>::command().name(R::SERVICE.as_str()).about(R::ABOUT);
-    let arguments =
-        match command.try_get_matches().and_then(|m| <Arguments as clap::FromArgMatches>::from_arg_matches(&m)) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                // A write error means that nobody reads; there is nobody to tell.
-                let _ = error.print();
-                return if error.use_stderr() { ExitCode::from(EXIT_SETTINGS) } else { ExitCode::SUCCESS };
-            }
-        };
-    let settings: Settings<R::Own> =
-        match settings::read(&Sources::of_process(arguments.config.clone(), arguments.set.clone())) {
-            Ok(settings) => settings,
-            Err(error) => return fail(EXIT_SETTINGS, &error),
-        };
+    let command = <Arguments as clap::CommandFactory>::command()
+        .name(R::SERVICE.as_str())
+        .about(R::ABOUT);
+    let arguments = match command
+        .try_get_matches()
+        .and_then(|m| <Arguments as clap::FromArgMatches>::from_arg_matches(&m))
+    {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // A write error means that nobody reads; there is nobody to tell.
+            let _ = error.print();
+            return if error.use_stderr() {
+                ExitCode::from(EXIT_SETTINGS)
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    let settings: Settings<R::Own> = match settings::read(&Sources::of_process(
+        arguments.config.clone(),
+        arguments.set.clone(),
+    )) {
+        Ok(settings) => settings,
+        Err(error) => return fail(EXIT_SETTINGS, &error),
+    };
     if arguments.print_config {
-        println!("{}", serde_json::to_string_pretty(&settings).unwrap_or_default());
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&settings).unwrap_or_default()
+        );
         return ExitCode::SUCCESS;
     }
     if let Err(error) = R::check(&settings.service) {
@@ -99,7 +112,11 @@ pub fn main<R: Run>() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let threads = settings.work.threads.get();
-    match tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build() {
+    match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime.block_on(run::<R>(settings)),
         Err(error) => fail(1, &error),
     }
@@ -182,8 +199,15 @@ async fn listener<S>(settings: &Settings<S>) -> std::io::Result<Option<TcpListen
     TcpListener::bind(&settings.http.address).await.map(Some)
 }
 
-async fn serve<R: Run>(shell: Shell, listener: Option<TcpListener>, settings: Settings<R::Own>) -> ExitCode {
-    let http = listener.as_ref().and_then(|listener| listener.local_addr().ok()).map(|address| address.to_string());
+async fn serve<R: Run>(
+    shell: Shell,
+    listener: Option<TcpListener>,
+    settings: Settings<R::Own>,
+) -> ExitCode {
+    let http = listener
+        .as_ref()
+        .and_then(|listener| listener.local_addr().ok())
+        .map(|address| address.to_string());
     if let Some(listener) = listener {
         let serving = health::serve(shell.clone(), listener, shell.stop.clone());
         shell.spawn(async move {
@@ -193,9 +217,16 @@ async fn serve<R: Run>(shell: Shell, listener: Option<TcpListener>, settings: Se
         });
     }
     let layout = &shell.broker.layout;
-    let all = layout.consumers().into_iter().chain(layout.adapter_consumers());
+    let all = layout
+        .consumers()
+        .into_iter()
+        .chain(layout.adapter_consumers());
     let own = all.filter(|consumer| consumer.service == R::SERVICE);
-    shell.spawn(health::watch(shell.clone(), Arc::new(own.collect()), shell.stop.clone()));
+    shell.spawn(health::watch(
+        shell.clone(),
+        Arc::new(own.collect()),
+        shell.stop.clone(),
+    ));
     if let Err(error) = R::start(shell.clone(), settings.service.clone()).await {
         return fail(1, &*error);
     }
@@ -207,13 +238,19 @@ async fn serve<R: Run>(shell: Shell, listener: Option<TcpListener>, settings: Se
     shell.stop.cancelled().await;
     drop(registration);
     shell.tasks.close();
-    let drained = tokio::time::timeout(Duration::from_millis(shell.work.drain_ms), shell.tasks.wait()).await;
+    let drained = tokio::time::timeout(
+        Duration::from_millis(shell.work.drain_ms),
+        shell.tasks.wait(),
+    )
+    .await;
     // Acknowledgements still in the client's buffer go out before the process ends.
     let flushed = tokio::time::timeout(Duration::from_secs(2), shell.broker.client.flush()).await;
     match (drained, flushed) {
         (Ok(()), Ok(Ok(()))) => tracing::info!("Drained."),
         (Ok(()), _) => tracing::warn!("Drained, but the broker did not take the last messages."),
-        (Err(_), _) => tracing::warn!("The drain took too long; what was under way will be delivered again."),
+        (Err(_), _) => {
+            tracing::warn!("The drain took too long; what was under way will be delivered again.")
+        }
     }
     ExitCode::SUCCESS
 }

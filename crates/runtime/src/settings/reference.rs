@@ -71,28 +71,46 @@ pub fn rows_at<T: JsonSchema>(path: &str) -> Vec<Row> {
 }
 
 fn collect(schema: &Value, defaults: Option<&Value>, path: &str, rows: &mut Vec<Row>) {
-    let Some(fields) = schema.get("properties").and_then(Value::as_object) else { return };
+    let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
+        return;
+    };
     for (name, field) in fields {
-        let key = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        let default = defaults.and_then(|defaults| defaults.get(name)).or_else(|| field.get("default"));
+        let key = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}.{name}")
+        };
+        let default = defaults
+            .and_then(|defaults| defaults.get(name))
+            .or_else(|| field.get("default"));
         if field.get("properties").is_some() {
             collect(field, default, &key, rows);
             continue;
         }
-        let doc = field.get("description").and_then(Value::as_str).unwrap_or_default();
+        let doc = field
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let default = match default {
             None => "required".to_owned(),
             Some(Value::Null) => "none".to_owned(),
             Some(value) => format!("`{value}`"),
         };
-        rows.push(Row { key, default, doc: doc.split_whitespace().collect::<Vec<_>>().join(" ") });
+        rows.push(Row {
+            key,
+            default,
+            doc: doc.split_whitespace().collect::<Vec<_>>().join(" "),
+        });
     }
 }
 
 fn table(rows: &[Row]) -> String {
     let mut table = "| key | default | what it is |\n|---|---|---|\n".to_owned();
     for Row { key, default, doc } in rows {
-        table.push_str(&format!("| `{key}` | {default} | {} |\n", doc.replace('|', "\\|")));
+        table.push_str(&format!(
+            "| `{key}` | {default} | {} |\n",
+            doc.replace('|', "\\|")
+        ));
     }
     table
 }

@@ -46,7 +46,8 @@ impl<'de> Deserialize<'de> for Secret {
 struct Text;
 
 /// The environment's `0123` has become a number on its way here, and its zero is lost.
-const NO_TEXT: &str = "it is no text; what looks like a number or a truth value must be quoted, or stand in a file";
+const NO_TEXT: &str =
+    "it is no text; what looks like a number or a truth value must be quoted, or stand in a file";
 
 impl de::Visitor<'_> for Text {
     type Value = Secret;
@@ -94,14 +95,22 @@ mod tests {
     fn a_secret_is_read_and_not_shown() {
         let secret: Secret = serde_json::from_str("\"s3cret\"").unwrap();
         assert_eq!(secret.reveal(), "s3cret");
-        assert_eq!(format!("{secret:?} {}", serde_json::to_string(&secret).unwrap()), "(hidden) \"(hidden)\"");
+        assert_eq!(
+            format!("{secret:?} {}", serde_json::to_string(&secret).unwrap()),
+            "(hidden) \"(hidden)\""
+        );
     }
 
     #[test]
     fn what_is_no_text_is_refused_without_repeating_it() {
         for value in ["123456", "-123456", "true", "123456.5"] {
-            let error = serde_json::from_str::<Secret>(value).unwrap_err().to_string();
-            assert!(error.contains("quoted") && !error.contains(value), "{error}");
+            let error = serde_json::from_str::<Secret>(value)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("quoted") && !error.contains(value),
+                "{error}"
+            );
         }
     }
 }

@@ -5,7 +5,10 @@ type Plain = Settings<NoSettings>;
 fn sources(environment: &[(&str, &str)], flags: &[&str]) -> Sources {
     Sources {
         file: None,
-        environment: environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        environment: environment
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
         flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
     }
 }
@@ -22,40 +25,85 @@ fn flags_go_before_the_environment_and_the_environment_before_the_file() {
     let directory = std::env::temp_dir().join(format!("concord-settings-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let file = directory.join("concord.toml");
-    std::fs::write(&file, "[work]\nin_flight_max = 1\nack_wait_ms = 1\ndrain_ms = 1\n").unwrap();
+    std::fs::write(
+        &file,
+        "[work]\nin_flight_max = 1\nack_wait_ms = 1\ndrain_ms = 1\n",
+    )
+    .unwrap();
     let mut from = sources(
-        &[("CONCORD_WORK__ACK_WAIT_MS", "2"), ("CONCORD_WORK__DRAIN_MS", "2"), ("CONCORD_BLESS", "1")],
+        &[
+            ("CONCORD_WORK__ACK_WAIT_MS", "2"),
+            ("CONCORD_WORK__DRAIN_MS", "2"),
+            ("CONCORD_BLESS", "1"),
+        ],
         &["work.drain_ms=3"],
     );
     from.file = Some(file);
     let settings: Plain = read(&from).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
-    assert_eq!((settings.work.in_flight_max, settings.work.ack_wait_ms, settings.work.drain_ms), (1, 2, 3));
+    assert_eq!(
+        (
+            settings.work.in_flight_max,
+            settings.work.ack_wait_ms,
+            settings.work.drain_ms
+        ),
+        (1, 2, 3)
+    );
 }
 
 #[test]
 fn secrets_are_read_and_not_printed() {
-    let settings: Plain = read(&sources(&[("CONCORD_BROKER__TOKEN", "t0ken")], &["broker.password=s3cret"])).unwrap();
-    assert_eq!(settings.broker.password.as_ref().map(Secret::reveal), Some("s3cret"));
+    let settings: Plain = read(&sources(
+        &[("CONCORD_BROKER__TOKEN", "t0ken")],
+        &["broker.password=s3cret"],
+    ))
+    .unwrap();
+    assert_eq!(
+        settings.broker.password.as_ref().map(Secret::reveal),
+        Some("s3cret")
+    );
     let printed = serde_json::to_string(&settings).unwrap() + &format!("{settings:?}");
-    assert!(printed.contains("(hidden)") && !printed.contains("s3cret") && !printed.contains("t0ken"), "{printed}");
-    let error = read::<Plain>(&sources(&[("CONCORD_BROKER__PASSWORD", "0123")], &[])).unwrap_err().to_string();
-    assert!(error.contains("broker.password") && !error.contains("123"), "{error}");
+    assert!(
+        printed.contains("(hidden)") && !printed.contains("s3cret") && !printed.contains("t0ken"),
+        "{printed}"
+    );
+    let error = read::<Plain>(&sources(&[("CONCORD_BROKER__PASSWORD", "0123")], &[]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("broker.password") && !error.contains("123"),
+        "{error}"
+    );
 }
 
 #[test]
 fn an_unknown_key_names_the_nearest() {
     let error = read::<Plain>(&sources(&[], &["work.in_flight=3"])).unwrap_err();
-    assert_eq!(error.to_string(), "there is no setting \"work.in_flight\"; did you mean \"work.in_flight_max\"?");
+    assert_eq!(
+        error.to_string(),
+        "there is no setting \"work.in_flight\"; did you mean \"work.in_flight_max\"?"
+    );
     let error = read::<Plain>(&sources(&[("CONCORD_BROKR__SERVERS", "x")], &[])).unwrap_err();
-    assert!(error.to_string().contains("did you mean \"broker\"?"), "{error}");
+    assert!(
+        error.to_string().contains("did you mean \"broker\"?"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_wrong_value_is_named() {
-    for (flag, key) in [("work.in_flight_max=many", "work.in_flight_max"), ("storage.prefix=a.b", "storage.prefix")] {
+    for (flag, key) in [
+        ("work.in_flight_max=many", "work.in_flight_max"),
+        ("storage.prefix=a.b", "storage.prefix"),
+    ] {
         let error = read::<Plain>(&sources(&[], &[flag])).unwrap_err();
-        assert!(matches!(&error, Error::Value { key: found, .. } if found == key), "{error}");
+        assert!(
+            matches!(&error, Error::Value { key: found, .. } if found == key),
+            "{error}"
+        );
     }
-    assert!(matches!(read::<Plain>(&sources(&[], &["work"])), Err(Error::Flag(_))));
+    assert!(matches!(
+        read::<Plain>(&sources(&[], &["work"])),
+        Err(Error::Flag(_))
+    ));
 }

@@ -11,7 +11,9 @@ impl Agents {
     pub(super) fn asked(&mut self, world: &mut World, reader: &str, message: &Value) {
         let due = due_of(message);
         let soon = self.random.between(0, 200);
-        let Some(draft) = self.answer(reader, message) else { return };
+        let Some(draft) = self.answer(reader, message) else {
+            return;
+        };
         match self.random.between(0, 99) {
             0..58 => self.say(world, soon, &draft),
             58..67 => {
@@ -37,42 +39,86 @@ impl Agents {
             91..94 => {
                 self.say(world, soon, &draft);
                 if let Some(second) = self.answer(reader, message) {
-                    self.say(world, soon + 2, &Draft { id: draft.id, ..second });
+                    self.say(
+                        world,
+                        soon + 2,
+                        &Draft {
+                            id: draft.id,
+                            ..second
+                        },
+                    );
                 }
             }
             94..96 => {
                 let long = json!({ "reasoning": "because ".repeat(60) });
-                self.say(world, soon, &Draft { payload: long, ..draft });
+                self.say(
+                    world,
+                    soon,
+                    &Draft {
+                        payload: long,
+                        ..draft
+                    },
+                );
             }
             96 => {
                 // Taken from the messages of the case: the request that opened the debate has an id of this form.
                 let id = text(message, "/message_id").unwrap_or_default().to_owned();
                 let opened = self.random.between(1, 60);
-                let ids = [id, format!("{}-{opened}-0", draft.case.as_deref().unwrap_or_default())];
+                let ids = [
+                    id,
+                    format!("{}-{opened}-0", draft.case.as_deref().unwrap_or_default()),
+                ];
                 let id = self.random.pick(&ids).cloned().unwrap_or_default();
                 self.say(world, soon, &Draft { id, ..draft });
             }
-            97 => self.say(world, soon, &Draft { from: STRANGER.into(), ..draft }),
-            _ => self.say(world, soon, &Draft { payload: json!({ "confidence": 7 }), ..draft }),
+            97 => self.say(
+                world,
+                soon,
+                &Draft {
+                    from: STRANGER.into(),
+                    ..draft
+                },
+            ),
+            _ => self.say(
+                world,
+                soon,
+                &Draft {
+                    payload: json!({ "confidence": 7 }),
+                    ..draft
+                },
+            ),
         }
     }
 
     /// An answer to a question.
     fn answer(&mut self, reader: &str, question: &Value) -> Option<Draft> {
-        let kind = *self.random.pick(&["agreement", "agreement", "disagreement", "revision"])?;
-        let others = question.pointer("/payload/other_positions").and_then(Value::as_array)?;
+        let kind = *self
+            .random
+            .pick(&["agreement", "agreement", "disagreement", "revision"])?;
+        let others = question
+            .pointer("/payload/other_positions")
+            .and_then(Value::as_array)?;
         let other = self.random.pick(others).cloned().unwrap_or(Value::Null);
         let mut payload = json!({ "reasoning": "so it seems" });
         let fields = payload.as_object_mut()?;
         if self.random.chance(0.5) {
-            fields.insert("confidence".into(), json!(self.random.between(0, 10) as f64 / 10.0));
+            fields.insert(
+                "confidence".into(),
+                json!(self.random.between(0, 10) as f64 / 10.0),
+            );
         }
         if kind == "agreement" && self.random.chance(0.6) {
-            fields.insert("agrees_with".into(), other.get("agent_id").cloned().unwrap_or(Value::Null));
+            fields.insert(
+                "agrees_with".into(),
+                other.get("agent_id").cloned().unwrap_or(Value::Null),
+            );
         }
         if kind == "revision" {
-            let value =
-                if self.random.chance(0.7) { other.get("value").cloned() } else { Some(json!("something else")) };
+            let value = if self.random.chance(0.7) {
+                other.get("value").cloned()
+            } else {
+                Some(json!("something else"))
+            };
             fields.insert("value".into(), value.unwrap_or(Value::Null));
         }
         Some(Draft {
@@ -88,9 +134,14 @@ impl Agents {
 
     /// How an answer says which question it answers.
     fn reference(&mut self, question: &Value) -> Value {
-        let (id, debate) = (question.get("message_id"), question.pointer("/payload/debate_id"));
+        let (id, debate) = (
+            question.get("message_id"),
+            question.pointer("/payload/debate_id"),
+        );
         match self.random.between(0, 19) {
-            0..12 => json!({ "reply_to": id, "correlation_id": debate, "round": question.get("round") }),
+            0..12 => {
+                json!({ "reply_to": id, "correlation_id": debate, "round": question.get("round") })
+            }
             12..16 => json!({ "reply_to": id }),
             16..18 => json!({ "correlation_id": debate }),
             18 => json!({ "correlation_id": "d-nothing" }),
@@ -104,8 +155,12 @@ impl Agents {
             return;
         }
         let in_ms = self.random.between(0, 5_000);
-        let Some(reader) = self.random.pick(&super::NAMES).copied() else { return };
-        let Some(case) = text(message, "/case_id").map(str::to_owned) else { return };
+        let Some(reader) = self.random.pick(&super::NAMES).copied() else {
+            return;
+        };
+        let Some(case) = text(message, "/case_id").map(str::to_owned) else {
+            return;
+        };
         if text(message, "/payload/event") == Some("case_decided") {
             let draft = self.finding(reader, &case);
             return self.say(world, in_ms, &draft);

@@ -13,11 +13,21 @@ impl Agents {
         if !self.random.chance(0.5) {
             return;
         }
-        let Some(case) = text(message, "/case_id").map(str::to_owned) else { return };
-        let participants = message.pointer("/payload/participants").and_then(Value::as_array);
-        let others: Vec<String> =
-            participants.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-        let Some(challenged) = self.random.pick(&others).cloned() else { return };
+        let Some(case) = text(message, "/case_id").map(str::to_owned) else {
+            return;
+        };
+        let participants = message
+            .pointer("/payload/participants")
+            .and_then(Value::as_array);
+        let others: Vec<String> = participants
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        let Some(challenged) = self.random.pick(&others).cloned() else {
+            return;
+        };
         let in_ms = self.random.between(50, 5_000);
         let draft = self.challenge(reader, &challenged, &case);
         match self.random.between(0, 99) {
@@ -45,9 +55,17 @@ impl Agents {
             "priority": self.priority(), "provisional_resolution": null,
         });
         let maybe: [(&str, f64, Value); 7] = [
-            ("challenge_id", 0.6, json!(format!("CH-{}", self.random.between(1, 3)))),
+            (
+                "challenge_id",
+                0.6,
+                json!(format!("CH-{}", self.random.between(1, 3))),
+            ),
             ("escalation_timer", 0.3, json!(self.random.between(1, 4))),
-            ("metric", 0.6, json!(self.random.pick(&["operating margin", "risk_score"]))),
+            (
+                "metric",
+                0.6,
+                json!(self.random.pick(&["operating margin", "risk_score"])),
+            ),
             ("domain", 0.4, json!(self.random.pick(&DOMAINS))),
             ("challenged_value", 0.6, json!(low)),
             ("value", 0.7, json!(high)),
@@ -66,7 +84,9 @@ impl Agents {
     }
 
     fn add_fields<const N: usize>(&mut self, payload: &mut Value, maybe: [(&str, f64, Value); N]) {
-        let Some(fields) = payload.as_object_mut() else { return };
+        let Some(fields) = payload.as_object_mut() else {
+            return;
+        };
         for (name, probability, value) in maybe {
             if self.random.chance(probability) {
                 fields.insert(name.into(), value);
@@ -83,7 +103,12 @@ impl Agents {
             4 => ("escalation_timer", json!(-5)),
             5 => ("priority", json!("at once")),
             6 => ("challenge_basis", json!(" ")),
-            _ => return Draft { case: Some("c-nowhere".into()), ..good },
+            _ => {
+                return Draft {
+                    case: Some("c-nowhere".into()),
+                    ..good
+                };
+            }
         };
         let mut payload = good.payload.clone();
         if let Some(fields) = payload.as_object_mut() {
@@ -95,7 +120,9 @@ impl Agents {
     /// An agent is told that its finding is disputed.
     pub(super) fn challenged(&mut self, world: &mut World, reader: &str, message: &Value) {
         let (due, soon) = (due_of(message), self.random.between(0, 300));
-        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else { return };
+        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else {
+            return;
+        };
         let say = |agents: &mut Self, kind| agents.word(reader, kind, &debate, message);
         let acknowledgement = say(self, "acknowledgement");
         match self.random.between(0, 99) {
@@ -106,7 +133,10 @@ impl Agents {
                     self.say(world, soon + 100, &asked);
                 }
                 if self.random.chance(0.8) {
-                    let kind = *self.random.pick(&["evidence", "evidence", "revision", "disagreement"]).unwrap_or(&"");
+                    let kind = *self
+                        .random
+                        .pick(&["evidence", "evidence", "revision", "disagreement"])
+                        .unwrap_or(&"");
                     let (draft, in_ms) = (say(self, kind), soon + self.random.between(50, 1_500));
                     self.say(world, in_ms, &draft);
                 }
@@ -117,30 +147,63 @@ impl Agents {
             }
             65..75 => {
                 let draft = say(self, "evidence");
-                let in_ms = if self.random.chance(0.5) { soon } else { self.around(world, due) };
+                let in_ms = if self.random.chance(0.5) {
+                    soon
+                } else {
+                    self.around(world, due)
+                };
                 self.say(world, in_ms, &draft);
             }
             75..80 => self.twice_said(world, soon, &acknowledgement),
-            80..85 => self.say(world, soon, &Draft { from: STRANGER.into(), ..acknowledgement }),
+            80..85 => self.say(
+                world,
+                soon,
+                &Draft {
+                    from: STRANGER.into(),
+                    ..acknowledgement
+                },
+            ),
             85..88 => {
                 let draft = say(self, "evidence");
-                self.say(world, soon, &Draft { payload: json!({ "evidence": [] }), ..draft });
+                self.say(
+                    world,
+                    soon,
+                    &Draft {
+                        payload: json!({ "evidence": [] }),
+                        ..draft
+                    },
+                );
             }
             // Under the id of the message that opened it, or any other.
             88..90 => {
                 let id = text(message, "/message_id").unwrap_or_default().to_owned();
-                self.say(world, soon, &Draft { id, ..acknowledgement });
+                self.say(
+                    world,
+                    soon,
+                    &Draft {
+                        id,
+                        ..acknowledgement
+                    },
+                );
             }
             _ => {}
         }
     }
 
     /// Something said in a debate on the ladder.
-    pub(super) fn word(&mut self, from: &str, kind: &'static str, debate: &str, message: &Value) -> Draft {
+    pub(super) fn word(
+        &mut self,
+        from: &str,
+        kind: &'static str,
+        debate: &str,
+        message: &Value,
+    ) -> Draft {
         let payload = match kind {
             "acknowledgement" => json!({ "note": "seen" }),
             "clarification" => json!({ "text": format!("which year? {}", self.said) }),
-            "evidence" => json!({ "statement": "as filed", "evidence": [format!("page {}", self.said)] }),
+            "evidence" => {
+                json!({ "statement": "as filed", "evidence": [format!("page {}", self.said)] })
+            }
             _ => json!({ "reasoning": "so it is", "value": self.random.between(10, 30) }),
         };
         Draft {
@@ -166,7 +229,9 @@ impl Agents {
         if !self.random.chance(0.5) {
             return;
         }
-        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else { return };
+        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else {
+            return;
+        };
         let draft = self.word(reader, "clarification", &debate, message);
         let in_ms = self.random.between(0, 400);
         self.say(world, in_ms, &draft);
@@ -174,7 +239,9 @@ impl Agents {
 
     /// The mediator is asked for an opinion.
     pub(super) fn mediate(&mut self, world: &mut World, reader: &str, message: &Value) {
-        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else { return };
+        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else {
+            return;
+        };
         let due = due_of(message);
         let draft = self.word(reader, "evidence", &debate, message);
         match self.random.between(0, 9) {
@@ -206,10 +273,15 @@ impl Agents {
         if !self.random.chance(often) {
             return;
         }
-        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else { return };
+        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else {
+            return;
+        };
         for _ in 0..self.random.between(1, 3) {
             let from = self.random.pick(&NAMES).copied().unwrap_or(STRANGER);
-            let kind = *self.random.pick(&["evidence", "evidence", "clarification"]).unwrap_or(&"evidence");
+            let kind = *self
+                .random
+                .pick(&["evidence", "evidence", "clarification"])
+                .unwrap_or(&"evidence");
             let draft = self.word(from, kind, &debate, message);
             let in_ms = self.random.between(0, 4_000);
             self.say(world, in_ms, &draft);

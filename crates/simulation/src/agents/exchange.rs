@@ -10,11 +10,14 @@ use crate::world::World;
 impl Agents {
     /// Somebody asks somebody for something within the first seconds.
     pub(super) fn ask_a_peer(&mut self, world: &mut World) {
-        let pick = |random: &mut crate::random::Random| random.pick(&NAMES).copied().unwrap_or(STRANGER);
+        let pick =
+            |random: &mut crate::random::Random| random.pick(&NAMES).copied().unwrap_or(STRANGER);
         let (from, to) = (pick(&mut self.random), pick(&mut self.random));
         let to = if self.random.chance(0.1) { "_any" } else { to };
         let in_ms = self.random.between(0, 8_000);
-        let due = world.clock().plus_millis(in_ms + self.random.between(20, 4_000));
+        let due = world
+            .clock()
+            .plus_millis(in_ms + self.random.between(20, 4_000));
         let id = self.fresh_id();
         let payload = match self.random.between(0, 5) {
             0 => json!({ "action": "review_code", "parameters": { "files": "all" } }),
@@ -39,7 +42,11 @@ impl Agents {
 
     /// A peer's request is read by whom it is for.
     pub(super) fn requested(&mut self, world: &mut World, reader: &str, message: &Value) {
-        let reader = if reader == "_any" { *self.random.pick(&NAMES).unwrap_or(&STRANGER) } else { reader };
+        let reader = if reader == "_any" {
+            *self.random.pick(&NAMES).unwrap_or(&STRANGER)
+        } else {
+            reader
+        };
         let due = text(message, "/deadline").and_then(|due| Timestamp::parse(due).ok());
         let due = due.unwrap_or_else(|| world.clock().plus_millis(30_000));
         if message.pointer("/payload/callback_url").is_some() && self.random.chance(0.8) {
@@ -52,10 +59,21 @@ impl Agents {
             _ => 1,
         };
         for _ in 0..times {
-            let in_ms = if self.random.chance(0.5) { self.random.between(0, 100) } else { self.around(world, due) };
-            let by = if self.random.chance(0.05) { STRANGER } else { reader };
+            let in_ms = if self.random.chance(0.5) {
+                self.random.between(0, 100)
+            } else {
+                self.around(world, due)
+            };
+            let by = if self.random.chance(0.05) {
+                STRANGER
+            } else {
+                reader
+            };
             let (kind, payload) = match self.random.between(0, 4) {
-                0 => ("error", json!({ "error_code": "INTERNAL_ERROR", "error_message": "I have failed." })),
+                0 => (
+                    "error",
+                    json!({ "error_code": "INTERNAL_ERROR", "error_message": "I have failed." }),
+                ),
                 1 => ("notification", json!({ "event": "done" })),
                 _ => ("response", json!({ "status": "success" })),
             };
@@ -63,14 +81,30 @@ impl Agents {
         }
     }
 
-    fn reply(&mut self, world: &mut World, in_ms: u64, by: &str, message: &Value, kind: &str, payload: Value) {
-        let Some(asker) = text(message, "/from_agent") else { return };
+    fn reply(
+        &mut self,
+        world: &mut World,
+        in_ms: u64,
+        by: &str,
+        message: &Value,
+        kind: &str,
+        payload: Value,
+    ) {
+        let Some(asker) = text(message, "/from_agent") else {
+            return;
+        };
         let id = self.fresh_id();
         let envelope = json!({
             "message_id": id, "timestamp": world.clock(), "from_agent": by, "to_agent": asker, "message_type": kind,
             "correlation_id": message["message_id"], "payload": payload,
         });
-        self.say_raw(world, in_ms, format!("_.{by}.{asker}.{kind}"), Some(id), envelope.to_string().into_bytes());
+        self.say_raw(
+            world,
+            in_ms,
+            format!("_.{by}.{asker}.{kind}"),
+            Some(id),
+            envelope.to_string().into_bytes(),
+        );
     }
 }
 

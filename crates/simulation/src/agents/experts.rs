@@ -11,9 +11,15 @@ use crate::world::World;
 impl Agents {
     /// An expert is given a debate, or the brief of one anew.
     pub(super) fn briefed(&mut self, world: &mut World, reader: &str, message: &Value) {
-        let Some(debate) = text(message, "/payload/parameters/debate_id").map(str::to_owned) else { return };
-        let digest = text(message, "/payload/parameters/digest").unwrap_or_default().to_owned();
-        let Some(ladder) = &mut self.ladder else { return };
+        let Some(debate) = text(message, "/payload/parameters/debate_id").map(str::to_owned) else {
+            return;
+        };
+        let digest = text(message, "/payload/parameters/digest")
+            .unwrap_or_default()
+            .to_owned();
+        let Some(ladder) = &mut self.ladder else {
+            return;
+        };
         let known = ladder.briefs.entry(debate.clone()).or_default();
         known.push(digest.clone());
         let older = known.iter().find(|earlier| **earlier != digest).cloned();
@@ -22,7 +28,9 @@ impl Agents {
         }
         if self.random.chance(0.03) {
             // Nobody hears of them any more.
-            self.ladder.as_mut().map(|ladder| ladder.gone.insert(reader.to_owned()));
+            self.ladder
+                .as_mut()
+                .map(|ladder| ladder.gone.insert(reader.to_owned()));
             return;
         }
         let (due, soon) = (due_of(message), self.random.between(0, 3_000));
@@ -53,7 +61,12 @@ impl Agents {
                 self.say(world, soon, &Draft { payload, ..ruling });
             }
             84..88 => {
-                let from = self.random.pick(&EXPERTS).copied().unwrap_or(STRANGER).to_owned();
+                let from = self
+                    .random
+                    .pick(&EXPERTS)
+                    .copied()
+                    .unwrap_or(STRANGER)
+                    .to_owned();
                 self.say(world, soon, &Draft { from, ..ruling });
             }
             88..90 => {
@@ -71,9 +84,19 @@ impl Agents {
 
     /// A ruling on what `message` shows.
     fn ruling(&mut self, from: &str, message: &Value, digest: &str) -> Draft {
-        let shown = message.pointer("/payload/parameters").unwrap_or(&Value::Null);
-        let positions = shown.pointer("/brief/positions").and_then(Value::as_array).cloned().unwrap_or_default();
-        let position = self.random.pick(&positions).and_then(|position| position.get("position_id")).cloned();
+        let shown = message
+            .pointer("/payload/parameters")
+            .unwrap_or(&Value::Null);
+        let positions = shown
+            .pointer("/brief/positions")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let position = self
+            .random
+            .pick(&positions)
+            .and_then(|position| position.get("position_id"))
+            .cloned();
         let mut payload = json!({
             "debate_id": shown.get("debate_id"), "digest": digest, "rationale": format!("seen {}", self.said),
         });
@@ -94,11 +117,16 @@ impl Agents {
 
     /// Somebody is told that what they said was of no use; an expert may rule on the brief as it is now.
     pub(super) fn refused(&mut self, world: &mut World, reader: &str, message: &Value) {
-        let Some(digest) = text(message, "/payload/details/digest").map(str::to_owned) else { return };
+        let Some(digest) = text(message, "/payload/details/digest").map(str::to_owned) else {
+            return;
+        };
         if !self.random.chance(0.7) || !EXPERTS.contains(&reader) {
             return;
         }
-        let brief = message.pointer("/payload/details/brief").cloned().unwrap_or_default();
+        let brief = message
+            .pointer("/payload/details/brief")
+            .cloned()
+            .unwrap_or_default();
         let debate = brief.get("debate_id").cloned().unwrap_or_default();
         let shown = json!({
             "case_id": message.get("case_id"),

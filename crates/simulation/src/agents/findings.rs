@@ -9,7 +9,9 @@ use crate::world::World;
 impl Agents {
     /// A participant was given its task.
     pub(super) fn assigned(&mut self, world: &mut World, reader: &str, message: &Value) {
-        let Some(case) = text(message, "/case_id").map(str::to_owned) else { return };
+        let Some(case) = text(message, "/case_id").map(str::to_owned) else {
+            return;
+        };
         let due = due_of(message);
         let soon = self.random.between(0, 300);
         let draft = self.finding(reader, &case);
@@ -27,12 +29,18 @@ impl Agents {
             73..79 => self.twice(world, soon, &draft),
             79..85 => {
                 self.say(world, soon, &draft);
-                let (second, in_ms) = (self.finding(reader, &case), soon + self.random.between(0, 500));
+                let (second, in_ms) = (
+                    self.finding(reader, &case),
+                    soon + self.random.between(0, 500),
+                );
                 self.say(world, in_ms, &second);
             }
             85..90 => {
                 self.say(world, soon, &draft);
-                let second = Draft { id: draft.id, ..self.finding(reader, &case) };
+                let second = Draft {
+                    id: draft.id,
+                    ..self.finding(reader, &case)
+                };
                 let in_ms = soon + self.random.between(0, 20);
                 self.say(world, in_ms, &second);
             }
@@ -61,15 +69,40 @@ impl Agents {
     fn malformed(&mut self, world: &mut World, in_ms: u64, good: Draft) {
         let bad = good.clone();
         let bad = match self.random.between(0, 7) {
-            0 => Draft { payload: json!({ "summary": "" }), ..bad },
-            1 => Draft { payload: json!({ "summary": "x", "risk_score": 300 }), ..bad },
-            2 => Draft { more: json!({ "metadata": { "confidence": 7 } }), ..bad },
-            3 => Draft { more: json!({ "metadata": { "version": "2.0" } }), ..bad },
-            4 => Draft { more: json!({ "from_agent": "olga" }), ..bad },
-            5 => Draft { more: json!({ "timestamp": "noon" }), ..bad },
-            6 => Draft { kind: "gossip", ..bad },
+            0 => Draft {
+                payload: json!({ "summary": "" }),
+                ..bad
+            },
+            1 => Draft {
+                payload: json!({ "summary": "x", "risk_score": 300 }),
+                ..bad
+            },
+            2 => Draft {
+                more: json!({ "metadata": { "confidence": 7 } }),
+                ..bad
+            },
+            3 => Draft {
+                more: json!({ "metadata": { "version": "2.0" } }),
+                ..bad
+            },
+            4 => Draft {
+                more: json!({ "from_agent": "olga" }),
+                ..bad
+            },
+            5 => Draft {
+                more: json!({ "timestamp": "noon" }),
+                ..bad
+            },
+            6 => Draft {
+                kind: "gossip",
+                ..bad
+            },
             _ => {
-                let place = format!("{}.{}.coordinator.finding.more", bad.case.as_deref().unwrap_or("_"), bad.from);
+                let place = format!(
+                    "{}.{}.coordinator.finding.more",
+                    bad.case.as_deref().unwrap_or("_"),
+                    bad.from
+                );
                 self.say_raw(world, in_ms, place, None, b"{\"message_id\":".to_vec());
                 return;
             }
@@ -86,12 +119,28 @@ impl Agents {
     pub(super) fn finding(&mut self, from: &str, case: &str) -> Draft {
         let mut payload = json!({ "summary": format!("what {from} concluded") });
         let maybe: [(&str, f64, Value); 6] = [
-            ("risk_score", 0.8, json!(self.random.pick(&[20, 35, 45, 80]))),
-            ("recommendation", 0.7, json!(self.random.pick(&["sign", "negotiate", "reject"]))),
+            (
+                "risk_score",
+                0.8,
+                json!(self.random.pick(&[20, 35, 45, 80])),
+            ),
+            (
+                "recommendation",
+                0.7,
+                json!(self.random.pick(&["sign", "negotiate", "reject"])),
+            ),
             ("severity", 0.3, json!(self.random.pick(&["low", "high"]))),
             ("critical_findings", 0.4, self.critical()),
-            ("clauses", 0.4, json!([{ "type": "Governing Law", "present": self.random.chance(0.5) }])),
-            ("facts", 0.4, json!([{ "subject": "cap", "attribute": "amount", "value": self.random.between(1, 2) }])),
+            (
+                "clauses",
+                0.4,
+                json!([{ "type": "Governing Law", "present": self.random.chance(0.5) }]),
+            ),
+            (
+                "facts",
+                0.4,
+                json!([{ "subject": "cap", "attribute": "amount", "value": self.random.between(1, 2) }]),
+            ),
         ];
         if let Some(fields) = payload.as_object_mut() {
             for (name, probability, value) in maybe {
@@ -102,7 +151,11 @@ impl Agents {
         }
         let confidence = self.random.between(0, 10) as f64 / 10.0;
         let stated = self.random.chance(0.8);
-        let more = if stated { json!({ "metadata": { "confidence": confidence } }) } else { Value::Null };
+        let more = if stated {
+            json!({ "metadata": { "confidence": confidence } })
+        } else {
+            Value::Null
+        };
         Draft {
             from: from.into(),
             to: Service::Coordinator,

@@ -10,7 +10,9 @@ use crate::world::World;
 impl Agents {
     /// Something has happened that a gate may have to do with.
     pub(super) fn review(&mut self, world: &mut World, message: &Value) {
-        let Some(case) = text(message, "/case_id").map(str::to_owned) else { return };
+        let Some(case) = text(message, "/case_id").map(str::to_owned) else {
+            return;
+        };
         let data = message.pointer("/payload/data").unwrap_or(&Value::Null);
         match text(message, "/payload/event") {
             Some("debate_provisional") => {
@@ -52,7 +54,12 @@ impl Agents {
                 self.say(world, in_ms, &second);
             }
             76..80 => {
-                let from = self.random.pick(&NAMES).copied().unwrap_or("ada").to_owned();
+                let from = self
+                    .random
+                    .pick(&NAMES)
+                    .copied()
+                    .unwrap_or("ada")
+                    .to_owned();
                 self.say(world, in_ms, &Draft { from, ..draft });
             }
             80..84 => {
@@ -74,7 +81,9 @@ impl Agents {
                 "gate": gate, "action": "override", "debate_id": debate, "position": "28 %", "value": 28,
                 "rationale": "The management has said so.",
             }),
-            7..9 => json!({ "gate": gate, "action": "redebate", "debate_id": debate, "context": "New figures." }),
+            7..9 => {
+                json!({ "gate": gate, "action": "redebate", "debate_id": debate, "context": "New figures." })
+            }
             _ => json!({ "gate": gate, "action": "override", "debate_id": debate }),
         };
         self.reviewing(case, payload)
@@ -82,7 +91,12 @@ impl Agents {
 
     fn reviewing(&mut self, case: &str, payload: Value) -> Draft {
         Draft {
-            from: self.random.pick(&REVIEWERS).copied().unwrap_or("gail").into(),
+            from: self
+                .random
+                .pick(&REVIEWERS)
+                .copied()
+                .unwrap_or("gail")
+                .into(),
             to: Service::Coordinator,
             kind: "review",
             case: Some(case.into()),
@@ -94,7 +108,11 @@ impl Agents {
 
     /// Somebody wants the case to go on: at first too early, often.
     fn pass(&mut self, world: &mut World, case: &str, gate: &str) {
-        for late in [self.random.between(0, 3_000), self.random.between(5_000, 20_000), 60_000] {
+        for late in [
+            self.random.between(0, 3_000),
+            self.random.between(5_000, 20_000),
+            60_000,
+        ] {
             if self.random.chance(0.7) {
                 let draft = self.reviewing(case, json!({ "gate": gate, "action": "pass" }));
                 self.say(world, late, &draft);

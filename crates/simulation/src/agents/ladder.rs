@@ -39,7 +39,10 @@ impl Agents {
         }
         let many = self.random.place(GATES.len() + 1);
         if let Some(fields) = parameters.as_object_mut() {
-            fields.insert("gates".into(), json!(GATES.iter().take(many).collect::<Vec<_>>()));
+            fields.insert(
+                "gates".into(),
+                json!(GATES.iter().take(many).collect::<Vec<_>>()),
+            );
         }
     }
 
@@ -69,7 +72,11 @@ impl Agents {
             "priority": self.priority(),
         });
         let mediator = self.random.pick(&mediators).copied().flatten();
-        let domain = self.random.chance(0.4).then(|| self.random.pick(&DOMAINS).copied()).flatten();
+        let domain = self
+            .random
+            .chance(0.4)
+            .then(|| self.random.pick(&DOMAINS).copied())
+            .flatten();
         let (times, scale) = self.times();
         if let Some(fields) = policy.as_object_mut() {
             fields.insert("times".into(), times);
@@ -83,7 +90,10 @@ impl Agents {
     /// The times of the levels: those of the specification, scaled; or some at random.
     fn times(&mut self) -> (Value, u64) {
         if self.random.chance(0.3) {
-            return (json!({}), *self.random.pick(&[3_600, 7_200, 14_400]).unwrap_or(&3_600));
+            return (
+                json!({}),
+                *self.random.pick(&[3_600, 7_200, 14_400]).unwrap_or(&3_600),
+            );
         }
         let mediation = self.random.between(20, 3_000);
         let times = json!({
@@ -99,11 +109,20 @@ impl Agents {
     }
 
     pub(super) fn priority(&mut self) -> Value {
-        json!(self.random.pick(&["critical-path", "valuation", "supporting"]))
+        json!(
+            self.random
+                .pick(&["critical-path", "valuation", "supporting"])
+        )
     }
 
     /// What concerns the ladder. True when nothing else is to be done about the message.
-    pub(super) fn on_ladder(&mut self, world: &mut World, reader: &str, kind: &str, message: &Value) -> bool {
+    pub(super) fn on_ladder(
+        &mut self,
+        world: &mut World,
+        reader: &str,
+        kind: &str,
+        message: &Value,
+    ) -> bool {
         if self.ladder.is_none() {
             return false;
         }
@@ -146,7 +165,9 @@ impl Agents {
 
     /// A debate is heard of: operators may meddle with it.
     fn hear_of(&mut self, world: &mut World, message: &Value) {
-        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else { return };
+        let Some(debate) = text(message, "/correlation_id").map(str::to_owned) else {
+            return;
+        };
         if let Some(ladder) = &mut self.ladder {
             ladder.debates.insert(debate.clone());
         }

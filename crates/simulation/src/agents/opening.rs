@@ -50,11 +50,17 @@ impl Agents {
     fn parameters(&mut self, case: Option<&str>) -> Value {
         let many = self.random.place(4) + 2;
         let first = self.random.place(NAMES.len() - 1);
-        let names = NAMES.iter().take(NAMES.len() - 1).cycle().skip(first).take(many);
+        let names = NAMES
+            .iter()
+            .take(NAMES.len() - 1)
+            .cycle()
+            .skip(first)
+            .take(many);
         let mut participants: Vec<&str> = names.copied().collect();
         participants.dedup();
         let task = json!({ "type": "contract_review", "title": format!("matter {}", self.said) });
-        let mut parameters = json!({ "policy": self.policy(), "participants": participants, "task": task });
+        let mut parameters =
+            json!({ "policy": self.policy(), "participants": participants, "task": task });
         self.add_gates(&mut parameters);
         if let (Some(fields), Some(case)) = (parameters.as_object_mut(), case) {
             fields.insert("case_id".into(), case.into());
@@ -91,7 +97,9 @@ impl Agents {
             json!({ "participants": ["ada"], "task": { "type": "t" }, "policy": { "rounds_max": 99 } }),
             json!({ "participants": ["ada"] }),
         ];
-        let Some(parameters) = self.random.pick(&wrong).cloned() else { return };
+        let Some(parameters) = self.random.pick(&wrong).cloned() else {
+            return;
+        };
         let draft = self.request(parameters);
         self.say(world, in_ms, &draft);
     }

@@ -77,17 +77,41 @@ impl Agents {
     }
 
     fn register(&mut self, world: &mut World, in_ms: u64, name: &str) {
-        let domains: Vec<&str> = DOMAINS.iter().filter(|_| self.random.chance(0.4)).copied().collect();
-        let capacity = if self.random.chance(0.03) { 0 } else { self.random.between(1, 2) };
+        let domains: Vec<&str> = DOMAINS
+            .iter()
+            .filter(|_| self.random.chance(0.4))
+            .copied()
+            .collect();
+        let capacity = if self.random.chance(0.03) {
+            0
+        } else {
+            self.random.between(1, 2)
+        };
         let fields = json!({ "agent_id": name, "domains": domains, "capacity": capacity });
-        let (Ok(expert), Some(by)) = (serde_json::from_value::<Expert>(fields), olga()) else { return };
+        let (Ok(expert), Some(by)) = (serde_json::from_value::<Expert>(fields), olga()) else {
+            return;
+        };
         let registered = ExpertRegistered { expert, by };
-        self.order(world, in_ms, Verb::Queue(QueueInput::Register(Box::new(registered))));
+        self.order(
+            world,
+            in_ms,
+            Verb::Queue(QueueInput::Register(Box::new(registered))),
+        );
     }
 
     fn leave(&mut self, world: &mut World, in_ms: u64, name: &str) {
-        let (Ok(agent_id), Some(by)) = (AgentId::new(name), olga()) else { return };
-        self.order(world, in_ms, Verb::Queue(QueueInput::Leave { agent_id, by, why: "holidays".into() }));
+        let (Ok(agent_id), Some(by)) = (AgentId::new(name), olga()) else {
+            return;
+        };
+        self.order(
+            world,
+            in_ms,
+            Verb::Queue(QueueInput::Leave {
+                agent_id,
+                by,
+                why: "holidays".into(),
+            }),
+        );
     }
 
     /// An operator does something about a debate, or its case.
@@ -117,14 +141,28 @@ impl Agents {
             }
             40..44 => self.resume(world, in_ms, debate),
             44..48 => {
-                let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else { return };
-                let order = Order::Cancel { by, why: "settled on the telephone".into() };
-                self.order(world, in_ms, Verb::Debate(id.token(), DebateInput::Order(Box::new(order))));
+                let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else {
+                    return;
+                };
+                let order = Order::Cancel {
+                    by,
+                    why: "settled on the telephone".into(),
+                };
+                self.order(
+                    world,
+                    in_ms,
+                    Verb::Debate(id.token(), DebateInput::Order(Box::new(order))),
+                );
             }
             48..51 => {
                 let case = case.and_then(|case| CaseId::new(case).ok());
-                let (Some(case), Some(by)) = (case, olga()) else { return };
-                let input = CaseInput::Cancel { by, why: "the deal is off".into() };
+                let (Some(case), Some(by)) = (case, olga()) else {
+                    return;
+                };
+                let input = CaseInput::Cancel {
+                    by,
+                    why: "the deal is off".into(),
+                };
                 self.order(world, in_ms, Verb::Case(case.token(), input));
             }
             _ => {}
@@ -132,14 +170,43 @@ impl Agents {
     }
 
     fn reassign(&mut self, world: &mut World, in_ms: u64, debate: &str, to: &str) {
-        let (Ok(debate_id), Ok(to), Some(by)) = (DebateId::new(debate), AgentId::new(to), olga()) else { return };
-        self.order(world, in_ms, Verb::Queue(QueueInput::Reassign { debate_id, to, by, why: "knows it".into() }));
+        let (Ok(debate_id), Ok(to), Some(by)) = (DebateId::new(debate), AgentId::new(to), olga())
+        else {
+            return;
+        };
+        self.order(
+            world,
+            in_ms,
+            Verb::Queue(QueueInput::Reassign {
+                debate_id,
+                to,
+                by,
+                why: "knows it".into(),
+            }),
+        );
     }
 
-    fn control(&mut self, world: &mut World, in_ms: u64, debate: &str, (control, later_ms): (DeadlineControl, u64)) {
-        let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else { return };
-        let order = Order::Deadlines { control, later_ms, by, why: "maintenance".into() };
-        self.order(world, in_ms, Verb::Debate(id.token(), DebateInput::Order(Box::new(order))));
+    fn control(
+        &mut self,
+        world: &mut World,
+        in_ms: u64,
+        debate: &str,
+        (control, later_ms): (DeadlineControl, u64),
+    ) {
+        let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else {
+            return;
+        };
+        let order = Order::Deadlines {
+            control,
+            later_ms,
+            by,
+            why: "maintenance".into(),
+        };
+        self.order(
+            world,
+            in_ms,
+            Verb::Debate(id.token(), DebateInput::Order(Box::new(order))),
+        );
     }
 
     /// Held deadlines run again.
@@ -148,15 +215,26 @@ impl Agents {
     }
 
     fn order(&mut self, world: &mut World, in_ms: u64, verb: Verb) {
-        let Some(ladder) = &mut self.ladder else { return };
+        let Some(ladder) = &mut self.ladder else {
+            return;
+        };
         ladder.orders += 1;
         let number = ladder.orders;
         let id = MessageId::of_operator_request(&format!("order {number}"));
-        world.plan(in_ms, Happening::Operate(Arc::new(Operation { id, verb: verb.clone() })));
+        world.plan(
+            in_ms,
+            Happening::Operate(Arc::new(Operation {
+                id,
+                verb: verb.clone(),
+            })),
+        );
         // Whoever hears no answer asks again, and that is another order.
         if self.random.chance(0.1) {
             let id = MessageId::of_operator_request(&format!("order {number} again"));
-            world.plan(in_ms + 400, Happening::Operate(Arc::new(Operation { id, verb })));
+            world.plan(
+                in_ms + 400,
+                Happening::Operate(Arc::new(Operation { id, verb })),
+            );
         }
     }
 }

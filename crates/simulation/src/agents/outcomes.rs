@@ -11,14 +11,22 @@ impl Agents {
     /// A debate has ended, or provisionally.
     pub(super) fn say_what_proved_right(&mut self, world: &mut World, message: &Value) {
         let event = text(message, "/payload/event");
-        if !matches!(event, Some("debate_resolved" | "debate_provisional")) || !self.random.chance(0.3) {
+        if !matches!(event, Some("debate_resolved" | "debate_provisional"))
+            || !self.random.chance(0.3)
+        {
             return;
         }
-        let Some(case) = text(message, "/case_id").map(str::to_owned) else { return };
+        let Some(case) = text(message, "/case_id").map(str::to_owned) else {
+            return;
+        };
         let data = message.pointer("/payload/data").unwrap_or(&Value::Null);
         let outcome = data.pointer("/outcome").unwrap_or(&Value::Null);
-        let Some(debate) = text(outcome, "/conflict_id").map(str::to_owned) else { return };
-        let party = text(outcome, "/positions/0/agent_id").unwrap_or("ada").to_owned();
+        let Some(debate) = text(outcome, "/conflict_id").map(str::to_owned) else {
+            return;
+        };
+        let party = text(outcome, "/positions/0/agent_id")
+            .unwrap_or("ada")
+            .to_owned();
         let in_ms = self.random.between(0, 9_000);
         let draft = self.outcome(&case, &debate, &party);
         match self.random.between(0, 99) {
@@ -30,7 +38,14 @@ impl Agents {
                 self.say(world, in_ms, &draft);
                 self.say(world, in_ms, &second);
             }
-            85..90 => self.say(world, in_ms, &Draft { case: Some("c-nowhere".into()), ..draft }),
+            85..90 => self.say(
+                world,
+                in_ms,
+                &Draft {
+                    case: Some("c-nowhere".into()),
+                    ..draft
+                },
+            ),
             _ => {
                 let other = self.outcome(&case, "d-nothing", &party);
                 self.say(world, in_ms, &other);
@@ -41,10 +56,17 @@ impl Agents {
     fn outcome(&mut self, case: &str, debate: &str, party: &str) -> Draft {
         let expert = self.random.pick(&EXPERTS).copied().unwrap_or("fay");
         let participant = self.random.pick(&NAMES).copied().unwrap_or("ada");
-        let from = *self.random.pick(&[OPENER, OPENER, expert, participant, STRANGER]).unwrap_or(&OPENER);
+        let from = *self
+            .random
+            .pick(&[OPENER, OPENER, expert, participant, STRANGER])
+            .unwrap_or(&OPENER);
         let payload = match self.random.between(0, 9) {
-            0..5 => json!({ "debate_id": debate, "held_by": party, "explanation": "The annual report." }),
-            5..8 => json!({ "debate_id": debate, "position": "27 %", "value": 27, "explanation": "The report." }),
+            0..5 => {
+                json!({ "debate_id": debate, "held_by": party, "explanation": "The annual report." })
+            }
+            5..8 => {
+                json!({ "debate_id": debate, "position": "27 %", "value": 27, "explanation": "The report." })
+            }
             8 => json!({ "debate_id": debate, "held_by": STRANGER, "explanation": "So they say." }),
             _ => json!({ "debate_id": debate, "explanation": "Nothing." }),
         };

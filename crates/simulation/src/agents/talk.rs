@@ -14,7 +14,11 @@ impl Agents {
     pub(super) fn talk(&mut self, world: &mut World) {
         let in_ms = self.random.between(0, 6_000);
         let from = self.random.pick(&NAMES).copied().unwrap_or(STRANGER);
-        let thread = self.random.pick(&THREADS).copied().filter(|_| self.random.chance(0.7));
+        let thread = self
+            .random
+            .pick(&THREADS)
+            .copied()
+            .filter(|_| self.random.chance(0.7));
         let (kind, to) = match self.random.between(0, 6) {
             0 => ("info_update", "_all"),
             4 => ("note", "_all"),
@@ -22,7 +26,10 @@ impl Agents {
             1 => ("group_query", "_any"),
             2 => ("group_query", "_all"),
             3 => ("expertise_offer", "_all"),
-            _ => ("peer_request", self.random.pick(&NAMES).copied().unwrap_or(STRANGER)),
+            _ => (
+                "peer_request",
+                self.random.pick(&NAMES).copied().unwrap_or(STRANGER),
+            ),
         };
         let content = match self.random.between(0, 4) {
             0 => "@ben @cleo what do you think?",
@@ -37,16 +44,24 @@ impl Agents {
     /// Somebody was woken by what another said.
     pub(super) fn woken(&mut self, world: &mut World, reader: &str, message: &Value) {
         let said = message.pointer("/payload/data/message");
-        let Some(said) = said.filter(|_| self.random.chance(0.8)) else { return };
+        let Some(said) = said.filter(|_| self.random.chance(0.8)) else {
+            return;
+        };
         self.talk_back(world, reader, said);
     }
 
     /// Somebody answers a message with a request of its own.
     pub(super) fn talk_back(&mut self, world: &mut World, reader: &str, said: &Value) {
-        let Some(author) = text(said, "/from_agent") else { return };
+        let Some(author) = text(said, "/from_agent") else {
+            return;
+        };
         let thread = text(said, "/correlation_id").or_else(|| text(said, "/message_id"));
         let in_ms = self.random.between(0, 300);
-        let (kind, to) = if self.random.chance(0.5) { ("peer_request", author) } else { ("group_query", "_all") };
+        let (kind, to) = if self.random.chance(0.5) {
+            ("peer_request", author)
+        } else {
+            ("group_query", "_all")
+        };
         let content = format!("And what does @{author} say?");
         self.utter(world, in_ms, reader, to, kind, thread, &content);
     }
@@ -73,7 +88,13 @@ impl Agents {
         let times = if self.random.chance(0.1) { 2 } else { 1 };
         for _ in 0..times {
             let body = envelope.to_string().into_bytes();
-            self.say_raw(world, in_ms, format!("_.{from}.{to}.{kind}"), Some(id.clone()), body);
+            self.say_raw(
+                world,
+                in_ms,
+                format!("_.{from}.{to}.{kind}"),
+                Some(id.clone()),
+                body,
+            );
         }
     }
 }

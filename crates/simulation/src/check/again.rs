@@ -9,7 +9,9 @@ use concord_domain::debate::{DebateInput, DebateMachine, Standing};
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
-use concord_protocol::event::{CaseEvent, DetectionEvent, Facts, Origin, QueueEvent, Record, event_id};
+use concord_protocol::event::{
+    CaseEvent, DetectionEvent, Facts, Origin, QueueEvent, Record, event_id,
+};
 use concord_protocol::{CaseId, Envelope};
 use concord_runtime::Routed;
 
@@ -20,55 +22,93 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     decided_again::<CaseMachine>(&archive.cases, violations, |record| match origin(record) {
         Origin::Message => {
             let ordered = ordered(archive, record, |verb| match verb {
-                Verb::Case(id, input) => Some(Routed::Step { id: id.clone(), input: input.clone() }),
+                Verb::Case(id, input) => Some(Routed::Step {
+                    id: id.clone(),
+                    input: input.clone(),
+                }),
                 _ => None,
             });
-            let said = said(archive, record, |envelope| concord_coordinator::route::from_message(envelope).ok());
+            let said = said(archive, record, |envelope| {
+                concord_coordinator::route::from_message(envelope).ok()
+            });
             said.into_iter().chain(ordered).collect()
         }
         Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
             concord_coordinator::route::from_fact(aggregate, bytes, sequence).ok()
         }),
     });
-    decided_again::<DebateMachine>(&archive.debates, violations, |record| match origin(record) {
-        Origin::Message => {
-            let route = |envelope: &Envelope| concord_debate_facilitator::route::from_message(envelope).ok();
-            let ordered = ordered(archive, record, |verb| match verb {
-                Verb::Debate(id, input) => Some(Routed::Step { id: id.clone(), input: input.clone() }),
-                _ => None,
-            });
-            let said = said(archive, record, route).into_iter();
-            said.map(|input| with_standing(archive, record.sequence, input)).chain(ordered).collect()
+    decided_again::<DebateMachine>(&archive.debates, violations, |record| {
+        match origin(record) {
+            Origin::Message => {
+                let route = |envelope: &Envelope| {
+                    concord_debate_facilitator::route::from_message(envelope).ok()
+                };
+                let ordered = ordered(archive, record, |verb| match verb {
+                    Verb::Debate(id, input) => Some(Routed::Step {
+                        id: id.clone(),
+                        input: input.clone(),
+                    }),
+                    _ => None,
+                });
+                let said = said(archive, record, route).into_iter();
+                said.map(|input| with_standing(archive, record.sequence, input))
+                    .chain(ordered)
+                    .collect()
+            }
+            Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
+                let follow_ups =
+                    concord_debate_facilitator::route::follows(aggregate, bytes, sequence).ok()?;
+                follow_ups
+                    .into_iter()
+                    .find_map(|follow_up| match follow_up {
+                        FollowUp::Debate(id, input) if id == record.meta.id => {
+                            Some(Routed::Step { id, input })
+                        }
+                        _ => None,
+                    })
+            }),
         }
-        Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
-            let follow_ups = concord_debate_facilitator::route::follows(aggregate, bytes, sequence).ok()?;
-            follow_ups.into_iter().find_map(|follow_up| match follow_up {
-                FollowUp::Debate(id, input) if id == record.meta.id => Some(Routed::Step { id, input }),
-                _ => None,
-            })
-        }),
     });
     decided_again::<DetectionMachine>(&archive.detections, violations, |record| {
-        let Ok(case) = CaseId::new(record.meta.id.as_str()) else { return Vec::new() };
+        let Ok(case) = CaseId::new(record.meta.id.as_str()) else {
+            return Vec::new();
+        };
         let states = seen_before(archive, record);
-        states.iter().filter_map(|state| concord_conflict_detector::route::from_case(&case, state)).collect()
+        states
+            .iter()
+            .filter_map(|state| concord_conflict_detector::route::from_case(&case, state))
+            .collect()
     });
 }
 
 /// An outcome with the standing that its sender had at some time before: what is read of others is read a little earlier.
 fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateInput {
-    let DebateInput::Outcome(mut told) = input else { return input };
-    let case = told.case_id.as_ref().and_then(|case| archive.cases.get(&case.token()));
-    let opened_by = case.and_then(|records| records.first()).and_then(|record| match &record.event {
-        CaseEvent::Opened(opened) => Some(&opened.opened_by),
-        _ => None,
-    });
-    let mut earlier = archive.queues.values().flatten().filter(|record| record.sequence < before);
+    let DebateInput::Outcome(mut told) = input else {
+        return input;
+    };
+    let case = told
+        .case_id
+        .as_ref()
+        .and_then(|case| archive.cases.get(&case.token()));
+    let opened_by =
+        case.and_then(|records| records.first())
+            .and_then(|record| match &record.event {
+                CaseEvent::Opened(opened) => Some(&opened.opened_by),
+                _ => None,
+            });
+    let mut earlier = archive
+        .queues
+        .values()
+        .flatten()
+        .filter(|record| record.sequence < before);
     let is_expert = earlier.any(|record| match &record.event {
         QueueEvent::ExpertRegistered(registered) => registered.expert.agent_id == told.agent_id,
         _ => false,
     });
-    told.standing = Standing { opened_case: opened_by == Some(&told.agent_id), is_expert };
+    told.standing = Standing {
+        opened_case: opened_by == Some(&told.agent_id),
+        is_expert,
+    };
     DebateInput::Outcome(told)
 }
 
@@ -93,12 +133,18 @@ fn decided_again<M: Machine>(
         let mut known = Versioned::<M>::default();
         for record in records {
             let meta = &record.meta;
-            let context = Context { now: meta.at, cause: meta.cause.clone(), origin: origin(record) };
+            let context = Context {
+                now: meta.at,
+                cause: meta.cause.clone(),
+                origin: origin(record),
+            };
             let same = |input: &M::Input| matches!(M::decide(&known.state, &context, input), Decision::Append(event) if event == record.event);
             if !inputs(record).iter().any(same) {
                 let (aggregate, fact) = (M::Event::AGGREGATE, record.event.fact());
                 let at = record.sequence;
-                violations.push(format!("again: {aggregate}/{id} at {at}: {fact} is not what its cause leads to"));
+                violations.push(format!(
+                    "again: {aggregate}/{id} at {at}: {fact} is not what its cause leads to"
+                ));
             }
             known.apply(record.clone());
         }
@@ -106,14 +152,31 @@ fn decided_again<M: Machine>(
 }
 
 fn origin<E: Facts>(record: &Record<E>) -> Origin {
-    let of_fact = event_id(E::AGGREGATE, &record.meta.id, Origin::Fact, &record.meta.cause);
-    if of_fact == record.meta.event_id { Origin::Fact } else { Origin::Message }
+    let of_fact = event_id(
+        E::AGGREGATE,
+        &record.meta.id,
+        Origin::Fact,
+        &record.meta.cause,
+    );
+    if of_fact == record.meta.event_id {
+        Origin::Fact
+    } else {
+        Origin::Message
+    }
 }
 
 /// The inputs that a fact's cause makes, where it was said. Ids are chosen by senders, so there may be several.
-fn said<E: Facts, I>(archive: &Archive, record: &Record<E>, route: impl Fn(&Envelope) -> Option<Routed<I>>) -> Vec<I> {
-    let envelopes = archive.said_under(&record.meta.cause).filter_map(|message| message.envelope.as_ref());
-    envelopes.filter_map(|envelope| input(record, route(envelope)?)).collect()
+fn said<E: Facts, I>(
+    archive: &Archive,
+    record: &Record<E>,
+    route: impl Fn(&Envelope) -> Option<Routed<I>>,
+) -> Vec<I> {
+    let envelopes = archive
+        .said_under(&record.meta.cause)
+        .filter_map(|message| message.envelope.as_ref());
+    envelopes
+        .filter_map(|envelope| input(record, route(envelope)?))
+        .collect()
 }
 
 /// The input that a fact's cause makes, where an operator has asked for it.
@@ -122,7 +185,10 @@ fn ordered<E: Facts, I>(
     record: &Record<E>,
     route: impl Fn(&Verb) -> Option<Routed<I>>,
 ) -> Option<I> {
-    input(record, route(&archive.operated.get(&record.meta.cause)?.verb)?)
+    input(
+        record,
+        route(&archive.operated.get(&record.meta.cause)?.verb)?,
+    )
 }
 
 /// The input that a fact's cause makes, where it is a fact.
@@ -133,7 +199,10 @@ fn facts<E: Facts, I>(
 ) -> Vec<I> {
     let cause = archive.facts.get(&record.meta.cause);
     let routed = cause.and_then(|(aggregate, sequence, bytes)| route(*aggregate, bytes, *sequence));
-    routed.and_then(|routed| input(record, routed)).into_iter().collect()
+    routed
+        .and_then(|routed| input(record, routed))
+        .into_iter()
+        .collect()
 }
 
 fn input<E: Facts, I>(record: &Record<E>, routed: Routed<I>) -> Option<I> {

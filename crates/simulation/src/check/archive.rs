@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use concord_protocol::event::{
-    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent, Record,
-    RecordEvent, RequestEvent, WakeEvent,
+    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent,
+    QueueEvent, Record, RecordEvent, RequestEvent, WakeEvent,
 };
 use concord_protocol::foreign::is_acknowledgement;
 use concord_protocol::stream::StreamKind;
@@ -48,8 +48,14 @@ pub(crate) struct Archive {
 
 impl Archive {
     pub(crate) fn read(world: &World) -> Self {
-        let operated = world.operated.iter().map(|operation| (operation.id.clone(), Arc::clone(operation)));
-        let mut archive = Self { operated: operated.collect(), ..Self::default() };
+        let operated = world
+            .operated
+            .iter()
+            .map(|operation| (operation.id.clone(), Arc::clone(operation)));
+        let mut archive = Self {
+            operated: operated.collect(),
+            ..Self::default()
+        };
         for stored in world.broker.messages(StreamKind::Events) {
             archive.fact(world, stored);
         }
@@ -65,7 +71,11 @@ impl Archive {
     }
 
     fn fact(&mut self, world: &World, stored: &Stored) {
-        let Ok(Subject::Event { aggregate, .. }) = world.subjects().parse(&stored.publication.subject) else { return };
+        let Ok(Subject::Event { aggregate, .. }) =
+            world.subjects().parse(&stored.publication.subject)
+        else {
+            return;
+        };
         let bytes = &stored.publication.body;
         if is_acknowledgement(bytes) {
             return;
@@ -84,29 +94,47 @@ impl Archive {
         };
         self.stored_at.insert(stored.sequence, stored.at);
         if let Some(id) = id {
-            self.facts.insert(id, (aggregate, stored.sequence, Arc::clone(bytes)));
+            self.facts
+                .insert(id, (aggregate, stored.sequence, Arc::clone(bytes)));
         }
     }
 
     fn message(&mut self, world: &World, stored: &Stored) {
         let subject = world.subjects().parse(&stored.publication.subject).ok();
         let body = Arc::clone(&stored.publication.body);
-        let envelope =
-            subject.as_ref().and_then(|subject| dialect::read(&body, None, subject).ok()).map(|(read, _)| read);
+        let envelope = subject
+            .as_ref()
+            .and_then(|subject| dialect::read(&body, None, subject).ok())
+            .map(|(read, _)| read);
         if let Some(envelope) = &envelope {
-            self.by_id.entry(envelope.message_id.clone()).or_default().push(self.messages.len());
+            self.by_id
+                .entry(envelope.message_id.clone())
+                .or_default()
+                .push(self.messages.len());
         }
-        self.messages.push(Message { sequence: stored.sequence, at: stored.at, subject, envelope, body });
+        self.messages.push(Message {
+            sequence: stored.sequence,
+            at: stored.at,
+            subject,
+            envelope,
+            body,
+        });
     }
 
     /// The messages of this id.
     pub(crate) fn said_under(&self, id: &MessageId) -> impl Iterator<Item = &Message> {
-        self.by_id.get(id).into_iter().flatten().filter_map(|place| self.messages.get(*place))
+        self.by_id
+            .get(id)
+            .into_iter()
+            .flatten()
+            .filter_map(|place| self.messages.get(*place))
     }
 
     /// When the first fact of an aggregate was stored.
     pub(crate) fn born<E: Facts>(&self, lives: &Lives<E>, id: &Token) -> Option<u64> {
-        self.stored_at.get(&lives.get(id)?.first()?.sequence).copied()
+        self.stored_at
+            .get(&lives.get(id)?.first()?.sequence)
+            .copied()
     }
 
     /// Ids of the aggregates that there are.
@@ -119,6 +147,9 @@ fn keep<E: Facts>(lives: &mut Lives<E>, stored: &Stored) -> Option<MessageId> {
     // What cannot be read is reported by the auditor.
     let record = Record::<E>::decode(&stored.publication.body, stored.sequence).ok()?;
     let id = record.meta.event_id.clone();
-    lives.entry(record.meta.id.clone()).or_default().push(record);
+    lives
+        .entry(record.meta.id.clone())
+        .or_default()
+        .push(record);
     Some(id)
 }

@@ -36,7 +36,15 @@ struct Account {
 impl Account {
     fn new(rules: Rules) -> Self {
         let state = State::Closed { failures: 0 };
-        Self { rules, state, openings: 0, current: BTreeSet::new(), opened: 0, probes: 0, closed: 0 }
+        Self {
+            rules,
+            state,
+            openings: 0,
+            current: BTreeSet::new(),
+            opened: 0,
+            probes: 0,
+            closed: 0,
+        }
     }
 
     fn sent(&mut self, at: u64, call: u64) -> Option<String> {
@@ -47,10 +55,14 @@ impl Account {
             }
             State::Broken { until, probe, .. } => {
                 let wrong = if at < *until {
-                    Some(format!("call {call} is sent while it is open until {until}"))
+                    Some(format!(
+                        "call {call} is sent while it is open until {until}"
+                    ))
                 } else {
                     let under_way = probe.filter(|(_, gives_way)| at < *gives_way);
-                    under_way.map(|(other, _)| format!("call {call} is sent beside call {other} while it is half-open"))
+                    under_way.map(|(other, _)| {
+                        format!("call {call} is sent beside call {other} while it is half-open")
+                    })
                 };
                 *probe = Some((call, at + self.rules.probe_ms));
                 self.probes += 1;
@@ -61,14 +73,21 @@ impl Account {
 
     fn ended(&mut self, at: u64, call: u64, end: End) {
         match (&mut self.state, end) {
-            (State::Closed { failures }, End::Success) if self.current.contains(&call) => *failures = 0,
+            (State::Closed { failures }, End::Success) if self.current.contains(&call) => {
+                *failures = 0
+            }
             (State::Closed { failures }, End::Failure) if self.current.contains(&call) => {
                 *failures += 1;
                 if *failures >= self.rules.failures_max {
                     self.open(at);
                 }
             }
-            (State::Broken { successes, probe, .. }, end) if probe.is_some_and(|(one, _)| one == call) => {
+            (
+                State::Broken {
+                    successes, probe, ..
+                },
+                end,
+            ) if probe.is_some_and(|(one, _)| one == call) => {
                 *probe = None;
                 match end {
                     End::Success if *successes + 1 >= self.rules.successes_min => {
@@ -86,9 +105,14 @@ impl Account {
     }
 
     fn open(&mut self, at: u64) {
-        let doubled = (0..self.openings).fold(self.rules.open_ms, |stays, _| stays.saturating_mul(2));
+        let doubled =
+            (0..self.openings).fold(self.rules.open_ms, |stays, _| stays.saturating_mul(2));
         let until = at + doubled.min(self.rules.open_max_ms);
-        self.state = State::Broken { until, successes: 0, probe: None };
+        self.state = State::Broken {
+            until,
+            successes: 0,
+            probe: None,
+        };
         self.openings += 1;
         self.opened += 1;
         self.current.clear();
@@ -99,7 +123,8 @@ impl Account {
             State::Closed { .. } => Some("it refuses a call although it is closed".into()),
             State::Broken { until, probe, .. } => {
                 let rightly = at < until || probe.is_some_and(|(_, gives_way)| at < gives_way);
-                (!rightly).then(|| format!("it refuses a call although its time was over at {until}"))
+                (!rightly)
+                    .then(|| format!("it refuses a call although its time was over at {until}"))
             }
         }
     }
@@ -109,7 +134,9 @@ impl Account {
 pub(super) fn check(world: &World, violations: &mut Vec<String>) -> HostedCounts {
     let mut accounts: BTreeMap<Life, Account> = BTreeMap::new();
     for entry in &world.record {
-        let account = accounts.entry(entry.life).or_insert_with(|| Account::new(world.setup.rules));
+        let account = accounts
+            .entry(entry.life)
+            .or_insert_with(|| Account::new(world.setup.rules));
         let wrong = match entry.what {
             What::Sent { call } => account.sent(entry.at, call),
             What::Refused => account.refused(entry.at),
@@ -120,7 +147,9 @@ pub(super) fn check(world: &World, violations: &mut Vec<String>) -> HostedCounts
             What::Load { .. } | What::Full { .. } | What::Killed => None,
         };
         let Life { replica, number } = entry.life;
-        violations.extend(wrong.map(|wrong| format!("breaker of {replica} ({number}) at {}: {wrong}", entry.at)));
+        violations.extend(
+            wrong.map(|wrong| format!("breaker of {replica} ({number}) at {}: {wrong}", entry.at)),
+        );
     }
     let sum = |of: fn(&Account) -> u64| accounts.values().map(of).sum();
     HostedCounts {

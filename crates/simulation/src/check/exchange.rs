@@ -14,28 +14,44 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for (id, request) in asked(archive) {
         let none = Vec::new();
         let facts = archive.requests.get(&id).unwrap_or(&none);
-        let ends: Vec<&Record<RequestEvent>> = facts.iter().filter(|record| ends(&record.event)).collect();
+        let ends: Vec<&Record<RequestEvent>> =
+            facts.iter().filter(|record| ends(&record.event)).collect();
         let [end] = ends.as_slice() else {
-            violations.push(format!("request: {} has {} ends", request.request_id, ends.len()));
+            violations.push(format!(
+                "request: {} has {} ends",
+                request.request_id,
+                ends.len()
+            ));
             continue;
         };
         if let RequestEvent::Answered(answered) = &end.event
             && answered.answer.at > answered.request.due
         {
-            violations.push(format!("request: {} counts an answer that came late", request.request_id));
+            violations.push(format!(
+                "request: {} counts an answer that came late",
+                request.request_id
+            ));
         }
         if let RequestEvent::Failed(failed) = &end.event
             && failed.error_code == concord_protocol::ErrorCode::Timeout
             && answered_in_time(archive, &id, &failed.request)
         {
-            violations.push(format!("request: {} was answered in time and failed", request.request_id));
+            violations.push(format!(
+                "request: {} was answered in time and failed",
+                request.request_id
+            ));
         }
     }
 }
 
 /// How many requests have ended.
 pub(super) fn ended(archive: &Archive) -> u64 {
-    archive.requests.values().flatten().filter(|record| ends(&record.event)).count() as u64
+    archive
+        .requests
+        .values()
+        .flatten()
+        .filter(|record| ends(&record.event))
+        .count() as u64
 }
 
 fn ends(event: &RequestEvent) -> bool {
@@ -46,14 +62,24 @@ fn ends(event: &RequestEvent) -> bool {
 fn asked(archive: &Archive) -> BTreeMap<Token, RequestOpened> {
     let mut asked = BTreeMap::new();
     for message in &archive.messages {
-        let (Some(subject), Some(envelope)) = (&message.subject, &message.envelope) else { continue };
+        let (Some(subject), Some(envelope)) = (&message.subject, &message.envelope) else {
+            continue;
+        };
         if envelope.message_type != MessageType::Request || !is_between_agents(subject) {
             continue;
         }
-        let place = Place { sequence: message.sequence, urgent: false, at: instant(message.at) };
-        let Ok((opened, _)) = read_request(envelope, &place) else { continue };
+        let place = Place {
+            sequence: message.sequence,
+            urgent: false,
+            at: instant(message.at),
+        };
+        let Ok((opened, _)) = read_request(envelope, &place) else {
+            continue;
+        };
         if !archive.dead.contains_key(&message.sequence) {
-            asked.entry(id_of(&opened.from, opened.request_id.as_str())).or_insert(opened);
+            asked
+                .entry(id_of(&opened.from, opened.request_id.as_str()))
+                .or_insert(opened);
         }
     }
     asked
@@ -61,7 +87,10 @@ fn asked(archive: &Archive) -> BTreeMap<Token, RequestOpened> {
 
 fn answered_in_time(archive: &Archive, id: &Token, request: &RequestOpened) -> bool {
     // What answers an earlier copy of a request that was sent again is not looked for.
-    let mut later = archive.messages.iter().filter(|message| message.sequence > request.sequence);
+    let mut later = archive
+        .messages
+        .iter()
+        .filter(|message| message.sequence > request.sequence);
     later.any(|message| {
         let Some(envelope) = &message.envelope else { return false };
         let said = heard(envelope, instant(message.at));

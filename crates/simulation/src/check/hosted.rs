@@ -15,7 +15,12 @@ use crate::report::{Counts, HostedCounts, SeedReport};
 
 /// Checks a world and sums it up. `standings` are the breakers of the processes that are up; `stuck` says why it did not
 /// come to rest, if so.
-pub(crate) fn check(seed: u64, world: &World, standings: &[(Life, Standing)], stuck: Option<String>) -> SeedReport {
+pub(crate) fn check(
+    seed: u64,
+    world: &World,
+    standings: &[(Life, Standing)],
+    stuck: Option<String>,
+) -> SeedReport {
     let mut violations: Vec<String> = stuck.into_iter().collect();
     ended_once(world, &mut violations);
     told_why(world, &mut violations);
@@ -24,9 +29,20 @@ pub(crate) fn check(seed: u64, world: &World, standings: &[(Life, Standing)], st
     recovered(world, standings, &mut violations);
     let of_breaker = breaker::check(world, &mut violations);
     let hosted = counts(world, of_breaker);
-    let counts = Counts { seeds: 1, violations: violations.len() as u64, hosted, ..world.counts };
+    let counts = Counts {
+        seeds: 1,
+        violations: violations.len() as u64,
+        hosted,
+        ..world.counts
+    };
     violations.truncate(TOLD_MAX);
-    SeedReport { seed, counts, digest: digest(world), violations, log: Vec::new() }
+    SeedReport {
+        seed,
+        counts,
+        digest: digest(world),
+        violations,
+        log: Vec::new(),
+    }
 }
 
 fn is_of_coordinator(said: &Said) -> bool {
@@ -37,14 +53,26 @@ fn is_of_coordinator(said: &Said) -> bool {
 /// what was on its way by then is said once, too.
 fn ended_once(world: &World, violations: &mut Vec<String>) {
     for (sequence, asked) in world.asked.iter().enumerate() {
-        let said: Vec<&Said> = world.said.iter().filter(|said| said.sequence == sequence).collect();
+        let said: Vec<&Said> = world
+            .said
+            .iter()
+            .filter(|said| said.sequence == sequence)
+            .collect();
         let of_adapter = said.iter().filter(|said| !is_of_coordinator(said)).count();
         if said.is_empty() || of_adapter > 1 {
-            violations.push(format!("{sequence} is told {} ends, {of_adapter} of them by the adapter", said.len()));
+            violations.push(format!(
+                "{sequence} is told {} ends, {of_adapter} of them by the adapter",
+                said.len()
+            ));
         }
-        let too_late = |said: &&&Said| !is_of_coordinator(said) && asked.ended_at.is_some_and(|at| at <= said.sent);
+        let too_late = |said: &&&Said| {
+            !is_of_coordinator(said) && asked.ended_at.is_some_and(|at| at <= said.sent)
+        };
         if let Some(said) = said.iter().find(too_late) {
-            violations.push(format!("{sequence} is told something at {} although its time was over", said.sent));
+            violations.push(format!(
+                "{sequence} is told something at {} although its time was over",
+                said.sent
+            ));
         }
     }
 }
@@ -53,12 +81,16 @@ fn ended_once(world: &World, violations: &mut Vec<String>) {
 fn told_why(world: &World, violations: &mut Vec<String>) {
     use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
     for said in &world.said {
-        let Some((code, cause)) = said.error else { continue };
+        let Some((code, cause)) = said.error else {
+            continue;
+        };
         let promised = match cause {
             Cause::Broken => AgentUnavailable,
             Cause::Full | Cause::Called(Outcome::Status(429)) => CapacityExceeded,
             Cause::Late | Cause::Coordinator | Cause::Called(Outcome::NoEnd { .. }) => Timeout,
-            Cause::Called(Outcome::Unreachable | Outcome::Cut | Outcome::Status(500..)) => AgentUnavailable,
+            Cause::Called(Outcome::Unreachable | Outcome::Cut | Outcome::Status(500..)) => {
+                AgentUnavailable
+            }
             Cause::Called(_) => InternalError,
         };
         if code != promised {
@@ -94,7 +126,10 @@ fn bounded(world: &World, violations: &mut Vec<String>) {
             _ => continue,
         };
         let Life { replica, number } = entry.life;
-        violations.push(format!("queue of {replica} ({number}) at {}: {wrong}; {seats} and {places} may", entry.at));
+        violations.push(format!(
+            "queue of {replica} ({number}) at {}: {wrong}; {seats} and {places} may",
+            entry.at
+        ));
     }
 }
 
@@ -103,18 +138,31 @@ fn bounded(world: &World, violations: &mut Vec<String>) {
 fn retried_where_safe(world: &World, violations: &mut Vec<String>) {
     let mut tries: BTreeMap<(u64, u8), Vec<&Call>> = BTreeMap::new();
     for call in world.calls.values() {
-        tries.entry((call.handling, call.part)).or_default().push(call);
+        tries
+            .entry((call.handling, call.part))
+            .or_default()
+            .push(call);
     }
     for calls in tries.values() {
         if u32::try_from(calls.len()).is_ok_and(|count| count > world.setup.tries_max) {
-            violations
-                .push(calls.first().map(|call| format!("{} is tried too often", call.sequence)).unwrap_or_default());
+            violations.push(
+                calls
+                    .first()
+                    .map(|call| format!("{} is tried too often", call.sequence))
+                    .unwrap_or_default(),
+            );
         }
-        let may_be_done = |call: &&&Call| !matches!(call.taken, None | Some(Mood::Status(429 | 503)));
+        let may_be_done =
+            |call: &&&Call| !matches!(call.taken, None | Some(Mood::Status(429 | 503)));
         let mut but_last = calls.iter().rev().skip(1);
-        if let Some(call) = but_last.find(may_be_done).filter(|_| !world.setup.idempotent) {
+        if let Some(call) = but_last
+            .find(may_be_done)
+            .filter(|_| !world.setup.idempotent)
+        {
             let (sequence, taken) = (call.sequence, call.taken);
-            violations.push(format!("{sequence} is sent again to an endpoint that has taken it: {taken:?}"));
+            violations.push(format!(
+                "{sequence} is sent again to an endpoint that has taken it: {taken:?}"
+            ));
         }
     }
 }
@@ -124,14 +172,22 @@ fn recovered(world: &World, standings: &[(Life, Standing)], violations: &mut Vec
     for (Life { replica, number }, standing) in standings {
         if *standing != Standing::Closed {
             let standing = standing.as_str();
-            violations.push(format!("breaker of {replica} ({number}) is {standing} although all is well again"));
+            violations.push(format!(
+                "breaker of {replica} ({number}) is {standing} although all is well again"
+            ));
         }
     }
     let Some(calm) = world.calm_since else { return };
     let recovered = calm + world.setup.rules.open_max_ms + RECOVERY_MS * 3 / 4;
-    let refused = world.said.iter().filter(|said| matches!(said.error, Some((_, Cause::Broken))));
+    let refused = world
+        .said
+        .iter()
+        .filter(|said| matches!(said.error, Some((_, Cause::Broken))));
     for said in refused.filter(|said| said.at > recovered) {
-        violations.push(format!("{} is refused by a breaker at {} although all is well again", said.sequence, said.at));
+        violations.push(format!(
+            "{} is refused by a breaker at {} although all is well again",
+            said.sequence, said.at
+        ));
     }
 }
 
@@ -141,9 +197,17 @@ fn counts(world: &World, of_breaker: HostedCounts) -> HostedCounts {
         causes.filter(of).count() as u64
     };
     let mut ended = BTreeSet::new();
-    let late = world.said.iter().filter(|said| !ended.insert(said.sequence)).count() as u64;
+    let late = world
+        .said
+        .iter()
+        .filter(|said| !ended.insert(said.sequence))
+        .count() as u64;
     HostedCounts {
-        answered: world.said.iter().filter(|said| said.error.is_none()).count() as u64,
+        answered: world
+            .said
+            .iter()
+            .filter(|said| said.error.is_none())
+            .count() as u64,
         refused: told(|cause| *cause == Cause::Broken),
         full: told(|cause| *cause == Cause::Full),
         late_turn: told(|cause| *cause == Cause::Late),

@@ -44,8 +44,15 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             Fate::Opened(id) => dead.is_some() || opened.contains(id),
         };
         if !kept {
-            let what = message.subject.as_ref().map(|subject| format!("{subject:?}")).unwrap_or_default();
-            violations.push(format!("kept: the message at {} is neither used nor dead: {what}", message.sequence));
+            let what = message
+                .subject
+                .as_ref()
+                .map(|subject| format!("{subject:?}"))
+                .unwrap_or_default();
+            violations.push(format!(
+                "kept: the message at {} is neither used nor dead: {what}",
+                message.sequence
+            ));
         }
         if let (Fate::Recorded((id, ..)), Some(pointer)) = (&fate, dead) {
             known_when_refused(archive, message, id, pointer, violations);
@@ -54,24 +61,43 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
 }
 
 /// "There is no such case" must not be said of a case that there was when the message was stored.
-fn known_when_refused(archive: &Archive, message: &Message, id: &Token, pointer: &str, violations: &mut Vec<String>) {
+fn known_when_refused(
+    archive: &Archive,
+    message: &Message,
+    id: &Token,
+    pointer: &str,
+    violations: &mut Vec<String>,
+) {
     let born = match pointer {
         "/case_id" => archive.born(&archive.cases, id),
         "/reply_to" | "/payload/debate_id" => archive.born(&archive.debates, id),
         _ => None,
     };
     if born.is_some_and(|born| born < message.at) {
-        violations.push(format!("refused: the message at {} is about {id}, which there was", message.sequence));
+        violations.push(format!(
+            "refused: the message at {} is about {id}, which there was",
+            message.sequence
+        ));
     }
 }
 
 fn fate(message: &Message) -> Fate {
-    let Some(Subject::Message { to: Recipient::Agent(to), .. }) = &message.subject else {
+    let Some(Subject::Message {
+        to: Recipient::Agent(to),
+        ..
+    }) = &message.subject
+    else {
         // Only a subject under a service's name is read by anyone if it is malformed, and all of ours are.
-        return if message.subject.is_none() { Fate::Dead } else { Fate::Free };
+        return if message.subject.is_none() {
+            Fate::Dead
+        } else {
+            Fate::Free
+        };
     };
     let service = Service::parse(to.as_str());
-    let Ok(service @ (Service::Coordinator | Service::DebateFacilitator)) = service else { return Fate::Free };
+    let Ok(service @ (Service::Coordinator | Service::DebateFacilitator)) = service else {
+        return Fate::Free;
+    };
     match (&message.envelope, service) {
         (None, _) => Fate::Dead,
         (Some(envelope), Service::Coordinator) => of_case(envelope),
@@ -82,11 +108,18 @@ fn fate(message: &Message) -> Fate {
 fn of_case(envelope: &Envelope) -> Fate {
     match concord_coordinator::route::from_message(envelope) {
         Err(_) => Fate::Dead,
-        Ok(Routed::Step { id, input: CaseInput::Finding(received) }) => {
-            Fate::Recorded((id, received.message_id, received.digest))
-        }
-        Ok(Routed::Step { id, input: CaseInput::Challenge(received) }) => heard(id, received.heard),
-        Ok(Routed::Step { id, input: CaseInput::Review(received) }) => heard(id, received.heard),
+        Ok(Routed::Step {
+            id,
+            input: CaseInput::Finding(received),
+        }) => Fate::Recorded((id, received.message_id, received.digest)),
+        Ok(Routed::Step {
+            id,
+            input: CaseInput::Challenge(received),
+        }) => heard(id, received.heard),
+        Ok(Routed::Step {
+            id,
+            input: CaseInput::Review(received),
+        }) => heard(id, received.heard),
         Ok(Routed::Step { id, .. }) => Fate::Opened(id),
         Ok(Routed::Ignored(_)) => Fate::Free,
     }
@@ -99,13 +132,18 @@ fn heard(id: Token, heard: Heard) -> Fate {
 fn of_debate(envelope: &Envelope) -> Fate {
     match concord_debate_facilitator::route::from_message(envelope) {
         Err(_) => Fate::Dead,
-        Ok(Routed::Step { id, input: DebateInput::Answer(given) }) => {
-            Fate::Recorded((id, given.message_id, given.digest))
-        }
-        Ok(Routed::Step { id, input: DebateInput::Outcome(told) }) => {
-            Fate::Recorded((id, told.message_id, told.digest))
-        }
-        Ok(Routed::Step { id, input: DebateInput::Said(said) }) => match said.word {
+        Ok(Routed::Step {
+            id,
+            input: DebateInput::Answer(given),
+        }) => Fate::Recorded((id, given.message_id, given.digest)),
+        Ok(Routed::Step {
+            id,
+            input: DebateInput::Outcome(told),
+        }) => Fate::Recorded((id, told.message_id, told.digest)),
+        Ok(Routed::Step {
+            id,
+            input: DebateInput::Said(said),
+        }) => match said.word {
             Word::Ruling(_) => Fate::Recorded((id, said.message_id, said.digest)),
             // What is so already needs no fact: a second acknowledgement, a second opinion.
             _ => Fate::Opened(id),
@@ -125,14 +163,26 @@ fn recorded(archive: &Archive) -> BTreeSet<Said> {
             CaseEvent::FindingsClosed(closed) => closed.last.as_ref(),
             _ => None,
         };
-        recorded.extend(received.map(|r| (record.meta.id.clone(), r.message_id.clone(), r.digest.clone())));
+        recorded.extend(received.map(|r| {
+            (
+                record.meta.id.clone(),
+                r.message_id.clone(),
+                r.digest.clone(),
+            )
+        }));
         let heard = match &record.event {
             CaseEvent::Challenged(challenged) => Some(&challenged.heard),
             CaseEvent::GateReviewed(reviewed) => Some(&reviewed.heard),
             CaseEvent::GatePassed(passed) => Some(&passed.heard),
             _ => None,
         };
-        recorded.extend(heard.map(|h| (record.meta.id.clone(), h.message_id.clone(), h.digest.clone())));
+        recorded.extend(heard.map(|h| {
+            (
+                record.meta.id.clone(),
+                h.message_id.clone(),
+                h.digest.clone(),
+            )
+        }));
     }
     for record in archive.debates.values().flatten() {
         let id = record.meta.id.clone();
@@ -165,13 +215,21 @@ fn on_ladder(event: &DebateEvent) -> Option<&Heard> {
 
 /// Who challenges, rules or reviews and is refused, is told so.
 fn told(archive: &Archive, message: &Message, violations: &mut Vec<String>) {
-    let kind = message.envelope.as_ref().map(|envelope| &envelope.message_type);
-    if !matches!(kind, Some(MessageType::Challenge | MessageType::Ruling | MessageType::Review)) {
+    let kind = message
+        .envelope
+        .as_ref()
+        .map(|envelope| &envelope.message_type);
+    if !matches!(
+        kind,
+        Some(MessageType::Challenge | MessageType::Ruling | MessageType::Review)
+    ) {
         return;
     }
     let refusal = MessageId::of_refusal(Lane::Normal.as_str(), message.sequence);
     if archive.said_under(&refusal).next().is_none() {
-        violations
-            .push(format!("told: nobody has told the sender that the message at {} is refused", message.sequence));
+        violations.push(format!(
+            "told: nobody has told the sender that the message at {} is refused",
+            message.sequence
+        ));
     }
 }

@@ -19,24 +19,42 @@ use crate::world::World;
 /// Debates whose deadlines an operator holds.
 pub(crate) fn held(world: &World) -> Vec<String> {
     let archive = Archive::read(world);
-    let states = archive.debates.iter().map(|(id, records)| (id, rebuild::<DebateMachine>(records).0.state));
+    let states = archive
+        .debates
+        .iter()
+        .map(|(id, records)| (id, rebuild::<DebateMachine>(records).0.state));
     let held = |state: &DebateState| {
-        state.outcome.is_none() && state.ladder.as_ref().is_some_and(|ladder| ladder.held.is_some())
+        state.outcome.is_none()
+            && state
+                .ladder
+                .as_ref()
+                .is_some_and(|ladder| ladder.held.is_some())
     };
-    states.filter(|(_, state)| held(state)).map(|(id, _)| id.to_string()).collect()
+    states
+        .filter(|(_, state)| held(state))
+        .map(|(id, _)| id.to_string())
+        .collect()
 }
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for (id, records) in &archive.debates {
         let mut found = Vec::new();
         Climb::of(archive, id).follow(records, &mut found);
-        violations.extend(found.into_iter().map(|what| format!("ladder: debate/{id} {what}")));
+        violations.extend(
+            found
+                .into_iter()
+                .map(|what| format!("ladder: debate/{id} {what}")),
+        );
     }
     for (id, records) in &archive.cases {
         let state = rebuild::<CaseMachine>(records).0.state;
         let mut found = Vec::new();
         gates(archive, &state, &mut found);
-        violations.extend(found.into_iter().map(|what| format!("ladder: case/{id} {what}")));
+        violations.extend(
+            found
+                .into_iter()
+                .map(|what| format!("ladder: case/{id} {what}")),
+        );
     }
 }
 
@@ -51,7 +69,12 @@ struct Climb<'a> {
 
 impl<'a> Climb<'a> {
     fn of(archive: &'a Archive, id: &'a Token) -> Self {
-        Self { archive, id, stale_since: None, resolved: 0 }
+        Self {
+            archive,
+            id,
+            stale_since: None,
+            resolved: 0,
+        }
     }
 
     fn follow(mut self, records: &[Record<DebateEvent>], found: &mut Vec<String>) {
@@ -72,21 +95,36 @@ impl<'a> Climb<'a> {
         self.end(&known.state, found);
     }
 
-    fn step(&mut self, before: &DebateState, record: &Record<DebateEvent>, found: &mut Vec<String>) {
+    fn step(
+        &mut self,
+        before: &DebateState,
+        record: &Record<DebateEvent>,
+        found: &mut Vec<String>,
+    ) {
         match &record.event {
             DebateEvent::Assigned(_) => self.stale_since = None,
-            DebateEvent::EvidenceGiven(given) if before.ladder.as_ref().is_some_and(|l| l.expert.is_some()) => {
-                self.stale_since = if given.brief.is_some() { None } else { Some(record.sequence) };
+            DebateEvent::EvidenceGiven(given)
+                if before.ladder.as_ref().is_some_and(|l| l.expert.is_some()) =>
+            {
+                self.stale_since = if given.brief.is_some() {
+                    None
+                } else {
+                    Some(record.sequence)
+                };
             }
             DebateEvent::Resolved(resolved) => {
                 self.resolved += 1;
                 if resolved.outcome.level < level(before) {
                     let (from, to, at) = (level(before), resolved.outcome.level, record.sequence);
-                    found.push(format!("is resolved at level {to:?} when it is on {from:?} at {at}"));
+                    found.push(format!(
+                        "is resolved at level {to:?} when it is on {from:?} at {at}"
+                    ));
                 }
                 if resolved.outcome.status == Status::Ruling {
                     let wrong = self.ruling(before, record).err();
-                    found.extend(wrong.map(|what| format!("is ruled on at {}: {what}", record.sequence)));
+                    found.extend(
+                        wrong.map(|what| format!("is ruled on at {}: {what}", record.sequence)),
+                    );
                 }
             }
             _ => {}
@@ -95,26 +133,44 @@ impl<'a> Climb<'a> {
 
     /// A ruling that counts is that of the expert who has the debate, on the brief as it is, before time has run out.
     fn ruling(&self, before: &DebateState, record: &Record<DebateEvent>) -> Result<(), String> {
-        let DebateEvent::Resolved(resolved) = &record.event else { return Ok(()) };
+        let DebateEvent::Resolved(resolved) = &record.event else {
+            return Ok(());
+        };
         let ladder = before.ladder.as_ref().filter(|_| before.outcome.is_none());
-        let ladder = ladder.filter(|ladder| ladder.level == Level::Person).ok_or("it waits for no person")?;
+        let ladder = ladder
+            .filter(|ladder| ladder.level == Level::Person)
+            .ok_or("it waits for no person")?;
         let heard = resolved.heard.as_ref().ok_or("nobody has said anything")?;
-        let said = self.archive.said_under(&heard.message_id).filter_map(|message| message.envelope.as_ref());
-        let routed = said.filter_map(|envelope| concord_debate_facilitator::route::from_message(envelope).ok());
+        let said = self
+            .archive
+            .said_under(&heard.message_id)
+            .filter_map(|message| message.envelope.as_ref());
+        let routed = said
+            .filter_map(|envelope| concord_debate_facilitator::route::from_message(envelope).ok());
         let mut rulings = routed.filter_map(|routed| match routed {
-            Routed::Step { input: DebateInput::Said(said), .. } if said.digest == heard.digest => Some(said),
+            Routed::Step {
+                input: DebateInput::Said(said),
+                ..
+            } if said.digest == heard.digest => Some(said),
             _ => None,
         });
         let by = rulings.find(|said| Some(&said.agent_id) == ladder.expert.as_ref());
         let by = by.ok_or("not by the expert who has the debate")?;
-        let Word::Ruling(ruling) = &by.word else { return Err("by what is no ruling".into()) };
+        let Word::Ruling(ruling) = &by.word else {
+            return Err("by what is no ruling".into());
+        };
         if ladder.digest.as_ref() != Some(&ruling.digest) {
             return Err("not on the brief as it is".into());
         }
         if let Some(at) = self.stale_since {
             return Err(format!("the brief is older than the evidence at {at}"));
         }
-        let given = self.archive.queues.values().flatten().filter(|fact| fact.sequence < record.sequence);
+        let given = self
+            .archive
+            .queues
+            .values()
+            .flatten()
+            .filter(|fact| fact.sequence < record.sequence);
         let to = given.filter_map(|fact| match &fact.event {
             QueueEvent::Assigned(assigned) => Some((&assigned.debate_id, &assigned.expert)),
             QueueEvent::Reassigned(reassigned) => Some((&reassigned.debate_id, &reassigned.to)),
@@ -136,7 +192,10 @@ impl<'a> Climb<'a> {
         let waits = DebateMachine::deadlines(state);
         match &state.ladder {
             Some(ladder) if ladder.level == Level::Gate && waits.is_empty() => {}
-            Some(ladder) => found.push(format!("is on level {} at the end, waiting for {waits:?}", ladder.level)),
+            Some(ladder) => found.push(format!(
+                "is on level {} at the end, waiting for {waits:?}",
+                ladder.level
+            )),
             None => found.push("is being discussed at the end".into()),
         }
     }
@@ -157,14 +216,24 @@ fn left_open(after: &DebateState, record: &Record<DebateEvent>, found: &mut Vec<
         Some(Level::Fallback) => &["provisional"],
         Some(Level::Gate) => &[],
     };
-    for deadline in record.meta.deadlines.iter().filter(|open| !belong.contains(&open.name.as_str())) {
+    for deadline in record
+        .meta
+        .deadlines
+        .iter()
+        .filter(|open| !belong.contains(&open.name.as_str()))
+    {
         let (name, at) = (&deadline.name, record.sequence);
-        found.push(format!("has {name} open at {at}, which is none of its level {:?}", level(after)));
+        found.push(format!(
+            "has {name} open at {at}, which is none of its level {:?}",
+            level(after)
+        ));
     }
 }
 
 fn is_resolved(records: &[Record<DebateEvent>]) -> bool {
-    records.iter().any(|record| matches!(record.event, DebateEvent::Resolved(_)))
+    records
+        .iter()
+        .any(|record| matches!(record.event, DebateEvent::Resolved(_)))
 }
 
 /// What a gate has reviewed is resolved, and no gate waits for what has ended.
@@ -175,11 +244,18 @@ fn gates(archive: &Archive, state: &CaseState, found: &mut Vec<String>) {
             found.push(format!("has reviewed {id}, which is not resolved"));
         }
     }
-    let waiting = if state.phase == Phase::Cancelled { Vec::new() } else { waiting_in(archive, state) };
+    let waiting = if state.phase == Phase::Cancelled {
+        Vec::new()
+    } else {
+        waiting_in(archive, state)
+    };
     for id in waiting {
         let can_be = state.unreviewed().any(|outcome| outcome.conflict_id == id);
-        let passed_over =
-            state.gate().is_none() && state.opened.as_ref().is_some_and(|opened| opened.policy.ladder.pass_unreviewed);
+        let passed_over = state.gate().is_none()
+            && state
+                .opened
+                .as_ref()
+                .is_some_and(|opened| opened.policy.ladder.pass_unreviewed);
         if !can_be || !(state.gate().is_some() || passed_over) {
             found.push(format!("has {id} wait for a gate that cannot review it"));
         }
@@ -211,9 +287,13 @@ fn waiting_in(archive: &Archive, state: &CaseState) -> Vec<DebateId> {
         matches!(opened, Some(DebateEvent::Opened(opened)) if Some(&opened.case_id) == state.case_id.as_ref())
     });
     let waits = |records: &&Vec<Record<DebateEvent>>| {
-        records.iter().any(|record| matches!(record.event, DebateEvent::AwaitsGate(_)))
+        records
+            .iter()
+            .any(|record| matches!(record.event, DebateEvent::AwaitsGate(_)))
     };
-    let ids = of_case.filter(waits).filter_map(|records| DebateId::new(records.first()?.meta.id.as_str()).ok());
+    let ids = of_case
+        .filter(waits)
+        .filter_map(|records| DebateId::new(records.first()?.meta.id.as_str()).ok());
     ids.collect()
 }
 
@@ -241,8 +321,12 @@ pub(super) fn counts(archive: &Archive) -> LadderCounts {
         }
     }
     for records in archive.debates.values() {
-        records.iter().for_each(|record| count(&record.event, &mut counts));
-        let gate = records.iter().any(|record| matches!(record.event, DebateEvent::AwaitsGate(_)));
+        records
+            .iter()
+            .for_each(|record| count(&record.event, &mut counts));
+        let gate = records
+            .iter()
+            .any(|record| matches!(record.event, DebateEvent::AwaitsGate(_)));
         counts.waiting += u64::from(gate && !is_resolved(records));
     }
     counts

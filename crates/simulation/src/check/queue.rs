@@ -16,7 +16,9 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             known.apply(record.clone());
         }
         for debate in known.state.debates.keys() {
-            violations.push(format!("queue: it keeps {debate}, and nothing waits for a person"));
+            violations.push(format!(
+                "queue: it keeps {debate}, and nothing waits for a person"
+            ));
         }
     }
 }

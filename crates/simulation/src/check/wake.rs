@@ -20,8 +20,14 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                 WakeEvent::LoopBroken(broken) => Some(broken),
                 WakeEvent::Decided(decision) => {
                     let said = &decision.said;
-                    *decided.entry((&record.meta.id, &said.message_id)).or_default() += 1;
-                    for one in decision.woken.iter().filter(|one| paused.holds(&said.from, &one.agent_id, said.at)) {
+                    *decided
+                        .entry((&record.meta.id, &said.message_id))
+                        .or_default() += 1;
+                    for one in decision
+                        .woken
+                        .iter()
+                        .filter(|one| paused.holds(&said.from, &one.agent_id, said.at))
+                    {
                         violations.push(format!(
                             "wake: {} wakes {} at {} although the two are paused",
                             said.message_id, one.agent_id, record.sequence
@@ -32,22 +38,33 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             };
             if let Some(broken) = broken {
                 if paused.holds(&broken.from, &broken.to, broken.at) {
-                    violations.push(format!("wake: a loop is broken twice at {}", record.sequence));
+                    violations.push(format!(
+                        "wake: a loop is broken twice at {}",
+                        record.sequence
+                    ));
                 }
                 paused.0.push(broken);
             }
         }
     }
     for message in &archive.messages {
-        let (Some(Subject::Message { from, to, .. }), Some(envelope)) = (&message.subject, &message.envelope) else {
+        let (Some(Subject::Message { from, to, .. }), Some(envelope)) =
+            (&message.subject, &message.envelope)
+        else {
             continue;
         };
         if !may_wake(&envelope.message_type, to) || Service::parse(from.as_str()).is_ok() {
             continue;
         }
-        let times = decided.get(&(&conversation_of(envelope), &envelope.message_id)).copied().unwrap_or(0);
+        let times = decided
+            .get(&(&conversation_of(envelope), &envelope.message_id))
+            .copied()
+            .unwrap_or(0);
         if times != 1 {
-            violations.push(format!("wake: it was decided {times} times whom {} wakes", envelope.message_id));
+            violations.push(format!(
+                "wake: it was decided {times} times whom {} wakes",
+                envelope.message_id
+            ));
         }
     }
 }
@@ -74,8 +91,11 @@ struct Paused<'a>(Vec<&'a LoopBroken>);
 impl Paused<'_> {
     fn holds(&self, one: &AgentId, other: &AgentId, at: Timestamp) -> bool {
         let between = |broken: &LoopBroken| {
-            (broken.from == *one && broken.to == *other) || (broken.from == *other && broken.to == *one)
+            (broken.from == *one && broken.to == *other)
+                || (broken.from == *other && broken.to == *one)
         };
-        self.0.iter().any(|broken| between(broken) && at < broken.until)
+        self.0
+            .iter()
+            .any(|broken| between(broken) && at < broken.until)
     }
 }

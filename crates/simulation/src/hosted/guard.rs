@@ -19,7 +19,8 @@ impl Process {
     pub(super) fn check(&self) -> Result<(), Failure> {
         let (plant, now) = self.world.lock().plant_and_clock();
         let breaker = self.breaker();
-        let passes = bent(plant, breaker.standing(now)).unwrap_or_else(|| breaker.refuses_until(now).is_none());
+        let passes = bent(plant, breaker.standing(now))
+            .unwrap_or_else(|| breaker.refuses_until(now).is_none());
         if passes { Ok(()) } else { Err(self.refused()) }
     }
 
@@ -29,7 +30,12 @@ impl Process {
     }
 
     /// Has a call made, and made again where that is safe, until the time is over.
-    pub(super) async fn run(&self, delivery: &Delivery, part: u8, until: u64) -> Result<Outcome, Failure> {
+    pub(super) async fn run(
+        &self,
+        delivery: &Delivery,
+        part: u8,
+        until: u64,
+    ) -> Result<Outcome, Failure> {
         let mut tried = 0;
         loop {
             tried += 1;
@@ -37,8 +43,15 @@ impl Process {
                 Ok(outcome) => return Ok(outcome),
                 Err(failure) => failure,
             };
-            let pause = next_try(failure.verdict.again, tried, self.setup.tries_max, failure.after);
-            let Some(pause) = pause else { return Err(failure) };
+            let pause = next_try(
+                failure.verdict.again,
+                tried,
+                self.setup.tries_max,
+                failure.after,
+            );
+            let Some(pause) = pause else {
+                return Err(failure);
+            };
             let (fixed, jitter_max) = (millis(pause.fixed), millis(pause.jitter_max));
             let pause = fixed + self.world.lock().random.between(0, jitter_max);
             if self.now() + pause >= until {
@@ -58,7 +71,9 @@ impl Process {
             return Err(Failure::here(ErrorCode::Timeout, Cause::Late));
         }
         let (call, outcome, after) = self.make(delivery, part, within).await;
-        let read = outcome.read(self.setup.kind).map_err(|trouble| verdict(trouble, self.setup.idempotent));
+        let read = outcome
+            .read(self.setup.kind)
+            .map_err(|trouble| verdict(trouble, self.setup.idempotent));
         let end = match &read {
             Ok(_) => End::Success,
             Err(verdict) => verdict.end_within(within < self.setup.timeout_ms),
@@ -69,7 +84,11 @@ impl Process {
             if self.world.lock().plant == Some(Plant::UnsafeRetry) {
                 verdict.again = concord_domain::hosted::Again::Safe;
             }
-            Failure { verdict, cause: Cause::Called(outcome), after: after.map(Duration::from_millis) }
+            Failure {
+                verdict,
+                cause: Cause::Called(outcome),
+                after: after.map(Duration::from_millis),
+            }
         })
     }
 
@@ -92,20 +111,35 @@ impl Process {
     }
 
     /// Makes one call: which it was, what came of it, and how long the endpoint asks to be left alone.
-    async fn make(&self, delivery: &Delivery, part: u8, within: u64) -> (u64, Outcome, Option<u64>) {
+    async fn make(
+        &self,
+        delivery: &Delivery,
+        part: u8,
+        within: u64,
+    ) -> (u64, Outcome, Option<u64>) {
         let cell = Cell::default();
         let call = {
             let mut world = self.world.lock();
             let call = world.call(self.life, delivery, part, &cell);
             // A program is given its whole time: one that is interrupted must be started again.
-            let patience = if self.setup.kind == Kind::Program { self.setup.timeout_ms } else { within };
+            let patience = if self.setup.kind == Kind::Program {
+                self.setup.timeout_ms
+            } else {
+                within
+            };
             world.may_crash(self.life, patience);
             world.plan(patience, Happening::GiveUp(cell.clone()));
             call
         };
         match Answer(cell).await {
             Some(Reply::Called(outcome, after)) => (call, outcome, after),
-            _ => (call, Outcome::NoEnd { connected: self.world.lock().abandon(call) }, None),
+            _ => (
+                call,
+                Outcome::NoEnd {
+                    connected: self.world.lock().abandon(call),
+                },
+                None,
+            ),
         }
     }
 }

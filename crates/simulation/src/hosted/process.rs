@@ -11,7 +11,9 @@ use crate::cell::Answer;
 use crate::executor::Life;
 use crate::faults::Plant;
 use crate::hosted::setup::{Outcome, Setup};
-use crate::hosted::world::{Cause, Cell, Delivery, Happening, Reply, Request, Said, Shared, What, World};
+use crate::hosted::world::{
+    Cause, Cell, Delivery, Happening, Reply, Request, Said, Shared, What, World,
+};
 
 /// How long the process waits for the broker's answer.
 const PATIENCE_MS: u64 = 5_000;
@@ -28,7 +30,11 @@ pub(crate) struct Failure {
 impl Failure {
     /// One that has nothing to do with the agent.
     pub(crate) fn here(code: ErrorCode, cause: Cause) -> Self {
-        Self { verdict: Verdict::here(code), cause, after: None }
+        Self {
+            verdict: Verdict::here(code),
+            cause,
+            after: None,
+        }
     }
 }
 
@@ -90,13 +96,21 @@ impl Process {
 
     /// Handles a delivery, from its arrival to its acknowledgement.
     pub(crate) async fn work(&self, delivery: Delivery) {
-        let Delivery { sequence, deliveries, handling, .. } = delivery;
+        let Delivery {
+            sequence,
+            deliveries,
+            handling,
+            ..
+        } = delivery;
         let done = self.handle(&delivery).await;
         self.world.lock().end(handling);
         let request = match done {
             Ok(()) => Request::Acknowledge { sequence },
             // The waits of the runtime: from 50 ms, doubled each time.
-            Err(Again) => Request::PutBack { sequence, wait_ms: 25 << deliveries.min(8) },
+            Err(Again) => Request::PutBack {
+                sequence,
+                wait_ms: 25 << deliveries.min(8),
+            },
         };
         // When this is lost the delivery comes again, and nobody is told anything twice.
         let _ = self.send(request).await;
@@ -104,7 +118,9 @@ impl Process {
 
     async fn handle(&self, delivery: &Delivery) -> Result<(), Again> {
         let (now, asked) = (self.now(), &delivery.asked);
-        let until = asked.deadline.map_or(now + self.setup.wait_max_ms, |deadline| deadline.max(now));
+        let until = asked
+            .deadline
+            .map_or(now + self.setup.wait_max_ms, |deadline| deadline.max(now));
         let answered = self.answer(delivery, until).await;
         let over = asked.ended_at.is_some_and(|at| at <= self.now());
         let error = match answered {
@@ -122,29 +138,45 @@ impl Process {
         };
         let mut id = MessageId::of_answer(&asked.id, &self.setup.agent);
         if self.world.lock().plant == Some(Plant::AnsweredTwice) {
-            id = MessageId::new(format!("{id}-{}-{}", self.life.replica, self.life.number)).unwrap_or(id);
+            id = MessageId::new(format!("{id}-{}-{}", self.life.replica, self.life.number))
+                .unwrap_or(id);
         }
-        let said = Said { sequence: delivery.sequence, error, sent: self.now(), at: 0 };
-        self.send(Request::Say(id, said)).await.map(|_| ()).ok_or(Again)
+        let said = Said {
+            sequence: delivery.sequence,
+            error,
+            sent: self.now(),
+            at: 0,
+        };
+        self.send(Request::Say(id, said))
+            .await
+            .map(|_| ())
+            .ok_or(Again)
     }
 
     async fn answer(&self, delivery: &Delivery, until: u64) -> Result<(), Failure> {
         // What would be refused when its turn comes need not wait for it.
         self.check()?;
-        let _seat = self.enter(delivery, until.saturating_sub(self.now())).await?;
+        let _seat = self
+            .enter(delivery, until.saturating_sub(self.now()))
+            .await?;
         let mut outcome = self.run(delivery, 0, until).await?;
         if outcome == Outcome::Rambled {
             outcome = self.run(delivery, 1, until).await?;
         }
         match outcome {
             Outcome::Said => Ok(()),
-            other => Err(Failure::here(ErrorCode::InternalError, Cause::Called(other))),
+            other => Err(Failure::here(
+                ErrorCode::InternalError,
+                Cause::Called(other),
+            )),
         }
     }
 
     /// Waits for a seat.
     async fn enter(&self, delivery: &Delivery, within_ms: u64) -> Result<Seat<'_>, Failure> {
-        let Some(turn) = self.admit(delivery)? else { return Ok(Seat(self)) };
+        let Some(turn) = self.admit(delivery)? else {
+            return Ok(Seat(self));
+        };
         {
             let mut world = self.world.lock();
             world.plan(within_ms, Happening::GiveUp(turn.clone()));

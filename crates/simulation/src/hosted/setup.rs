@@ -49,7 +49,10 @@ impl Setup {
         };
         Self {
             agent: Service::AgentAdapter.agent_id(),
-            kind: random.pick(&[Kind::Program, Kind::Server, Kind::Model]).copied().unwrap_or(Kind::Server),
+            kind: random
+                .pick(&[Kind::Program, Kind::Server, Kind::Model])
+                .copied()
+                .unwrap_or(Kind::Server),
             rules,
             timeout_ms,
             wait_max_ms: random.between(4_000, 20_000),
@@ -92,8 +95,22 @@ pub(crate) enum Mood {
 impl Mood {
     /// One that an endpoint of this kind can be in.
     pub(crate) fn draw(random: &mut Random, kind: Kind) -> Self {
-        let program = [Self::Well, Self::Well, Self::Slow, Self::Silent, Self::Unreachable, Self::Cut, Self::Garbage];
-        let server = [Self::Unroutable, Self::Status(500), Self::Status(503), Self::Status(429), Self::Status(400)];
+        let program = [
+            Self::Well,
+            Self::Well,
+            Self::Slow,
+            Self::Silent,
+            Self::Unreachable,
+            Self::Cut,
+            Self::Garbage,
+        ];
+        let server = [
+            Self::Unroutable,
+            Self::Status(500),
+            Self::Status(503),
+            Self::Status(429),
+            Self::Status(400),
+        ];
         let mut moods = program.to_vec();
         if kind != Kind::Program {
             moods.extend(server);
@@ -141,7 +158,9 @@ impl Outcome {
             Self::Unreachable => Trouble::Unreachable,
             Self::Cut => Trouble::Broken,
             Self::Status(status) => Trouble::Status(status),
-            Self::NoEnd { connected } => Trouble::Late { may_have_arrived: connected },
+            Self::NoEnd { connected } => Trouble::Late {
+                may_have_arrived: connected,
+            },
         })
     }
 }

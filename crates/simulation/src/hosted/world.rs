@@ -219,8 +219,15 @@ impl Shared {
 }
 
 impl World {
-    pub(crate) fn new(random: Random, faults: Faults, setup: Arc<Setup>, options: &Options) -> Self {
-        let window = Layout::default().stream(StreamKind::Messages).duplicate_window;
+    pub(crate) fn new(
+        random: Random,
+        faults: Faults,
+        setup: Arc<Setup>,
+        options: &Options,
+    ) -> Self {
+        let window = Layout::default()
+            .stream(StreamKind::Messages)
+            .duplicate_window;
         Self {
             now: 0,
             plan: Plan::default(),
@@ -274,7 +281,11 @@ impl World {
     /// Keeps on record what a process did.
     pub(crate) fn keep(&mut self, life: Life, what: What) {
         self.note(|| format!("adapter {} ({}): {what:?}", life.replica, life.number));
-        self.record.push(Entry { at: self.now, life, what });
+        self.record.push(Entry {
+            at: self.now,
+            life,
+            what,
+        });
     }
 
     /// Plans something for `in_ms` from now.
@@ -312,12 +323,16 @@ impl World {
 
     /// True while a message is not acknowledged.
     pub(crate) fn is_pending(&self, sequence: usize) -> bool {
-        self.asked.get(sequence).is_some_and(|asked| asked.lease.is_some())
+        self.asked
+            .get(sequence)
+            .is_some_and(|asked| asked.lease.is_some())
     }
 
     /// Messages that are not acknowledged.
     pub(crate) fn pending(&self) -> Vec<usize> {
-        (0..self.asked.len()).filter(|sequence| self.is_pending(*sequence)).collect()
+        (0..self.asked.len())
+            .filter(|sequence| self.is_pending(*sequence))
+            .collect()
     }
 
     /// True when a process takes another delivery.
@@ -328,7 +343,9 @@ impl World {
 
     /// A delivery begins: when nothing is heard of it for too long it is made again.
     pub(crate) fn lease(&mut self, sequence: usize) {
-        let Some(asked) = self.asked.get_mut(sequence) else { return };
+        let Some(asked) = self.asked.get_mut(sequence) else {
+            return;
+        };
         asked.deliveries += 1;
         let again = asked.deliveries > 1;
         if again {
@@ -338,7 +355,13 @@ impl World {
     }
 
     fn renew(&mut self, sequence: usize) {
-        let Some(lease) = self.asked.get_mut(sequence).and_then(|asked| asked.lease.as_mut()) else { return };
+        let Some(lease) = self
+            .asked
+            .get_mut(sequence)
+            .and_then(|asked| asked.lease.as_mut())
+        else {
+            return;
+        };
         *lease += 1;
         let lease = *lease;
         self.plan(ACK_WAIT_MS, Happening::Lapse { sequence, lease });
@@ -349,7 +372,12 @@ impl World {
         let asked = self.asked.get(sequence)?.clone();
         self.handlings += 1;
         self.handled.insert(self.handlings, (life, sequence));
-        Some(Delivery { handling: self.handlings, sequence, deliveries: asked.deliveries, asked })
+        Some(Delivery {
+            handling: self.handlings,
+            sequence,
+            deliveries: asked.deliveries,
+            asked,
+        })
     }
 
     /// A process has worked on a delivery.
@@ -366,7 +394,9 @@ impl World {
 
     /// The word that a delivery is worked on; false when it is not any more.
     pub(crate) fn progress(&mut self, handling: u64) -> bool {
-        let Some((_, sequence)) = self.handled.get(&handling).copied() else { return false };
+        let Some((_, sequence)) = self.handled.get(&handling).copied() else {
+            return false;
+        };
         let lost = self.faults.lost_request;
         if !self.random.chance(lost) && self.away_ms() == 0 {
             self.renew(sequence);
@@ -378,16 +408,33 @@ impl World {
     pub(crate) fn call(&mut self, life: Life, delivery: &Delivery, part: u8, cell: &Cell) -> u64 {
         let call = self.calls.len() as u64 + 1;
         let (sequence, handling) = (delivery.sequence, delivery.handling);
-        self.calls.insert(call, Call { sequence, handling, part, taken: None, abandoned: false });
+        self.calls.insert(
+            call,
+            Call {
+                sequence,
+                handling,
+                part,
+                taken: None,
+                abandoned: false,
+            },
+        );
         self.keep(life, What::Sent { call });
         let delay = self.delay();
-        self.plan(delay, Happening::Reach { call, cell: cell.clone() });
+        self.plan(
+            delay,
+            Happening::Reach {
+                call,
+                cell: cell.clone(),
+            },
+        );
         call
     }
 
     /// Who made a call waits no longer. Says whether there was a connection.
     pub(crate) fn abandon(&mut self, call: u64) -> bool {
-        let Some(call) = self.calls.get_mut(&call) else { return false };
+        let Some(call) = self.calls.get_mut(&call) else {
+            return false;
+        };
         call.abandoned = true;
         call.taken.is_some()
     }

@@ -9,7 +9,10 @@ use crate::clause::{Clause, Rule};
 pub const RULES: &[Rule] = &[
     Rule::any(
         Clause::GoverningLaw,
-        &["law|laws of ... apply|applicable|govern*|control*|accordance", "govern* ... law|laws|courts"],
+        &[
+            "law|laws of ... apply|applicable|govern*|control*|accordance",
+            "govern* ... law|laws|courts",
+        ],
     ),
     Rule {
         clause: Clause::AntiAssignment,
@@ -50,7 +53,10 @@ pub const RULES: &[Rule] = &[
             "terminable ... notice",
         ],
         with: &[],
-        unless: &["breach*|default*|insolven*|bankrupt*|cure|fail*", "change of control"],
+        unless: &[
+            "breach*|default*|insolven*|bankrupt*|cure|fail*",
+            "change of control",
+        ],
     },
     Rule {
         clause: Clause::Exclusivity,
@@ -60,7 +66,11 @@ pub const RULES: &[Rule] = &[
             "only .. supplier|distributor|provider|source",
         ],
         with: &[],
-        unless: &["non exclusive|exclusively", "exclusive jurisdiction|venue", "exclusive remedy|remedies"],
+        unless: &[
+            "non exclusive|exclusively",
+            "exclusive jurisdiction|venue",
+            "exclusive remedy|remedies",
+        ],
     },
     Rule {
         clause: Clause::NonCompete,
@@ -81,7 +91,10 @@ pub const RULES: &[Rule] = &[
     ),
     Rule::any(
         Clause::Insurance,
-        &["insurance ... maintain*|policy|policies|coverage|cover|limits|insured|insurer*", "insure|insured"],
+        &[
+            "insurance ... maintain*|policy|policies|coverage|cover|limits|insured|insurer*",
+            "insure|insured",
+        ],
     ),
     Rule {
         clause: Clause::LicenseGrant,
@@ -170,7 +183,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule::any(
         Clause::RenewalTerm,
-        &["renew|renewed|renewal|renewals|renewable|renews", "extend*|extension* ... term|period|year|years"],
+        &[
+            "renew|renewed|renewal|renewals|renewable|renews",
+            "extend*|extension* ... term|period|year|years",
+        ],
     ),
     Rule::any(
         Clause::ThirdPartyBeneficiary,

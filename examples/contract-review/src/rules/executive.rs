@@ -5,7 +5,13 @@ use crate::clause::{Clause, Rule};
 /// The rules.
 pub const RULES: &[Rule] = &[
     Rule::any(Clause::GoverningLaw, &["governed ... laws|law of"]),
-    Rule::any(Clause::ChangeOfControl, &["change of|in control", "merger|acquisition|sale .. all|substantially"]),
+    Rule::any(
+        Clause::ChangeOfControl,
+        &[
+            "change of|in control",
+            "merger|acquisition|sale .. all|substantially",
+        ],
+    ),
     Rule {
         clause: Clause::Exclusivity,
         any: &[
@@ -15,21 +21,41 @@ pub const RULES: &[Rule] = &[
         with: &[],
         unless: &["non exclusive"],
     },
-    Rule::any(Clause::NonCompete, &["not ... compete", "competing|competitive product*|business*|service*"]),
+    Rule::any(
+        Clause::NonCompete,
+        &[
+            "not ... compete",
+            "competing|competitive product*|business*|service*",
+        ],
+    ),
     Rule::any(
         Clause::IpOwnershipAssignment,
-        &["assign|assigns .. all .. right*", "work*|works made for hire", "shall|will own ... right*"],
+        &[
+            "assign|assigns .. all .. right*",
+            "work*|works made for hire",
+            "shall|will own ... right*",
+        ],
     ),
     Rule {
         clause: Clause::TerminationForConvenience,
-        any: &["terminate .. agreement .. at any time", "terminat* ... without cause|convenience"],
+        any: &[
+            "terminate .. agreement .. at any time",
+            "terminat* ... without cause|convenience",
+        ],
         with: &[],
         unless: &["breach*|default*"],
     },
-    Rule::any(Clause::RenewalTerm, &["automatically .. renew*", "renewal term"]),
+    Rule::any(
+        Clause::RenewalTerm,
+        &["automatically .. renew*", "renewal term"],
+    ),
     Rule {
         clause: Clause::UncappedLiability,
-        any: &["unlimited|uncapped", "limit* ... not apply", "nothing .. limit|exclude|limits|excludes"],
+        any: &[
+            "unlimited|uncapped",
+            "limit* ... not apply",
+            "nothing .. limit|exclude|limits|excludes",
+        ],
         with: &["liab*"],
         unless: &[],
     },
@@ -43,7 +69,10 @@ pub const RULES: &[Rule] = &[
         with: &[],
         unless: &[],
     },
-    Rule::any(Clause::AuditRights, &["right to audit|inspect|examine", "audit*"]),
+    Rule::any(
+        Clause::AuditRights,
+        &["right to audit|inspect|examine", "audit*"],
+    ),
     Rule {
         clause: Clause::MinimumCommitment,
         any: &["minimum .. purchase*|royalt*|guarantee*|commitment*|payment*|sales"],

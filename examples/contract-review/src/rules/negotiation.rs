@@ -17,7 +17,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule::any(
         Clause::MostFavoredNation,
-        &["favorable|favourable|favored|favoured .. than|nation|customer*|terms", "lowest|lower price*"],
+        &[
+            "favorable|favourable|favored|favoured .. than|nation|customer*|terms",
+            "lowest|lower price*",
+        ],
     ),
     Rule {
         clause: Clause::MinimumCommitment,
@@ -47,10 +50,16 @@ pub const RULES: &[Rule] = &[
         with: &[],
         unless: &["breach*|default*|insolven*|bankrupt*|renew*"],
     },
-    Rule::any(Clause::RenewalTerm, &["renew*", "extended|extend .. term|period|additional"]),
+    Rule::any(
+        Clause::RenewalTerm,
+        &["renew*", "extended|extend .. term|period|additional"],
+    ),
     Rule {
         clause: Clause::AntiAssignment,
-        any: &["not|neither|nor|no .. assign*", "assign*|transfer* ... without .. consent|approval"],
+        any: &[
+            "not|neither|nor|no .. assign*",
+            "assign*|transfer* ... without .. consent|approval",
+        ],
         with: &[],
         unless: &[],
     },
@@ -62,19 +71,28 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         clause: Clause::NonCompete,
-        any: &["not ... compete|competes|competing|competitive", "non compete|competition"],
+        any: &[
+            "not ... compete|competes|competing|competitive",
+            "non compete|competition",
+        ],
         with: &[],
         unless: &["price|prices"],
     },
     Rule {
         clause: Clause::CapOnLiability,
-        any: &["liability .. exceed|limited|greater", "liab* ... exceed ... paid|payable|received|dollars|amount|fees"],
+        any: &[
+            "liability .. exceed|limited|greater",
+            "liab* ... exceed ... paid|payable|received|dollars|amount|fees",
+        ],
         with: &[],
         unless: &[],
     },
     Rule {
         clause: Clause::WarrantyDuration,
-        any: &["warrant* .. period|# .. days|months|years|year", "warranty .. of #"],
+        any: &[
+            "warrant* .. period|# .. days|months|years|year",
+            "warranty .. of #",
+        ],
         with: &[],
         unless: &[],
     },

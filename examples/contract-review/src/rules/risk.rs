@@ -27,23 +27,36 @@ pub const RULES: &[Rule] = &[
     },
     Rule::any(
         Clause::LiquidatedDamages,
-        &["liquidated", "penalty", "termination|cancellation|deficiency fee|payment|charge"],
+        &[
+            "liquidated",
+            "penalty",
+            "termination|cancellation|deficiency fee|payment|charge",
+        ],
     ),
     Rule {
         clause: Clause::Insurance,
-        any: &["maintain|carry|procure|obtain ... insurance", "insurance .. policy|policies|coverage"],
+        any: &[
+            "maintain|carry|procure|obtain ... insurance",
+            "insurance .. policy|policies|coverage",
+        ],
         with: &[],
         unless: &[],
     },
     Rule {
         clause: Clause::ChangeOfControl,
-        any: &["change of|in .. control|ownership", "merger|consolidation ... assign*|terminat*|consent"],
+        any: &[
+            "change of|in .. control|ownership",
+            "merger|consolidation ... assign*|terminat*|consent",
+        ],
         with: &[],
         unless: &["quality control"],
     },
     Rule {
         clause: Clause::Exclusivity,
-        any: &["exclusive|exclusively|exclusivity", "not .. grant|appoint|endorse .. other|another|third|anyone|any"],
+        any: &[
+            "exclusive|exclusively|exclusivity",
+            "not .. grant|appoint|endorse .. other|another|third|anyone|any",
+        ],
         with: &[],
         unless: &[
             "non exclusive|exclusively",
@@ -70,20 +83,35 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         clause: Clause::MinimumCommitment,
-        any: &["minimum|minimums", "at least|not less than # ... units|purchase*|order*|sales"],
-        with: &["purchase*|order*|pay*|royalt*|sales|sell|quantit*|commitment*|fee*|guarantee*|spend"],
+        any: &[
+            "minimum|minimums",
+            "at least|not less than # ... units|purchase*|order*|sales",
+        ],
+        with: &[
+            "purchase*|order*|pay*|royalt*|sales|sell|quantit*|commitment*|fee*|guarantee*|spend",
+        ],
         unless: &["insur*"],
     },
     Rule {
         clause: Clause::IpOwnershipAssignment,
-        any: &["assign|assigns|assigned ... right* .. title|interest", "made for hire", "sole|exclusive property of"],
+        any: &[
+            "assign|assigns|assigned ... right* .. title|interest",
+            "made for hire",
+            "sole|exclusive property of",
+        ],
         with: &[],
         unless: &[],
     },
-    Rule::any(Clause::ThirdPartyBeneficiary, &["third party .. beneficiar*", "intended beneficiar*"]),
+    Rule::any(
+        Clause::ThirdPartyBeneficiary,
+        &["third party .. beneficiar*", "intended beneficiar*"],
+    ),
     Rule {
         clause: Clause::WarrantyDuration,
-        any: &["warrant* ... # .. days|months|years|year", "warranty period"],
+        any: &[
+            "warrant* ... # .. days|months|years|year",
+            "warranty period",
+        ],
         with: &[],
         unless: &[],
     },

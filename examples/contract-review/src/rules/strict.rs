@@ -22,7 +22,10 @@ pub const RULES: &[Rule] = &[
             "consent|approval .. required .. assign*",
         ],
         with: &["agreement|contract|right|rights|obligation|obligations|interest|interests|duties"],
-        unless: &["not .. unreasonably withhold .. duties", "right title and interest in"],
+        unless: &[
+            "not .. unreasonably withhold .. duties",
+            "right title and interest in",
+        ],
     },
     Rule {
         clause: Clause::CapOnLiability,
@@ -98,7 +101,11 @@ pub const RULES: &[Rule] = &[
             "not|neither ... engage .. business .. similar|compet*",
         ],
         with: &[],
-        unless: &["unfair competition", "competent", "consumer|competitive pric*"],
+        unless: &[
+            "unfair competition",
+            "competent",
+            "consumer|competitive pric*",
+        ],
     },
     Rule {
         clause: Clause::AuditRights,
@@ -142,7 +149,11 @@ pub const RULES: &[Rule] = &[
             "transfer*|sale|sells .. majority|controlling|control",
         ],
         with: &["terminat*|consent|notice|approval|deemed|constitute*"],
-        unless: &["quality control", "control of .. prosecution|defense", "assign* ... affiliate*|successor*"],
+        unless: &[
+            "quality control",
+            "control of .. prosecution|defense",
+            "assign* ... affiliate*|successor*",
+        ],
     },
     Rule::any(
         Clause::MostFavoredNation,
@@ -170,7 +181,12 @@ pub const RULES: &[Rule] = &[
     },
     Rule::any(
         Clause::LiquidatedDamages,
-        &["liquidated damages", "not .. as .. penalty", "termination|cancellation fee|payment", "early termination"],
+        &[
+            "liquidated damages",
+            "not .. as .. penalty",
+            "termination|cancellation fee|payment",
+            "early termination",
+        ],
     ),
     Rule {
         clause: Clause::RevenueSharing,
@@ -241,6 +257,9 @@ pub const RULES: &[Rule] = &[
     ),
     Rule::any(
         Clause::ThirdPartyBeneficiary,
-        &["third party .. beneficiar*", "rights|remedies .. person|entity|persons .. other than|not"],
+        &[
+            "third party .. beneficiar*",
+            "rights|remedies .. person|entity|persons .. other than|not",
+        ],
     ),
 ];

@@ -15,23 +15,35 @@ fn notice(topic: &str) -> Notice {
         what: What::Assigned {
             priority: DebatePriority::CriticalPath,
             digest: "9f2a".into(),
-            positions: vec![position("p1", "25 %", 25), position("p2", "a margin\nUntil: never", 30)],
+            positions: vec![
+                position("p1", "25 %", 25),
+                position("p2", "a margin\nUntil: never", 30),
+            ],
         },
         to: Audience::Expert {
             expert: Some(AgentId::new("eva").unwrap()),
-            contact: Contact { email: Some("eva@example.org".into()), webhook: None },
+            contact: Contact {
+                email: Some("eva@example.org".into()),
+                webhook: None,
+            },
         },
         until: Some(Timestamp::from_unix_millis(1_700_000_600_000)),
     }
 }
 
 fn position(id: &str, words: &str, value: u32) -> Position {
-    Position { position_id: Some(id.into()), position: words.into(), value: Some(value.into()) }
+    Position {
+        position_id: Some(id.into()),
+        position: words.into(),
+        value: Some(value.into()),
+    }
 }
 
 fn formatted(notice: &Notice) -> String {
     let from: Mailbox = "Concord <concord@example.org>".parse().unwrap();
-    let Ok(message) = message(notice, &from, "eva@example.org", "concord") else { panic!("a mail can be made") };
+    let Ok(message) = message(notice, &from, "eva@example.org", "concord") else {
+        panic!("a mail can be made")
+    };
     String::from_utf8(message.formatted()).unwrap()
 }
 
@@ -48,7 +60,10 @@ fn a_mail_says_what_is_disputed_until_when_and_how_to_answer() {
         "Auto-Submitted: auto-generated",
         "Content-Type: text/plain; charset=utf-8",
     ] {
-        assert!(headers.lines().any(|line| line == header), "{header}\n{headers}");
+        assert!(
+            headers.lines().any(|line| line == header),
+            "{header}\n{headers}"
+        );
     }
     assert_eq!(
         body.replace("\r\n", "\n"),
@@ -80,10 +95,30 @@ fn no_topic_can_add_a_header_or_a_line() {
     ] {
         let mail = formatted(&notice(topic));
         let (headers, body) = mail.split_once("\r\n\r\n").unwrap();
-        assert!(!headers.lines().any(|line| line.to_lowercase().starts_with("bcc")), "{headers}");
-        assert_eq!(headers.lines().filter(|line| line.starts_with("Subject:")).count(), 1, "{headers}");
-        assert!(!body.lines().any(|line| line.starts_with("Bcc") || line == "."), "{body}");
-        assert!(!text::body(&notice(topic)).contains(['\u{202e}', '\r']), "{topic:?}");
+        assert!(
+            !headers
+                .lines()
+                .any(|line| line.to_lowercase().starts_with("bcc")),
+            "{headers}"
+        );
+        assert_eq!(
+            headers
+                .lines()
+                .filter(|line| line.starts_with("Subject:"))
+                .count(),
+            1,
+            "{headers}"
+        );
+        assert!(
+            !body
+                .lines()
+                .any(|line| line.starts_with("Bcc") || line == "."),
+            "{body}"
+        );
+        assert!(
+            !text::body(&notice(topic)).contains(['\u{202e}', '\r']),
+            "{topic:?}"
+        );
     }
     let long = text::subject(&notice(&"x".repeat(10_000)));
     assert!(long.chars().count() <= 121 && long.ends_with('…'), "{long}");
@@ -92,7 +127,12 @@ fn no_topic_can_add_a_header_or_a_line() {
 #[test]
 fn a_command_that_is_copied_runs_nothing_that_a_stranger_wrote() {
     let gate = "board'; rm -r ~ '\n$(id)";
-    let notice = Notice { what: What::AwaitsGate, to: Audience::Gate(gate.into()), until: None, ..notice("x") };
+    let notice = Notice {
+        what: What::AwaitsGate,
+        to: Audience::Gate(gate.into()),
+        until: None,
+        ..notice("x")
+    };
     let text = text::body(&notice);
     let command = "  concord gate review c-1 --gate 'board'\\''; rm -r ~ '\\'' $(id)' --by YOU --confirm d-1\n";
     assert!(text.contains(command), "{text}");
@@ -101,8 +141,21 @@ fn a_command_that_is_copied_runs_nothing_that_a_stranger_wrote() {
 #[test]
 fn what_is_no_mailbox_gets_no_mail() {
     let from: Mailbox = "concord@example.org".parse().unwrap();
-    for to in ["", "eva", "eva@", "eva@example.org\r\nBcc: b@example.org", "<eva@example.org>", "a@b, c@d"] {
-        assert!(matches!(message(&notice("x"), &from, to, "concord"), Err(Failure::Lasting(_))), "{to:?}");
+    for to in [
+        "",
+        "eva",
+        "eva@",
+        "eva@example.org\r\nBcc: b@example.org",
+        "<eva@example.org>",
+        "a@b, c@d",
+    ] {
+        assert!(
+            matches!(
+                message(&notice("x"), &from, to, "concord"),
+                Err(Failure::Lasting(_))
+            ),
+            "{to:?}"
+        );
     }
 }
 
@@ -113,26 +166,86 @@ fn settings_that_could_not_work_are_refused_by_name() {
         from: Some("concord@example.org".into()),
         ..EmailSettings::default()
     };
-    let of = |email| Mailer::new(&NotifySettings { email, ..NotifySettings::default() });
+    let of = |email| {
+        Mailer::new(&NotifySettings {
+            email,
+            ..NotifySettings::default()
+        })
+    };
     assert!(of(EmailSettings::default()).unwrap().is_none(), "it is off");
     assert!(of(usual()).unwrap().is_some());
     let secret = || Some(concord_runtime::settings::Secret::new("s3cret"));
     let user = || Some("concord".to_owned());
     for (email, key) in [
-        (EmailSettings { from: None, ..usual() }, "email.from"),
-        (EmailSettings { from: Some("Concord".into()), ..usual() }, "email.from"),
-        (EmailSettings { gate_to: vec!["board".into()], ..usual() }, "email.gate_to"),
-        (EmailSettings { username: user(), ..usual() }, "email.username"),
-        (EmailSettings { password: secret(), ..usual() }, "email.password"),
-        (EmailSettings { username: user(), password: secret(), tls: Tls::None, ..usual() }, "email.tls"),
-        (EmailSettings { username: user(), password_file: Some("/nowhere".into()), ..usual() }, "email.password_file"),
         (
-            EmailSettings { username: user(), password: secret(), password_file: Some("/x".into()), ..usual() },
+            EmailSettings {
+                from: None,
+                ..usual()
+            },
+            "email.from",
+        ),
+        (
+            EmailSettings {
+                from: Some("Concord".into()),
+                ..usual()
+            },
+            "email.from",
+        ),
+        (
+            EmailSettings {
+                gate_to: vec!["board".into()],
+                ..usual()
+            },
+            "email.gate_to",
+        ),
+        (
+            EmailSettings {
+                username: user(),
+                ..usual()
+            },
+            "email.username",
+        ),
+        (
+            EmailSettings {
+                password: secret(),
+                ..usual()
+            },
+            "email.password",
+        ),
+        (
+            EmailSettings {
+                username: user(),
+                password: secret(),
+                tls: Tls::None,
+                ..usual()
+            },
+            "email.tls",
+        ),
+        (
+            EmailSettings {
+                username: user(),
+                password_file: Some("/nowhere".into()),
+                ..usual()
+            },
+            "email.password_file",
+        ),
+        (
+            EmailSettings {
+                username: user(),
+                password: secret(),
+                password_file: Some("/x".into()),
+                ..usual()
+            },
             "email.password",
         ),
     ] {
-        let Err(error) = of(email) else { panic!("{key} is good") };
+        let Err(error) = of(email) else {
+            panic!("{key} is good")
+        };
         let error = error.to_string();
-        assert!(error.contains(&format!("\"service.notify.{key}\"")) && !error.contains("s3cret"), "{error}");
+        assert!(
+            error.contains(&format!("\"service.notify.{key}\"")) && !error.contains("s3cret"),
+            "{error}"
+        );
     }
 }

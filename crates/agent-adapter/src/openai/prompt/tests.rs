@@ -4,7 +4,10 @@ use super::*;
 
 fn agent(fields: Value) -> OpenAiAgent {
     let mut whole = json!({ "base_url": "https://a.example", "model": "m", "system_prompt": "You are careful." });
-    whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(fields.as_object().unwrap().clone());
     serde_json::from_value(whole).unwrap()
 }
 
@@ -32,8 +35,21 @@ fn question(topic: &str, mine: &str, theirs: &str) -> Envelope {
 #[test]
 fn the_peer_review_is_that_of_the_specification() {
     let prompts = Prompts::read("k", &agent(json!({}))).unwrap();
-    let prompt = prompts.of(&question("Risk score spread: 20-60", "Risk score: 20", "Risk score: 60"), None);
-    assert!(prompt.system.starts_with("You are careful.\n\nYou are in peer review mode. "), "{}", prompt.system);
+    let prompt = prompts.of(
+        &question(
+            "Risk score spread: 20-60",
+            "Risk score: 20",
+            "Risk score: 60",
+        ),
+        None,
+    );
+    assert!(
+        prompt
+            .system
+            .starts_with("You are careful.\n\nYou are in peer review mode. "),
+        "{}",
+        prompt.system
+    );
     assert_eq!(prompt.max_tokens, Some(500));
     let expected = "\
 CONFLICT: \"Risk score spread: 20-60\"
@@ -46,7 +62,11 @@ Respond in JSON:
 {
   \"revised_position\": \"your updated or maintained position\",";
     assert!(prompt.user.starts_with(expected), "{}", prompt.user);
-    assert!(prompt.user.ends_with("Use at most 500 tokens.\n"), "{}", prompt.user);
+    assert!(
+        prompt.user.ends_with("Use at most 500 tokens.\n"),
+        "{}",
+        prompt.user
+    );
 }
 
 #[test]
@@ -64,12 +84,30 @@ fn what_others_write_cannot_look_like_the_prompt() {
     ] {
         let prompt = prompts.of(&question(evil, evil, evil), None);
         assert_eq!(prompt.system, plain.system);
-        let lines =
-            |text: &str| text.lines().map(|line| line.split(['"', ' ']).next().unwrap().to_owned()).collect::<Vec<_>>();
-        assert_eq!(lines(&prompt.user), lines(&plain.user), "no line begins otherwise: {}", prompt.user);
-        assert!(!prompt.user.contains(['\u{2028}', '\u{85}', '\u{202e}']), "{}", prompt.user);
+        let lines = |text: &str| {
+            text.lines()
+                .map(|line| line.split(['"', ' ']).next().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            lines(&prompt.user),
+            lines(&plain.user),
+            "no line begins otherwise: {}",
+            prompt.user
+        );
+        assert!(
+            !prompt.user.contains(['\u{2028}', '\u{85}', '\u{202e}']),
+            "{}",
+            prompt.user
+        );
         // It is read as it was written.
-        let topic = prompt.user.lines().next().unwrap().strip_prefix("CONFLICT: ").unwrap();
+        let topic = prompt
+            .user
+            .lines()
+            .next()
+            .unwrap()
+            .strip_prefix("CONFLICT: ")
+            .unwrap();
         assert_eq!(serde_json::from_str::<String>(topic).unwrap(), evil);
     }
 }
@@ -78,27 +116,50 @@ fn what_others_write_cannot_look_like_the_prompt() {
 fn a_template_of_ones_own_is_filled_once() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "{round}/{max_rounds} {topic} {\"a\": {task}}").unwrap();
-    let prompts = Prompts::read("k", &agent(json!({ "peer_review_template": file.path() }))).unwrap();
-    let task = Task { kind: "t".into(), title: "{round}".into(), input: Value::Null };
+    let prompts =
+        Prompts::read("k", &agent(json!({ "peer_review_template": file.path() }))).unwrap();
+    let task = Task {
+        kind: "t".into(),
+        title: "{round}".into(),
+        input: Value::Null,
+    };
     let prompt = prompts.of(&question("{max_rounds}", "a", "b"), Some(&task));
-    assert_eq!(prompt.user, r#"1/2 "{max_rounds}" {"a": {"type":"t","title":"{round}","input":null}}"#);
+    assert_eq!(
+        prompt.user,
+        r#"1/2 "{max_rounds}" {"a": {"type":"t","title":"{round}","input":null}}"#
+    );
 }
 
 #[test]
 fn a_task_and_a_request_have_prompts_of_their_own() {
     let prompts = Prompts::read("k", &agent(json!({ "system_prompt": "" }))).unwrap();
     let task = json!({ "type": "review", "title": "Lease", "input": "line\nbreak" });
-    let assignment =
-        json!({ "task": task, "deadline": "2026-11-21T20:16:00.000Z", "reply_with": [], "participants": [] });
+    let assignment = json!({ "task": task, "deadline": "2026-11-21T20:16:00.000Z", "reply_with": [], "participants": [] });
     let prompt = prompts.of(&asked("task_assignment", assignment), None);
     assert!(
-        prompt.user.starts_with(r#"TASK: {"input":"line\nbreak","title":"Lease","type":"review"}"#),
+        prompt
+            .user
+            .starts_with(r#"TASK: {"input":"line\nbreak","title":"Lease","type":"review"}"#),
         "{}",
         prompt.user
     );
-    assert!(prompt.system.starts_with("You take part"), "{}", prompt.system);
-    let prompt = prompts.of(&asked("request", json!({ "action": "a", "parameters": {} })), None);
-    assert!(prompt.user.starts_with("MESSAGE: {") && prompt.user.contains("\"status\""), "{}", prompt.user);
-    let prompt = prompts.of(&asked("request", json!({ "action": "mediate", "parameters": {} })), None);
+    assert!(
+        prompt.system.starts_with("You take part"),
+        "{}",
+        prompt.system
+    );
+    let prompt = prompts.of(
+        &asked("request", json!({ "action": "a", "parameters": {} })),
+        None,
+    );
+    assert!(
+        prompt.user.starts_with("MESSAGE: {") && prompt.user.contains("\"status\""),
+        "{}",
+        prompt.user
+    );
+    let prompt = prompts.of(
+        &asked("request", json!({ "action": "mediate", "parameters": {} })),
+        None,
+    );
     assert!(prompt.user.contains("\"limitation\""), "{}", prompt.user);
 }

@@ -24,10 +24,22 @@ fn debate() -> Envelope {
 #[test]
 fn the_reply_to_a_peer_review_becomes_the_right_kind_of_answer() {
     let cases = [
-        (r#"{"revised_position":"reject","confidence":0.7,"agrees_with_peer":true,"reasoning":"r"}"#, "agreement"),
-        (r#"{"revised_position":"sign","confidence":0.7,"agrees_with_peer":false,"reasoning":"r"}"#, "disagreement"),
-        (r#"{"revised_position":"negotiate","agrees_with_peer":false,"reasoning":"r"}"#, "revision"),
-        (r#"{"revised_position":"","agrees_with":null,"agrees_with_peer":true}"#, "agreement"),
+        (
+            r#"{"revised_position":"reject","confidence":0.7,"agrees_with_peer":true,"reasoning":"r"}"#,
+            "agreement",
+        ),
+        (
+            r#"{"revised_position":"sign","confidence":0.7,"agrees_with_peer":false,"reasoning":"r"}"#,
+            "disagreement",
+        ),
+        (
+            r#"{"revised_position":"negotiate","agrees_with_peer":false,"reasoning":"r"}"#,
+            "revision",
+        ),
+        (
+            r#"{"revised_position":"","agrees_with":null,"agrees_with_peer":true}"#,
+            "agreement",
+        ),
         ("```json\n{\"agrees_with_peer\":false}\n```", "disagreement"),
         (
             r#"{"message_type":"disagreement","payload":{"agrees_with_peer":false},"metadata":{"confidence":0.5}}"#,
@@ -46,18 +58,30 @@ fn a_reply_becomes_only_what_answers_the_message() {
     for (words, part) in [
         ("", "empty or was cut off"),
         ("Sure! Here it is", "not one JSON object"),
-        (r#"{"agrees_with_peer":true} and more"#, "not one JSON object"),
+        (
+            r#"{"agrees_with_peer":true} and more"#,
+            "not one JSON object",
+        ),
         ("[1]", "no object"),
         ("{}", "lacks"),
         (r#"{"agrees_with_peer":"perhaps"}"#, "/agrees_with_peer"),
         (r#"{"agrees_with_peer":true,"confidence":7}"#, "from 0 to 1"),
-        (r#"{"agrees_with_peer":true,"agrees_with":"a b.c"}"#, "/agrees_with"),
+        (
+            r#"{"agrees_with_peer":true,"agrees_with":"a b.c"}"#,
+            "/agrees_with",
+        ),
         (
             r#"{"agrees_with_peer":false,"reasoning":"far too many words, more than the twenty tokens that are allowed for an answer here"}"#,
             "longer than 20 tokens",
         ),
-        (r#"{"message_type":"ruling","payload":{"agrees_with_peer":true}}"#, "\"ruling\""),
-        (r#"{"message_type":"event","agrees_with_peer":true}"#, "\"event\""),
+        (
+            r#"{"message_type":"ruling","payload":{"agrees_with_peer":true}}"#,
+            "\"ruling\"",
+        ),
+        (
+            r#"{"message_type":"event","agrees_with_peer":true}"#,
+            "\"event\"",
+        ),
     ] {
         let wrong = read(words, &debate()).unwrap_err();
         assert!(wrong.contains(part), "{words}: {wrong}");
@@ -70,21 +94,65 @@ fn other_messages_have_answers_of_their_own() {
         read(words, asked).map(|said| (said.message_type.to_string(), said.payload.to_string()))
     };
     let task = asked("task_assignment", json!({}));
-    let (name, payload) = kind(&task, r#"{"summary":"s","risk_score":40,"confidence":0.6}"#).unwrap();
-    assert_eq!((name.as_str(), payload.as_str()), ("finding", r#"{"summary":"s","risk_score":40.0}"#));
-    assert_eq!(read(r#"{"summary":"s","confidence":0.6}"#, &task).unwrap().confidence, Some(0.6));
-    assert!(kind(&task, r#"{"risk_score":40}"#).unwrap_err().contains("/payload/summary"));
-    assert!(kind(&task, r#"{"summary":"s","risk_score":400}"#).unwrap_err().contains("/payload/risk_score"));
+    let (name, payload) =
+        kind(&task, r#"{"summary":"s","risk_score":40,"confidence":0.6}"#).unwrap();
+    assert_eq!(
+        (name.as_str(), payload.as_str()),
+        ("finding", r#"{"summary":"s","risk_score":40.0}"#)
+    );
+    assert_eq!(
+        read(r#"{"summary":"s","confidence":0.6}"#, &task)
+            .unwrap()
+            .confidence,
+        Some(0.6)
+    );
+    assert!(
+        kind(&task, r#"{"risk_score":40}"#)
+            .unwrap_err()
+            .contains("/payload/summary")
+    );
+    assert!(
+        kind(&task, r#"{"summary":"s","risk_score":400}"#)
+            .unwrap_err()
+            .contains("/payload/risk_score")
+    );
     let request = asked("request", json!({ "action": "a" }));
-    let (name, payload) = kind(&request, r#"{"status":"partial","result":{"a":1},"errors":["e"]}"#).unwrap();
+    let (name, payload) = kind(
+        &request,
+        r#"{"status":"partial","result":{"a":1},"errors":["e"]}"#,
+    )
+    .unwrap();
     assert_eq!(name, "response");
-    let expected = json!({ "status": "partial", "result": { "a": 1 }, "errors": ["e"], "warnings": [] });
+    let expected =
+        json!({ "status": "partial", "result": { "a": 1 }, "errors": ["e"], "warnings": [] });
     assert_eq!(serde_json::from_str::<Value>(&payload).unwrap(), expected);
     let (_, payload) = kind(&request, r#"{"anything":[1]}"#).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&payload).unwrap()["result"], json!({ "anything": [1] }));
+    assert_eq!(
+        serde_json::from_str::<Value>(&payload).unwrap()["result"],
+        json!({ "anything": [1] })
+    );
     let challenge = asked("challenge", json!({}));
-    assert_eq!(kind(&challenge, r#"{"statement":"s"}"#).unwrap().0, "evidence");
+    assert_eq!(
+        kind(&challenge, r#"{"statement":"s"}"#).unwrap().0,
+        "evidence"
+    );
     assert!(kind(&challenge, "{}").is_err());
-    assert_eq!(kind(&asked("request", json!({ "action": "mediate" })), r#"{"statement":"s"}"#).unwrap().0, "evidence");
-    assert_eq!(kind(&asked("question", json!({ "text": "?" })), r#"{"text":"so"}"#).unwrap().1, r#"{"text":"so"}"#);
+    assert_eq!(
+        kind(
+            &asked("request", json!({ "action": "mediate" })),
+            r#"{"statement":"s"}"#
+        )
+        .unwrap()
+        .0,
+        "evidence"
+    );
+    assert_eq!(
+        kind(
+            &asked("question", json!({ "text": "?" })),
+            r#"{"text":"so"}"#
+        )
+        .unwrap()
+        .1,
+        r#"{"text":"so"}"#
+    );
 }

@@ -27,22 +27,32 @@ pub(super) struct Labelled {
 
 fn read(path: &Path) -> Result<String, Failure> {
     let name = path.display();
-    let bytes = std::fs::read(path).map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
     String::from_utf8(bytes).map_err(|error| Failure::data(format!("{name} is not UTF-8: {error}")))
 }
 
 /// Reads the agents: a JSON object of lists of intents.
 pub(super) fn domains(path: &Path) -> Result<Domains, Failure> {
     let name = path.display();
-    let parsed: BTreeMap<String, Vec<String>> = serde_json::from_str(&read(path)?)
-        .map_err(|error| Failure::data(format!("{name} is not an object of domains with lists of intents: {error}")))?;
+    let parsed: BTreeMap<String, Vec<String>> =
+        serde_json::from_str(&read(path)?).map_err(|error| {
+            Failure::data(format!(
+                "{name} is not an object of domains with lists of intents: {error}"
+            ))
+        })?;
     let agent = |(domain, intents): (String, Vec<String>)| {
         let id = AgentId::new(domain.as_str()).map_err(|error| {
-            Failure::data(format!("{name}: the domain {domain:?} cannot be an agent's id: it {error}"))
+            Failure::data(format!(
+                "{name}: the domain {domain:?} cannot be an agent's id: it {error}"
+            ))
         })?;
         Ok((id, intents))
     };
-    let domains: Domains = parsed.into_iter().map(agent).collect::<Result<_, Failure>>()?;
+    let domains: Domains = parsed
+        .into_iter()
+        .map(agent)
+        .collect::<Result<_, Failure>>()?;
     if domains.is_empty() {
         return Err(Failure::data(format!("{name} has no domain")));
     }
@@ -54,8 +64,13 @@ pub(super) fn domains(path: &Path) -> Result<Domains, Failure> {
 pub(super) fn messages(path: &Path, domains: &Domains) -> Result<Vec<Labelled>, Failure> {
     let name = path.display();
     let text = read(path)?;
-    let mut lines = text.lines().enumerate().map(|(place, line)| (place + 1, line));
-    let heading = lines.next().map(|(_, line)| line.split('\t').collect::<Vec<_>>());
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .map(|(place, line)| (place + 1, line));
+    let heading = lines
+        .next()
+        .map(|(_, line)| line.split('\t').collect::<Vec<_>>());
     if heading.as_deref() != Some(&COLUMNS[..]) {
         return Err(Failure::data(format!(
             "{name}, line 1: expected the heading {}, separated by tabs",
@@ -76,7 +91,10 @@ pub(super) fn messages(path: &Path, domains: &Domains) -> Result<Vec<Labelled>, 
 fn labelled(line: &str, domains: &Domains) -> Result<Labelled, String> {
     let columns: Vec<&str> = line.split('\t').collect();
     let [text, intent, domain] = columns.as_slice() else {
-        return Err(format!("expected 3 columns separated by tabs, found {}", columns.len()));
+        return Err(format!(
+            "expected 3 columns separated by tabs, found {}",
+            columns.len()
+        ));
     };
     if text.trim().is_empty() {
         return Err("the text is blank".to_owned());
@@ -84,15 +102,22 @@ fn labelled(line: &str, domains: &Domains) -> Result<Labelled, String> {
     let agent = if *domain == NOBODY {
         None
     } else {
-        let Some((agent, intents)) = domains.iter().find(|(agent, _)| agent.as_str() == *domain) else {
-            return Err(format!("there is no domain {domain:?}; messages for nobody have the domain {NOBODY:?}"));
+        let Some((agent, intents)) = domains.iter().find(|(agent, _)| agent.as_str() == *domain)
+        else {
+            return Err(format!(
+                "there is no domain {domain:?}; messages for nobody have the domain {NOBODY:?}"
+            ));
         };
         if !intents.iter().any(|known| known == intent) {
             return Err(format!("the domain {domain:?} has no intent {intent:?}"));
         }
         Some(agent.clone())
     };
-    Ok(Labelled { text: (*text).to_owned(), intent: (*intent).to_owned(), agent })
+    Ok(Labelled {
+        text: (*text).to_owned(),
+        intent: (*intent).to_owned(),
+        agent,
+    })
 }
 
 /// Training messages as cards, and what is left of them.
@@ -104,7 +129,12 @@ pub(super) struct Split {
 
 /// Makes each domain an agent and each of its intents a skill, with the first messages of the intent as examples. Of each
 /// intent so many further messages are held out, and all that concern nobody.
-pub(super) fn split(train: Vec<Labelled>, domains: &Domains, phrases: usize, held_out_max: usize) -> Split {
+pub(super) fn split(
+    train: Vec<Labelled>,
+    domains: &Domains,
+    phrases: usize,
+    held_out_max: usize,
+) -> Split {
     let mut examples: BTreeMap<(AgentId, String), Vec<String>> = BTreeMap::new();
     let mut held_out = Vec::new();
     let mut seen: BTreeMap<(AgentId, String), usize> = BTreeMap::new();
@@ -124,14 +154,20 @@ pub(super) fn split(train: Vec<Labelled>, domains: &Domains, phrases: usize, hel
     }
     let skill = |agent: &AgentId, intent: &String| Skill {
         name: intent.clone(),
-        examples: examples.get(&(agent.clone(), intent.clone())).cloned().unwrap_or_default(),
+        examples: examples
+            .get(&(agent.clone(), intent.clone()))
+            .cloned()
+            .unwrap_or_default(),
         ..Skill::default()
     };
     let card = |(agent, intents): (&AgentId, &Vec<String>)| Card {
         skills: intents.iter().map(|intent| skill(agent, intent)).collect(),
         ..Card::new(agent.clone())
     };
-    Split { cards: domains.iter().map(card).collect(), held_out }
+    Split {
+        cards: domains.iter().map(card).collect(),
+        held_out,
+    }
 }
 
 #[cfg(test)]
@@ -148,7 +184,12 @@ mod tests {
 
     fn two() -> Domains {
         [("auto", vec!["gas"]), ("bank", vec!["pin", "bill"])]
-            .map(|(name, intents)| (AgentId::new(name).unwrap(), intents.into_iter().map(str::to_owned).collect()))
+            .map(|(name, intents)| {
+                (
+                    AgentId::new(name).unwrap(),
+                    intents.into_iter().map(str::to_owned).collect(),
+                )
+            })
             .into()
     }
 
@@ -158,18 +199,39 @@ mod tests {
             ("", "line 1: expected the heading text, intent, domain"),
             ("text,intent,domain\n", "line 1: expected the heading"),
             ("text\tintent\tdomain\n", "has no messages"),
-            ("text\tintent\tdomain\na\tgas\tauto\n\nb\tgas\n", "line 4: expected 3 columns separated by tabs, found 2"),
-            ("text\tintent\tdomain\na\tgas\tplane\n", "line 2: there is no domain \"plane\""),
-            ("text\tintent\tdomain\na\tpin\tauto\n", "line 2: the domain \"auto\" has no intent \"pin\""),
-            ("text\tintent\tdomain\n \tpin\tbank\n", "line 2: the text is blank"),
+            (
+                "text\tintent\tdomain\na\tgas\tauto\n\nb\tgas\n",
+                "line 4: expected 3 columns separated by tabs, found 2",
+            ),
+            (
+                "text\tintent\tdomain\na\tgas\tplane\n",
+                "line 2: there is no domain \"plane\"",
+            ),
+            (
+                "text\tintent\tdomain\na\tpin\tauto\n",
+                "line 2: the domain \"auto\" has no intent \"pin\"",
+            ),
+            (
+                "text\tintent\tdomain\n \tpin\tbank\n",
+                "line 2: the text is blank",
+            ),
         ] {
             let failure = messages(file(text).path(), &two()).unwrap_err();
             assert!(failure.to_string().contains(expected), "{failure}");
             assert_eq!(failure.code(), Failure::DATA);
         }
-        assert_eq!(messages(Path::new("absent.tsv"), &two()).unwrap_err().code(), 2);
+        assert_eq!(
+            messages(Path::new("absent.tsv"), &two())
+                .unwrap_err()
+                .code(),
+            2
+        );
         for text in ["", "[]", "{}", "{\"a.b\": []}", "{\"a\": 1}"] {
-            assert_eq!(domains(file(text).path()).unwrap_err().code(), Failure::DATA, "{text}");
+            assert_eq!(
+                domains(file(text).path()).unwrap_err().code(),
+                Failure::DATA,
+                "{text}"
+            );
         }
     }
 
@@ -178,15 +240,32 @@ mod tests {
         let text = "text\tintent\tdomain\np1\tpin\tbank\nx\toos\toos\np2\tpin\tbank\ng1\tgas\tauto\np3\tpin\tbank\np4\tpin\tbank\n";
         let messages = messages(file(text).path(), &two()).unwrap();
         let Split { cards, held_out } = split(messages, &two(), 2, 1);
-        let skills = |card: &Card| card.skills.iter().map(|s| format!("{} {}", s.name, s.examples.join(" "))).collect();
-        let cards: Vec<(String, Vec<String>)> = cards.iter().map(|c| (c.agent_id.to_string(), skills(c))).collect();
+        let skills = |card: &Card| {
+            card.skills
+                .iter()
+                .map(|s| format!("{} {}", s.name, s.examples.join(" ")))
+                .collect()
+        };
+        let cards: Vec<(String, Vec<String>)> = cards
+            .iter()
+            .map(|c| (c.agent_id.to_string(), skills(c)))
+            .collect();
         assert_eq!(
             cards,
             [
                 ("auto".to_owned(), vec!["gas g1".to_owned()]),
-                ("bank".to_owned(), vec!["pin p1 p2".to_owned(), "bill ".to_owned()]),
+                (
+                    "bank".to_owned(),
+                    vec!["pin p1 p2".to_owned(), "bill ".to_owned()]
+                ),
             ]
         );
-        assert_eq!(held_out.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["x", "p3"]);
+        assert_eq!(
+            held_out
+                .iter()
+                .map(|message| message.text.as_str())
+                .collect::<Vec<_>>(),
+            ["x", "p3"]
+        );
     }
 }

@@ -22,9 +22,14 @@ impl Latency {
         durations.sort_unstable();
         let at = |share: f64| {
             let place = (durations.len() as f64 * share).ceil() as usize;
-            durations.get(place.saturating_sub(1)).map_or(0.0, |duration| duration.as_secs_f64() * 1_000.0)
+            durations
+                .get(place.saturating_sub(1))
+                .map_or(0.0, |duration| duration.as_secs_f64() * 1_000.0)
         };
-        Self { p50_ms: thousandths(at(0.50)), p95_ms: thousandths(at(0.95)) }
+        Self {
+            p50_ms: thousandths(at(0.50)),
+            p95_ms: thousandths(at(0.95)),
+        }
     }
 }
 
@@ -78,7 +83,10 @@ impl Run<'_> {
         let participations = BTreeMap::new();
         for (place, text) in messages.into_iter().enumerate() {
             let begun = Instant::now();
-            let vector = self.vectors.map(|vectors| vectors.embed(text)).transpose()?;
+            let vector = self
+                .vectors
+                .map(|vectors| vectors.embed(text))
+                .transpose()?;
             let embedded = Instant::now();
             let query = Query {
                 text,
@@ -103,19 +111,35 @@ impl Run<'_> {
     }
 
     /// How well messages find whom they concern, and how fast.
-    pub(super) fn quality(&self, messages: &[Labelled], threshold: f64) -> Result<(Quality, Latencies), Failure> {
+    pub(super) fn quality(
+        &self,
+        messages: &[Labelled],
+        threshold: f64,
+    ) -> Result<(Quality, Latencies), Failure> {
         let (mut first, mut right, mut wrong, mut disturbed) = (0_usize, 0_usize, 0_usize, 0_usize);
-        let latencies = self.over(messages.iter().map(|message| message.text.as_str()), |place, candidates| {
-            let truth = messages.get(place).and_then(|message| message.agent.as_ref());
-            let woken = candidates.iter().filter(|candidate| candidate.probability >= threshold);
-            let (rightly, wrongly): (Vec<&Candidate<'_>>, Vec<&Candidate<'_>>) =
-                woken.partition(|candidate| Some(candidate.agent) == truth);
-            first += usize::from(truth.is_some() && candidates.first().map(|candidate| candidate.agent) == truth);
-            right += rightly.len();
-            wrong += wrongly.len();
-            disturbed += usize::from(truth.is_none() && !wrongly.is_empty());
-        })?;
-        let for_nobody = messages.iter().filter(|message| message.agent.is_none()).count();
+        let latencies = self.over(
+            messages.iter().map(|message| message.text.as_str()),
+            |place, candidates| {
+                let truth = messages
+                    .get(place)
+                    .and_then(|message| message.agent.as_ref());
+                let woken = candidates
+                    .iter()
+                    .filter(|candidate| candidate.probability >= threshold);
+                let (rightly, wrongly): (Vec<&Candidate<'_>>, Vec<&Candidate<'_>>) =
+                    woken.partition(|candidate| Some(candidate.agent) == truth);
+                first += usize::from(
+                    truth.is_some() && candidates.first().map(|candidate| candidate.agent) == truth,
+                );
+                right += rightly.len();
+                wrong += wrongly.len();
+                disturbed += usize::from(truth.is_none() && !wrongly.is_empty());
+            },
+        )?;
+        let for_nobody = messages
+            .iter()
+            .filter(|message| message.agent.is_none())
+            .count();
         let for_somebody = messages.len() - for_nobody;
         let quality = Quality {
             messages: messages.len(),
@@ -131,12 +155,26 @@ impl Run<'_> {
     }
 
     /// A calibration from messages that are on no card; background and threshold stay as they are.
-    pub(super) fn fitted(&self, messages: &[Labelled], calibration: Calibration) -> Result<Calibration, Failure> {
+    pub(super) fn fitted(
+        &self,
+        messages: &[Labelled],
+        calibration: Calibration,
+    ) -> Result<Calibration, Failure> {
         let mut scored = Vec::new();
-        self.over(messages.iter().map(|message| message.text.as_str()), |place, candidates| {
-            let truth = messages.get(place).and_then(|message| message.agent.as_ref());
-            scored.push(candidates.iter().map(|c| (c.score, Some(c.agent) == truth)).collect::<Vec<_>>());
-        })?;
+        self.over(
+            messages.iter().map(|message| message.text.as_str()),
+            |place, candidates| {
+                let truth = messages
+                    .get(place)
+                    .and_then(|message| message.agent.as_ref());
+                scored.push(
+                    candidates
+                        .iter()
+                        .map(|c| (c.score, Some(c.agent) == truth))
+                        .collect::<Vec<_>>(),
+                );
+            },
+        )?;
         for agents in &mut scored {
             agents.sort_by(|a, b| b.0.total_cmp(&a.0));
         }
@@ -145,12 +183,18 @@ impl Run<'_> {
             let (best, second) = (agents.first().map(|a| a.0), agents.get(1).map(|a| a.0));
             for (place, (score, concerned)) in agents.iter().enumerate() {
                 let lead = calibration.lead_of(*score, if place == 0 { second } else { best });
-                samples.push(Sample { score: *score, lead, concerned: *concerned });
+                samples.push(Sample {
+                    score: *score,
+                    lead,
+                    concerned: *concerned,
+                });
             }
         }
         let fitted = calibration.fitted(&samples);
         fitted.ok_or_else(|| {
-            Failure::data("no messages are left to fit a calibration to: give more phrases of each intent")
+            Failure::data(
+                "no messages are left to fit a calibration to: give more phrases of each intent",
+            )
         })
     }
 }
@@ -158,13 +202,19 @@ impl Run<'_> {
 pub(super) fn embedding_failed(error: concord_embedding::Error) -> Failure {
     let message = concord_runtime::consume::Chain(&error).to_string();
     match error {
-        concord_embedding::Error::Read { .. } | concord_embedding::Error::Malformed { .. } => Failure::usage(message),
+        concord_embedding::Error::Read { .. } | concord_embedding::Error::Malformed { .. } => {
+            Failure::usage(message)
+        }
         _ => Failure::failed(message),
     }
 }
 
 fn share(part: usize, whole: usize) -> f64 {
-    if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 1e6).round() / 1e6 }
+    if whole == 0 {
+        0.0
+    } else {
+        (part as f64 / whole as f64 * 1e6).round() / 1e6
+    }
 }
 
 fn thousandths(x: f64) -> f64 {
@@ -180,18 +230,35 @@ mod tests {
 
     fn labelled(text: &str, agent: Option<&str>) -> Labelled {
         let agent = agent.map(|name| AgentId::new(name).unwrap());
-        Labelled { text: text.to_owned(), intent: String::new(), agent }
+        Labelled {
+            text: text.to_owned(),
+            intent: String::new(),
+            agent,
+        }
     }
 
     #[test]
     fn wakes_are_counted_as_they_are_defined() {
         let mut matcher = Matcher::default();
-        for (name, example) in [("tax", "file the tax return"), ("sea", "waves and tides of the ocean")] {
-            let skill = Skill { name: name.to_owned(), examples: vec![example.to_owned()], ..Skill::default() };
-            let card = Card { skills: vec![skill], ..Card::new(AgentId::new(name).unwrap()) };
+        for (name, example) in [
+            ("tax", "file the tax return"),
+            ("sea", "waves and tides of the ocean"),
+        ] {
+            let skill = Skill {
+                name: name.to_owned(),
+                examples: vec![example.to_owned()],
+                ..Skill::default()
+            };
+            let card = Card {
+                skills: vec![skill],
+                ..Card::new(AgentId::new(name).unwrap())
+            };
             matcher.insert(&card, |_| None);
         }
-        let run = Run { matcher: &matcher, vectors: None };
+        let run = Run {
+            matcher: &matcher,
+            vectors: None,
+        };
         let messages = [
             labelled("file the tax return", Some("tax")),
             labelled("ocean waves and tides", Some("tax")),
@@ -200,10 +267,25 @@ mod tests {
             labelled("xyz", None),
         ];
         let (quality, latencies) = run.quality(&messages, 0.7).unwrap();
-        assert_eq!((quality.messages, quality.for_nobody, quality.wakes, quality.wrong_wakes), (5, 2, 3, 2));
+        assert_eq!(
+            (
+                quality.messages,
+                quality.for_nobody,
+                quality.wakes,
+                quality.wrong_wakes
+            ),
+            (5, 2, 3, 2)
+        );
         // Where nothing fits, the first by name comes first: that is chance, and here it is right.
         assert_eq!(quality.top1, 0.666_667);
-        assert_eq!((quality.recall, quality.false_wakes, quality.false_wakes_for_nobody), (0.333_333, 0.666_667, 0.5));
+        assert_eq!(
+            (
+                quality.recall,
+                quality.false_wakes,
+                quality.false_wakes_for_nobody
+            ),
+            (0.333_333, 0.666_667, 0.5)
+        );
         assert_eq!(latencies.embedding, None);
     }
 

@@ -71,7 +71,12 @@ pub(crate) struct WakeArgs {
     model_dir: Option<PathBuf>,
     /// A server with the API of OpenAI that makes the vectors, in place of a model here: where the API begins, for example
     /// http://127.0.0.1:11434/v1. All messages are sent to it, and to nobody else.
-    #[arg(long, value_name = "URL", requires = "model", conflicts_with = "no_model")]
+    #[arg(
+        long,
+        value_name = "URL",
+        requires = "model",
+        conflicts_with = "no_model"
+    )]
     embeddings: Option<String>,
     /// The model of that server.
     #[arg(long, value_name = "NAME", requires = "embeddings")]
@@ -84,8 +89,14 @@ pub(crate) struct WakeArgs {
 }
 
 fn probability(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "give a number from 0 to 1".to_owned())?;
-    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("give a number from 0 to 1".to_owned()) }
+    let number: f64 = text
+        .parse()
+        .map_err(|_| "give a number from 0 to 1".to_owned())?;
+    if (0.0..=1.0).contains(&number) {
+        Ok(number)
+    } else {
+        Err("give a number from 0 to 1".to_owned())
+    }
 }
 
 /// What was measured of how well messages find their agents.
@@ -122,7 +133,9 @@ pub(crate) fn run(args: &WakeArgs) -> Result<u8, Failure> {
     match (args.agents, &args.train, &args.test, &args.domains) {
         (Some(agents), ..) => speed(args, agents as usize),
         (None, Some(train), Some(test), Some(domains)) => quality(args, [train, test, domains]),
-        _ => Err(Failure::usage("name the files: --train, --test and --domains")),
+        _ => Err(Failure::usage(
+            "name the files: --train, --test and --domains",
+        )),
     }
 }
 
@@ -140,13 +153,20 @@ fn vectors(args: &WakeArgs) -> Result<Option<Vectors>, Failure> {
              does without; --embeddings names a server",
         ));
     };
-    let settings = Settings { model_dir: Some(model_dir), ..Settings::default() };
+    let settings = Settings {
+        model_dir: Some(model_dir),
+        ..Settings::default()
+    };
     let embedder = Embedder::open(&settings).map_err(embedding_failed)?;
     Ok(embedder.map(|embedder| Vectors::Model(Box::new(embedder))))
 }
 
 /// Enters cards, with the vectors of their skills where there is a model.
-fn matcher_of(cards: &[Card], parameters: Parameters, vectors: Option<&Vectors>) -> Result<Matcher, Failure> {
+fn matcher_of(
+    cards: &[Card],
+    parameters: Parameters,
+    vectors: Option<&Vectors>,
+) -> Result<Matcher, Failure> {
     let mut matcher = Matcher::new(parameters);
     for card in cards {
         let mut failure = None;
@@ -173,24 +193,42 @@ fn quality(args: &WakeArgs, files: [&Path; 3]) -> Result<u8, Failure> {
     let [train, test, domains] = files;
     let domains = data::domains(domains)?;
     let test = data::messages(test, &domains)?;
-    let split = data::split(data::messages(train, &domains)?, &domains, usize::from(args.phrases), HELD_OUT);
+    let split = data::split(
+        data::messages(train, &domains)?,
+        &domains,
+        usize::from(args.phrases),
+        HELD_OUT,
+    );
     // After the files: reading a model takes a while, and a fault in a file should show at once.
     let vectors = vectors(args)?;
     let vectors = vectors.as_ref();
     let mut parameters = Parameters::default();
     let mut matcher = matcher_of(&split.cards, parameters, vectors)?;
     if args.fit {
-        let run = Run { matcher: &matcher, vectors };
+        let run = Run {
+            matcher: &matcher,
+            vectors,
+        };
         let fitted = run.fitted(&split.held_out, *matcher.calibration(vectors.is_some()))?;
-        *(if vectors.is_some() { &mut parameters.with_model } else { &mut parameters.without_model }) = fitted;
+        *(if vectors.is_some() {
+            &mut parameters.with_model
+        } else {
+            &mut parameters.without_model
+        }) = fitted;
         matcher = matcher_of(&split.cards, parameters, vectors)?;
     }
     let calibration = *matcher.calibration(vectors.is_some());
     let threshold = args.threshold.unwrap_or(calibration.threshold);
     if cfg!(debug_assertions) {
-        eprintln!("this is a debug build: the times are several times worse than those of a release build");
+        eprintln!(
+            "this is a debug build: the times are several times worse than those of a release build"
+        );
     }
-    let (quality, latency) = Run { matcher: &matcher, vectors }.quality(&test, threshold)?;
+    let (quality, latency) = Run {
+        matcher: &matcher,
+        vectors,
+    }
+    .quality(&test, threshold)?;
     let report = Report {
         agents: split.cards.len(),
         skills: split.cards.iter().map(|card| card.skills.len()).sum(),
@@ -216,18 +254,33 @@ fn speed(args: &WakeArgs, agents: usize) -> Result<u8, Failure> {
     let vectors = vectors.as_ref();
     let dimensions = vectors.map(Vectors::dimensions).transpose()?;
     let mut source = synthetic::Source::new(args.seed);
-    let cards: Vec<Card> = (0..agents).filter_map(|number| source.card(number)).collect();
+    let cards: Vec<Card> = (0..agents)
+        .filter_map(|number| source.card(number))
+        .collect();
     let mut matcher = Matcher::default();
     for card in &cards {
         // In any direction: how long matching takes does not depend on it, and the model would take minutes.
-        let made: Vec<_> = card.skills.iter().map(|s| (&s.name, dimensions.map(|n| source.vector(n)))).collect();
-        matcher.insert(card, |skill| made.iter().find(|(name, _)| **name == skill.name).and_then(|(_, v)| v.clone()));
+        let made: Vec<_> = card
+            .skills
+            .iter()
+            .map(|s| (&s.name, dimensions.map(|n| source.vector(n))))
+            .collect();
+        matcher.insert(card, |skill| {
+            made.iter()
+                .find(|(name, _)| **name == skill.name)
+                .and_then(|(_, v)| v.clone())
+        });
     }
     let messages: Vec<String> = (0..MESSAGES).map(|_| source.message()).collect();
     if cfg!(debug_assertions) {
-        eprintln!("this is a debug build: the times are several times worse than those of a release build");
+        eprintln!(
+            "this is a debug build: the times are several times worse than those of a release build"
+        );
     }
-    let run = Run { matcher: &matcher, vectors };
+    let run = Run {
+        matcher: &matcher,
+        vectors,
+    };
     let latency = run.over(messages.iter().map(String::as_str), |_, _| ())?;
     let report = Speed {
         agents,
@@ -253,7 +306,15 @@ fn speed(args: &WakeArgs, agents: usize) -> Result<u8, Failure> {
 }
 
 fn shown(report: &Report) -> String {
-    let Report { agents, skills, phrases, threshold, quality, calibration, .. } = report;
+    let Report {
+        agents,
+        skills,
+        phrases,
+        threshold,
+        quality,
+        calibration,
+        ..
+    } = report;
     let percent = |share: f64| format!("{:>6.1} %", share * 100.0);
     format!(
         "{agents} agents with {skills} skills of {phrases} phrases, {} messages, {} of them for nobody, {}\n\
@@ -281,9 +342,16 @@ fn shown(report: &Report) -> String {
 
 fn shown_latencies(latencies: &Latencies) -> String {
     let line = |what: &str, latency: &Latency| {
-        format!("{what:<21} {:>8.3} ms p50 {:>8.3} ms p95\n", latency.p50_ms, latency.p95_ms)
+        format!(
+            "{what:<21} {:>8.3} ms p50 {:>8.3} ms p95\n",
+            latency.p50_ms, latency.p95_ms
+        )
     };
-    latencies.embedding.iter().map(|latency| line("embedding", latency)).collect::<String>()
+    latencies
+        .embedding
+        .iter()
+        .map(|latency| line("embedding", latency))
+        .collect::<String>()
         + &line("matching", &latencies.matching)
         + &line("both", &latencies.whole)
 }

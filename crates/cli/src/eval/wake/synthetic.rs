@@ -61,12 +61,17 @@ impl Source {
 
     /// A short message.
     pub(super) fn message(&mut self) -> String {
-        (0..WORDS).map(|_| self.word()).collect::<Vec<_>>().join(" ")
+        (0..WORDS)
+            .map(|_| self.word())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// A vector in any direction.
     pub(super) fn vector(&mut self, dimensions: usize) -> Vec<f32> {
-        (0..dimensions).map(|_| (self.unit() - 0.5) as f32).collect()
+        (0..dimensions)
+            .map(|_| (self.unit() - 0.5) as f32)
+            .collect()
     }
 
     /// The card of the agent of this number.
@@ -77,6 +82,11 @@ impl Source {
             ..Skill::default()
         };
         let skills = (0..SKILLS).map(&mut skill).collect();
-        AgentId::new(format!("agent-{number}")).ok().map(|agent| Card { skills, ..Card::new(agent) })
+        AgentId::new(format!("agent-{number}"))
+            .ok()
+            .map(|agent| Card {
+                skills,
+                ..Card::new(agent)
+            })
     }
 }

@@ -33,7 +33,10 @@ impl Life for RequestMachine {
     const MAY_BEGIN_LATER: bool = true;
 
     fn begins(event: &RequestEvent) -> bool {
-        matches!(event, RequestEvent::HeardEarly(_) | RequestEvent::Opened(_) | RequestEvent::Failed(_))
+        matches!(
+            event,
+            RequestEvent::HeardEarly(_) | RequestEvent::Opened(_) | RequestEvent::Failed(_)
+        )
     }
 
     fn ends(event: &RequestEvent) -> bool {
@@ -47,7 +50,10 @@ impl Life for RequestMachine {
     fn begins_again(event: &RequestEvent) -> bool {
         // What has no id of its own may be asked again in the same words.
         let begins = matches!(event, RequestEvent::Opened(_) | RequestEvent::Failed(_));
-        begins && event.request().is_some_and(|request| request.request_id.is_unnamed())
+        begins
+            && event
+                .request()
+                .is_some_and(|request| request.request_id.is_unnamed())
     }
 
     fn may_rest(state: &RequestState) -> bool {

@@ -11,10 +11,21 @@ use crate::queue::{self, Enqueue, QueueInput, QueueMachine};
 /// eva has one debate, and a capacity of one; another waits.
 fn told() -> Story<QueueMachine> {
     let mut story = Story::of(queue::id().as_str());
-    let expert =
-        Expert { agent_id: agent("eva"), name: None, domains: vec![], contact: Default::default(), capacity: 1 };
-    let registered = ExpertRegistered { expert, by: agent("eva") };
-    story.hears(&said("m-eva", 0), &QueueInput::Register(Box::new(registered)));
+    let expert = Expert {
+        agent_id: agent("eva"),
+        name: None,
+        domains: vec![],
+        contact: Default::default(),
+        capacity: 1,
+    };
+    let registered = ExpertRegistered {
+        expert,
+        by: agent("eva"),
+    };
+    story.hears(
+        &said("m-eva", 0),
+        &QueueInput::Register(Box::new(registered)),
+    );
     for name in ["d-1", "d-2"] {
         let entry = Enqueued {
             debate_id: DebateId::new(name).unwrap(),
@@ -25,19 +36,39 @@ fn told() -> Story<QueueMachine> {
             entered_at: start(),
             due: after(60_000),
         };
-        let enqueue = Enqueue { entry, overflow: Default::default(), queue_max: 9 };
-        story.hears(&happened(&format!("e-{name}"), 1), &QueueInput::Enqueue(Box::new(enqueue)));
+        let enqueue = Enqueue {
+            entry,
+            overflow: Default::default(),
+            queue_max: 9,
+        };
+        story.hears(
+            &happened(&format!("e-{name}"), 1),
+            &QueueInput::Enqueue(Box::new(enqueue)),
+        );
     }
-    assert_eq!(story.hears(&happened("e-1", 2), &QueueInput::Advance), "assigned");
+    assert_eq!(
+        story.hears(&happened("e-1", 2), &QueueInput::Advance),
+        "assigned"
+    );
     story
 }
 
 fn audit(records: &[Record<QueueEvent>]) -> Report {
     let mut auditor = Auditor::new();
     for record in records {
-        let (id, fact, bytes) = (&record.meta.id, token(record.event.fact()), record.encode().unwrap());
+        let (id, fact, bytes) = (
+            &record.meta.id,
+            token(record.event.fact()),
+            record.encode().unwrap(),
+        );
         let (sequence, aggregate) = (record.sequence, Aggregate::Queue);
-        auditor.event(&StoredEvent { sequence, aggregate, id, fact: &fact, bytes: &bytes });
+        auditor.event(&StoredEvent {
+            sequence,
+            aggregate,
+            id,
+            fact: &fact,
+            bytes: &bytes,
+        });
     }
     auditor.finish(&Ending::quiescent(Timestamp::default()))
 }
@@ -55,11 +86,21 @@ fn one_debate_more_than_an_expert_can_take_is_found() {
         contact: Default::default(),
         waited_ms: 0,
     };
-    let mut record = story.versioned.record(&story.id.clone(), &happened("e-2", 3), QueueEvent::Assigned(one_more));
+    let mut record = story.versioned.record(
+        &story.id.clone(),
+        &happened("e-2", 3),
+        QueueEvent::Assigned(one_more),
+    );
     record.sequence = story.sequence + 1;
     story.records.push(record);
     let report = audit(&story.records);
-    let found: Vec<_> = report.violations().map(|(checked, first)| (checked.number, first.what.as_str())).collect();
-    assert_eq!(found, [(6, "It gives d-2 to eva, who has 1 with a capacity of 1.")]);
+    let found: Vec<_> = report
+        .violations()
+        .map(|(checked, first)| (checked.number, first.what.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [(6, "It gives d-2 to eva, who has 1 with a capacity of 1.")]
+    );
     assert_eq!(report.of(Invariant::Capacity).unwrap().examined, 2);
 }

@@ -41,37 +41,84 @@ pub(super) enum Until {
 impl Hall {
     pub(super) fn report(&self, ending: &Ending) -> Report {
         let mut auditor = Auditor::new();
-        let dead: Vec<_> = self.dead.iter().map(|letter| letter.as_ref().map(|id| message(id))).collect();
+        let dead: Vec<_> = self
+            .dead
+            .iter()
+            .map(|letter| letter.as_ref().map(|id| message(id)))
+            .collect();
         for letter in &dead {
             auditor.dead(&match letter {
-                Ok(id) => Dead { message_id: Some(id), ..Dead::default() },
-                Err(place) => Dead { position: Some((Lane::Normal, **place)), ..Dead::default() },
+                Ok(id) => Dead {
+                    message_id: Some(id),
+                    ..Dead::default()
+                },
+                Err(place) => Dead {
+                    position: Some((Lane::Normal, **place)),
+                    ..Dead::default()
+                },
             });
         }
         // Half of the messages before the facts and half after them: no order between streams is relied upon.
         let (early, late) = self.messages.split_at(self.messages.len() / 2);
         let say = |auditor: &mut Auditor, stored: &Stored| {
             let content = Content::Bytes(&stored.bytes);
-            let Stored { sequence, subject, .. } = stored;
-            auditor.message(&StoredMessage { sequence: *sequence, subject, declared: None, content });
+            let Stored {
+                sequence, subject, ..
+            } = stored;
+            auditor.message(&StoredMessage {
+                sequence: *sequence,
+                subject,
+                declared: None,
+                content,
+            });
         };
         early.iter().for_each(|stored| say(&mut auditor, stored));
-        for Stored { sequence, subject, bytes } in &self.events {
-            let Subject::Event { aggregate, id, fact } = subject else { panic!() };
-            auditor.event(&StoredEvent { sequence: *sequence, aggregate: *aggregate, id, fact, bytes });
+        for Stored {
+            sequence,
+            subject,
+            bytes,
+        } in &self.events
+        {
+            let Subject::Event {
+                aggregate,
+                id,
+                fact,
+            } = subject
+            else {
+                panic!()
+            };
+            auditor.event(&StoredEvent {
+                sequence: *sequence,
+                aggregate: *aggregate,
+                id,
+                fact,
+                bytes,
+            });
         }
         late.iter().for_each(|stored| say(&mut auditor, stored));
-        self.malformed.iter().for_each(|place| auditor.malformed_message(Lane::Normal, *place));
+        self.malformed
+            .iter()
+            .for_each(|place| auditor.malformed_message(Lane::Normal, *place));
         auditor.finish(ending)
     }
 
     /// Numbers of the invariants that do not hold, nothing being in flight.
     pub(super) fn violated(&self, now: Timestamp) -> Vec<u8> {
-        self.report(&Ending::quiescent(now)).violations().map(|(checked, _)| checked.number).collect()
+        self.report(&Ending::quiescent(now))
+            .violations()
+            .map(|(checked, _)| checked.number)
+            .collect()
     }
 
     /// Someone says something; the answer is its `message_id`.
-    pub(super) fn say(&mut self, from: &str, to: Service, kind: &str, id: &str, payload: Value) -> Context {
+    pub(super) fn say(
+        &mut self,
+        from: &str,
+        to: Service,
+        kind: &str,
+        id: &str,
+        payload: Value,
+    ) -> Context {
         self.post(&Envelope {
             message_id: message(id),
             timestamp: start(),
@@ -94,12 +141,24 @@ impl Hall {
 
     pub(super) fn post(&mut self, envelope: &Envelope) {
         let (sequence, subject) = (self.messages.len() as u64 + 1, envelope.subject());
-        self.messages.push(Stored { sequence, subject, bytes: serde_json::to_vec(envelope).unwrap() });
+        self.messages.push(Stored {
+            sequence,
+            subject,
+            bytes: serde_json::to_vec(envelope).unwrap(),
+        });
     }
 
     /// A step of a machine, its effects included; the answer is the context of those who hear of the fact.
-    fn step<M: Machine>(&mut self, of: &mut Versioned<M>, id: &Token, context: &Context, input: &M::Input) -> Context {
-        let Decision::Append(event) = M::decide(&of.state, context, input) else { panic!("no fact") };
+    fn step<M: Machine>(
+        &mut self,
+        of: &mut Versioned<M>,
+        id: &Token,
+        context: &Context,
+        input: &M::Input,
+    ) -> Context {
+        let Decision::Append(event) = M::decide(&of.state, context, input) else {
+            panic!("no fact")
+        };
         let mut record = of.record(id, context, event);
         record.sequence = self.events.len() as u64 + 1;
         of.apply(record.clone());
@@ -113,7 +172,11 @@ impl Hall {
     /// Stores a fact.
     pub(super) fn append<E: Facts>(&mut self, record: &Record<E>) {
         let sequence = self.events.len() as u64 + 1;
-        self.events.push(Stored { sequence, subject: record.subject(), bytes: record.encode().unwrap() });
+        self.events.push(Stored {
+            sequence,
+            subject: record.subject(),
+            bytes: record.encode().unwrap(),
+        });
     }
 
     /// Reads the first fact of this name, and stores it again after a change.
@@ -141,7 +204,8 @@ impl Hall {
     pub(super) fn drop_message(&mut self, id: &str) {
         let before = self.messages.len();
         let quoted = format!("\"message_id\":\"{id}\"");
-        self.messages.retain(|stored| !String::from_utf8_lossy(&stored.bytes).contains(&quoted));
+        self.messages
+            .retain(|stored| !String::from_utf8_lossy(&stored.bytes).contains(&quoted));
         assert_ne!(self.messages.len(), before, "{id} was there");
     }
 
@@ -153,11 +217,40 @@ impl Hall {
         let open = json!({"action": "open_case", "parameters": {"case_id": "c-1", "participants": ["ann", "ben"]}});
         let asked = hall.say("olga", Service::Coordinator, "request", "m-open", open);
         hall.step(&mut case, &c, &asked, &open_case(&["ann", "ben"], policy()));
-        let found = |name: &str, score: u32| received(name, &format!("m-{name}"), 0.8, json!({ "risk_score": score }));
-        let heard = hall.say("ann", Service::Coordinator, "finding", "m-ann", json!({"summary": "low"}));
-        hall.step(&mut case, &c, &heard, &case::CaseInput::Finding(Box::new(found("ann", 10))));
-        let heard = hall.say("ben", Service::Coordinator, "finding", "m-ben", json!({"summary": "high"}));
-        let closed = hall.step(&mut case, &c, &heard, &case::CaseInput::Finding(Box::new(found("ben", 90))));
+        let found = |name: &str, score: u32| {
+            received(
+                name,
+                &format!("m-{name}"),
+                0.8,
+                json!({ "risk_score": score }),
+            )
+        };
+        let heard = hall.say(
+            "ann",
+            Service::Coordinator,
+            "finding",
+            "m-ann",
+            json!({"summary": "low"}),
+        );
+        hall.step(
+            &mut case,
+            &c,
+            &heard,
+            &case::CaseInput::Finding(Box::new(found("ann", 10))),
+        );
+        let heard = hall.say(
+            "ben",
+            Service::Coordinator,
+            "finding",
+            "m-ben",
+            json!({"summary": "high"}),
+        );
+        let closed = hall.step(
+            &mut case,
+            &c,
+            &heard,
+            &case::CaseInput::Finding(Box::new(found("ben", 90))),
+        );
         if until == Until::FindingsClosed {
             return hall;
         }
@@ -169,31 +262,84 @@ impl Hall {
         let d = conflict.conflict_id.token();
         let mut debate = Versioned::<DebateMachine>::default();
         let request = said(&format!("c-1-{}-0", detection.sequence()), 0);
-        hall.step(&mut debate, &d, &request, &open_debate(conflict.clone(), policy()));
+        hall.step(
+            &mut debate,
+            &d,
+            &request,
+            &open_debate(conflict.clone(), policy()),
+        );
         hall.step(&mut case, &c, &completed, &detected(vec![conflict], vec![]));
-        let heard = hall.say("ann", Service::DebateFacilitator, "disagreement", "m-a1", json!({}));
+        let heard = hall.say(
+            "ann",
+            Service::DebateFacilitator,
+            "disagreement",
+            "m-a1",
+            json!({}),
+        );
         hall.step(&mut debate, &d, &heard, &keeps("ann", "m-a1"));
         if until == Until::RoundDue {
             return hall;
         }
-        let due = Deadline { name: round_name(1), due: after(10_000) };
-        let fire = Fire { aggregate: Aggregate::Debate, id: d.clone(), deadline: due, fired_by: FiredBy::Scheduler };
-        let elapsed = hall.step(&mut Versioned::<DeadlineMachine>::default(), &x, &said("t-1", 10_005), &fire);
+        let due = Deadline {
+            name: round_name(1),
+            due: after(10_000),
+        };
+        let fire = Fire {
+            aggregate: Aggregate::Debate,
+            id: d.clone(),
+            deadline: due,
+            fired_by: FiredBy::Scheduler,
+        };
+        let elapsed = hall.step(
+            &mut Versioned::<DeadlineMachine>::default(),
+            &x,
+            &said("t-1", 10_005),
+            &fire,
+        );
         let record: Record<DeadlineEvent> = hall.record("debate_elapsed");
         let round_due = record.event.into_elapsed();
         hall.step(&mut debate, &d, &elapsed, &DebateInput::Elapsed(round_due));
-        let heard = hall.say("ann", Service::DebateFacilitator, "agreement", "m-a2", json!({}));
+        let heard = hall.say(
+            "ann",
+            Service::DebateFacilitator,
+            "agreement",
+            "m-a2",
+            json!({}),
+        );
         hall.step(&mut debate, &d, &heard, &joins("ann", "m-a2", "ben"));
-        let heard = hall.say("ben", Service::DebateFacilitator, "disagreement", "m-b2", json!({}));
+        let heard = hall.say(
+            "ben",
+            Service::DebateFacilitator,
+            "disagreement",
+            "m-b2",
+            json!({}),
+        );
         let resolved = hall.step(&mut debate, &d, &heard, &keeps("ben", "m-b2"));
         let outcome = debate.state.outcome.clone().unwrap();
-        hall.step(&mut case, &c, &resolved, &case::CaseInput::Resolved(Box::new(outcome)));
+        hall.step(
+            &mut case,
+            &c,
+            &resolved,
+            &case::CaseInput::Resolved(Box::new(outcome)),
+        );
         if until == Until::Decided {
             return hall;
         }
-        let heard = hall.say("ann", Service::Coordinator, "finding", "m-late", json!({"summary": "late"}));
+        let heard = hall.say(
+            "ann",
+            Service::Coordinator,
+            "finding",
+            "m-late",
+            json!({"summary": "late"}),
+        );
         hall.step(&mut case, &c, &heard, &finding("ann", "m-late", json!({})));
-        hall.say("zoe", Service::Coordinator, "finding", "m-zoe", json!({"summary": "let me in"}));
+        hall.say(
+            "zoe",
+            Service::Coordinator,
+            "finding",
+            "m-zoe",
+            json!({"summary": "let me in"}),
+        );
         hall.dead.push(Ok("m-zoe".into()));
         hall.malformed.push(900);
         hall.dead.push(Err(900));

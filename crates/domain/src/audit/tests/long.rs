@@ -22,8 +22,16 @@ fn life() -> Story<RecordMachine> {
             source: Source::Outcome,
             overridden: false,
         };
-        let input = Observe { observation, debate_id: None, case_id: None, by: agent("olga") };
-        assert_eq!(story.hears(&happened(&format!("e-{n}"), 1), &input), "observed");
+        let input = Observe {
+            observation,
+            debate_id: None,
+            case_id: None,
+            by: agent("olga"),
+        };
+        assert_eq!(
+            story.hears(&happened(&format!("e-{n}"), 1), &input),
+            "observed"
+        );
     }
     story
 }
@@ -33,11 +41,20 @@ fn replay_violations(records: &[Record<RecordEvent>]) -> u64 {
     for record in records {
         let (id, fact, bytes) = (token("ann"), token("observed"), record.encode().unwrap());
         let (sequence, aggregate) = (record.sequence, Aggregate::Record);
-        auditor.event(&StoredEvent { sequence, aggregate, id: &id, fact: &fact, bytes: &bytes });
+        auditor.event(&StoredEvent {
+            sequence,
+            aggregate,
+            id: &id,
+            fact: &fact,
+            bytes: &bytes,
+        });
     }
     let report = auditor.finish(&Ending::quiescent(after(0)));
     let replay = report.of(Invariant::Replay).unwrap();
-    assert_eq!((report.violations().count() > 0, replay.examined), (replay.violations > 0, records.len() as u64));
+    assert_eq!(
+        (report.violations().count() > 0, replay.examined),
+        (replay.violations > 0, records.len() as u64)
+    );
     replay.violations
 }
 
@@ -48,12 +65,20 @@ fn what_a_fact_names_is_complete_at_any_age() {
     for place in [1, EARLIER_MAX, EARLIER_MAX + 1, FACTS - 1] {
         let mut forgets = records.clone();
         forgets[place].meta.earlier.remove(0);
-        assert_eq!(replay_violations(&forgets), 1, "fact {place} leaves one out");
+        assert_eq!(
+            replay_violations(&forgets),
+            1,
+            "fact {place} leaves one out"
+        );
         let mut cut = records.clone();
         cut[place].meta.earlier.clear();
         assert_eq!(replay_violations(&cut), 1, "at fact {place} the chain ends");
     }
     let mut lost = records;
     lost.remove(100);
-    assert_eq!(replay_violations(&lost), EARLIER_MAX as u64, "each fact that names the lost one says so");
+    assert_eq!(
+        replay_violations(&lost),
+        EARLIER_MAX as u64,
+        "each fact that names the lost one says so"
+    );
 }

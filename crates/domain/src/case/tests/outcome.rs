@@ -10,14 +10,27 @@ type Ended = (Status, Option<Value>);
 
 /// The outcome of a case of ann and ben who found this, in which these conflicts were debated with this result (none
 /// for a debate that did not end in time), and those were deferred.
-fn merged(found: [Value; 2], debated: Vec<(Conflict, Option<Ended>)>, deferred: Vec<Conflict>) -> Outcome {
+fn merged(
+    found: [Value; 2],
+    debated: Vec<(Conflict, Option<Ended>)>,
+    deferred: Vec<Conflict>,
+) -> Outcome {
     let mut story = CaseStory::of("c-1");
     story.hears(&said("m-open", 0), &open_case(&["ann", "ben"], policy()));
     let [ann, ben] = found;
     // The surer of the two answers last: nothing may depend on the order.
-    story.hears(&said("m-ben", 1), &CaseInput::Finding(Box::new(received("ben", "m-ben", 0.25, ben))));
-    story.hears(&said("m-ann", 2), &CaseInput::Finding(Box::new(received("ann", "m-ann", 0.75, ann))));
-    let conflicts: Vec<Conflict> = debated.iter().map(|(conflict, _)| conflict.clone()).collect();
+    story.hears(
+        &said("m-ben", 1),
+        &CaseInput::Finding(Box::new(received("ben", "m-ben", 0.25, ben))),
+    );
+    story.hears(
+        &said("m-ann", 2),
+        &CaseInput::Finding(Box::new(received("ann", "m-ann", 0.75, ann))),
+    );
+    let conflicts: Vec<Conflict> = debated
+        .iter()
+        .map(|(conflict, _)| conflict.clone())
+        .collect();
     story.hears(&happened("e-det", 3), &detected(conflicts, deferred));
     for (conflict, ended) in debated {
         if let Some((status, chosen)) = ended {
@@ -26,14 +39,25 @@ fn merged(found: [Value; 2], debated: Vec<(Conflict, Option<Ended>)>, deferred: 
         }
     }
     if story.state().phase != Phase::Decided {
-        assert_eq!(story.hears(&happened("e-due", CASE_DUE), &case_due(CASE, after(CASE_DUE))), "decided");
+        assert_eq!(
+            story.hears(
+                &happened("e-due", CASE_DUE),
+                &case_due(CASE, after(CASE_DUE))
+            ),
+            "decided"
+        );
     }
     story.state().decision.clone().unwrap().outcome
 }
 
 fn clause() -> Conflict {
     let held = [("ann", json!(true), 0.8), ("ben", json!(false), 0.6)];
-    conflict("d-clause", ConflictType::ClausePresenceDisagreement, "Governing Law", &held)
+    conflict(
+        "d-clause",
+        ConflictType::ClausePresenceDisagreement,
+        "Governing Law",
+        &held,
+    )
 }
 
 fn found() -> [Value; 2] {
@@ -55,18 +79,31 @@ fn what_nobody_disputes_is_the_mean_and_the_common_word() {
     assert_eq!(outcome.risk_score, Some(45.0), "0.75 of 40 and 0.25 of 60");
     assert_eq!(outcome.recommendation.as_deref(), Some("negotiate"));
     assert_eq!(outcome.severity, None);
-    let term = ClauseOutcome { present: true, basis: "undisputed".into() };
+    let term = ClauseOutcome {
+        present: true,
+        basis: "undisputed".into(),
+    };
     assert_eq!(outcome.clauses, [("Term".to_owned(), term)].into());
 }
 
 #[test]
 fn nobody_said_anything() {
-    assert_eq!(merged([json!({}), json!({"recommendation": " "})], vec![], vec![]), Outcome::default());
+    assert_eq!(
+        merged([json!({}), json!({"recommendation": " "})], vec![], vec![]),
+        Outcome::default()
+    );
 }
 
 #[test]
 fn an_empty_recommendation_is_none() {
-    let outcome = merged([json!({"recommendation": ""}), json!({"recommendation": "sign"})], vec![], vec![]);
+    let outcome = merged(
+        [
+            json!({"recommendation": ""}),
+            json!({"recommendation": "sign"}),
+        ],
+        vec![],
+        vec![],
+    );
     assert_eq!(outcome.recommendation.as_deref(), Some("sign"));
 }
 
@@ -75,10 +112,42 @@ fn a_resolution_is_used_as_it_is_meant_and_the_most_cautious_position_where_ther
     let ended = |chosen: Value| Some((Status::Vote, Some(chosen)));
     let table = [
         // risk score, recommendation, clause: what was chosen and what the case ends with
-        (ended(json!(45)), Some(45.0), ended(json!("sign")), "sign", ended(json!(true)), true, "vote"),
-        (ended(json!("45.5")), Some(45.5), ended(json!(" SIGN.")), "sign", ended(json!("yes")), true, "vote"),
-        (ended(json!("much")), Some(80.0), ended(json!(7)), "reject", ended(json!("Not found")), false, "vote"),
-        (ended(json!(4000)), Some(80.0), ended(json!("")), "reject", ended(json!("who knows")), false, "vote"),
+        (
+            ended(json!(45)),
+            Some(45.0),
+            ended(json!("sign")),
+            "sign",
+            ended(json!(true)),
+            true,
+            "vote",
+        ),
+        (
+            ended(json!("45.5")),
+            Some(45.5),
+            ended(json!(" SIGN.")),
+            "sign",
+            ended(json!("yes")),
+            true,
+            "vote",
+        ),
+        (
+            ended(json!("much")),
+            Some(80.0),
+            ended(json!(7)),
+            "reject",
+            ended(json!("Not found")),
+            false,
+            "vote",
+        ),
+        (
+            ended(json!(4000)),
+            Some(80.0),
+            ended(json!("")),
+            "reject",
+            ended(json!("who knows")),
+            false,
+            "vote",
+        ),
         (
             Some((Status::Unresolved, None)),
             Some(80.0),
@@ -96,16 +165,43 @@ fn a_resolution_is_used_as_it_is_meant_and_the_most_cautious_position_where_ther
         assert_eq!(outcome.risk_score, risk_score);
         assert_eq!(outcome.recommendation.as_deref(), Some(recommendation));
         assert_eq!(outcome.severity, Some(Severity::High), "the highest stated");
-        assert_eq!(outcome.clauses["Governing Law"], ClauseOutcome { present, basis: basis.into() });
-        assert_eq!(outcome.clauses["Term"], ClauseOutcome { present: true, basis: "undisputed".into() });
-        assert_eq!(outcome.clauses.len(), 2, "one entry a clause, however it is spelled: {:?}", outcome.clauses);
+        assert_eq!(
+            outcome.clauses["Governing Law"],
+            ClauseOutcome {
+                present,
+                basis: basis.into()
+            }
+        );
+        assert_eq!(
+            outcome.clauses["Term"],
+            ClauseOutcome {
+                present: true,
+                basis: "undisputed".into()
+            }
+        );
+        assert_eq!(
+            outcome.clauses.len(),
+            2,
+            "one entry a clause, however it is spelled: {:?}",
+            outcome.clauses
+        );
     }
 }
 
 #[test]
 fn what_was_settled_by_talk_says_so() {
-    let outcome = merged(found(), vec![(clause(), Some((Status::Discussion, Some(json!(true)))))], vec![]);
-    assert_eq!(outcome.clauses["Governing Law"], ClauseOutcome { present: true, basis: "discussion".into() });
+    let outcome = merged(
+        found(),
+        vec![(clause(), Some((Status::Discussion, Some(json!(true)))))],
+        vec![],
+    );
+    assert_eq!(
+        outcome.clauses["Governing Law"],
+        ClauseOutcome {
+            present: true,
+            basis: "discussion".into()
+        }
+    );
 }
 
 #[test]
@@ -113,20 +209,36 @@ fn what_was_deferred_ends_with_the_most_cautious_position() {
     let outcome = merged(found(), vec![], vec![risk(), advice(), clause()]);
     assert_eq!(outcome.risk_score, Some(80.0));
     assert_eq!(outcome.recommendation.as_deref(), Some("reject"));
-    assert_eq!(outcome.clauses["Governing Law"], ClauseOutcome { present: false, basis: "deferred".into() });
+    assert_eq!(
+        outcome.clauses["Governing Law"],
+        ClauseOutcome {
+            present: false,
+            basis: "deferred".into()
+        }
+    );
 }
 
 #[test]
 fn where_nobody_looked_for_conflicts_in_time_the_dispute_is_open_all_the_same() {
     for closed in [false, true] {
         let mut story = CaseStory::of("c-1");
-        let participants: &[&str] = if closed { &["ann", "ben"] } else { &["ann", "ben", "cyd"] };
+        let participants: &[&str] = if closed {
+            &["ann", "ben"]
+        } else {
+            &["ann", "ben", "cyd"]
+        };
         story.hears(&said("m-open", 0), &open_case(participants, policy()));
         for (name, found) in ["ann", "ben"].into_iter().zip(found()) {
             let id = format!("m-{name}");
             story.hears(&said(&id, 1), &finding(name, &id, found));
         }
-        assert_eq!(story.hears(&happened("e-due", CASE_DUE), &case_due(CASE, after(CASE_DUE))), "decided");
+        assert_eq!(
+            story.hears(
+                &happened("e-due", CASE_DUE),
+                &case_due(CASE, after(CASE_DUE))
+            ),
+            "decided"
+        );
         let decision = story.state().decision.clone().unwrap();
         assert_eq!(decision.reason, "timeout");
         assert_eq!(decision.outcome.risk_score, Some(80.0));
@@ -140,9 +252,16 @@ fn where_nobody_looked_for_conflicts_in_time_the_dispute_is_open_all_the_same() 
 fn the_decision_names_findings_by_agent_and_deferred_conflicts() {
     let mut story = story(Phase::Detecting);
     let last = happened("e-det", 30);
-    assert_eq!(story.hears(&last, &detected(vec![], vec![clause()])), "decided");
+    assert_eq!(
+        story.hears(&last, &detected(vec![], vec![clause()])),
+        "decided"
+    );
     let decision = story.state().decision.clone().unwrap();
-    let named: Vec<&str> = decision.findings.iter().map(|finding| finding.message_id.as_str()).collect();
+    let named: Vec<&str> = decision
+        .findings
+        .iter()
+        .map(|finding| finding.message_id.as_str())
+        .collect();
     assert_eq!(named, ["m-ann", "m-ben"]);
     assert_eq!(decision.deferred, [clause()]);
     assert_eq!(decision.policy_digest, policy().digest());

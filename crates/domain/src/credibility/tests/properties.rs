@@ -9,39 +9,66 @@ fn maybe(names: &'static [&'static str]) -> impl Strategy<Value = Option<String>
 }
 
 fn any_context() -> impl Strategy<Value = Context> {
-    (maybe(&["software", "retail"]), maybe(&["revenue", "margin"]), maybe(&["1y"]), maybe(&["small"]))
-        .prop_map(|(sector, metric, horizon, size)| Context { sector, metric, horizon, size, stage: None })
+    (
+        maybe(&["software", "retail"]),
+        maybe(&["revenue", "margin"]),
+        maybe(&["1y"]),
+        maybe(&["small"]),
+    )
+        .prop_map(|(sector, metric, horizon, size)| Context {
+            sector,
+            metric,
+            horizon,
+            size,
+            stage: None,
+        })
 }
 
 fn any_observation() -> impl Strategy<Value = Observation> {
     let age = prop_oneof![0u64..1_000, 0u64..10_000];
     let domain = proptest::sample::select(vec!["valuation", "valuation", "valuation", "legal"]);
-    (age, any::<bool>(), domain, maybe(&["bull", "bear"]), any_context(), any::<bool>()).prop_map(
-        |(age, correct, domain, regime, context, overridden)| Observation {
-            domain: domain.into(),
-            regime,
-            context,
-            overridden,
-            ..observed(age, correct)
-        },
+    (
+        age,
+        any::<bool>(),
+        domain,
+        maybe(&["bull", "bear"]),
+        any_context(),
+        any::<bool>(),
     )
+        .prop_map(
+            |(age, correct, domain, regime, context, overridden)| Observation {
+                domain: domain.into(),
+                regime,
+                context,
+                overridden,
+                ..observed(age, correct)
+            },
+        )
 }
 
 /// Records of a few observations, and of many that are mostly alike, so that every factor comes to be applied.
 fn any_record() -> impl Strategy<Value = Vec<Observation>> {
     prop_oneof![
         proptest::collection::vec(any_observation(), 0..40),
-        (proptest::collection::vec(any_observation(), 1..6), 1usize..60).prop_map(|(few, times)| few
-            .iter()
-            .cycle()
-            .take(few.len() * times)
-            .cloned()
-            .collect()),
+        (
+            proptest::collection::vec(any_observation(), 1..6),
+            1usize..60
+        )
+            .prop_map(|(few, times)| few
+                .iter()
+                .cycle()
+                .take(few.len() * times)
+                .cloned()
+                .collect()),
     ]
 }
 
 fn any_query() -> impl Strategy<Value = Query> {
-    (maybe(&["bull"]), any_context()).prop_map(|(regime, context)| Query { regime, context, ..query() })
+    (maybe(&["bull"]), any_context()).prop_map(|(regime, context)| Query {
+        regime,
+        context,
+        ..query()
+    })
 }
 
 fn any_version() -> impl Strategy<Value = Version> {

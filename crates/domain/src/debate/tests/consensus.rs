@@ -3,9 +3,24 @@
 use super::*;
 
 /// How a debate of one round ends in which these parties hold these scores, these answers come, and then the clock.
-fn ended(held: &[(&str, Value, f64)], rules: Policy, given: Vec<DebateInput>) -> (Status, Option<Value>) {
-    let conflict = conflict("d-1", ConflictType::RiskScoreDisagreement, "risk_score", held);
-    let mut story = opened(conflict, Policy { rounds_max: 1, ..rules });
+fn ended(
+    held: &[(&str, Value, f64)],
+    rules: Policy,
+    given: Vec<DebateInput>,
+) -> (Status, Option<Value>) {
+    let conflict = conflict(
+        "d-1",
+        ConflictType::RiskScoreDisagreement,
+        "risk_score",
+        held,
+    );
+    let mut story = opened(
+        conflict,
+        Policy {
+            rounds_max: 1,
+            ..rules
+        },
+    );
     for (place, answer) in given.iter().enumerate() {
         story.hears(&said(&format!("m-{place}"), 1), answer);
     }
@@ -14,12 +29,23 @@ fn ended(held: &[(&str, Value, f64)], rules: Policy, given: Vec<DebateInput>) ->
         assert_eq!(story.hears(&happened("e-due", ROUND), &due), "resolved");
     }
     let outcome = story.state().outcome.clone().unwrap();
-    assert_eq!(outcome.tally.is_some(), outcome.status != Status::Discussion, "a vote is held only where talk failed");
-    (outcome.status, outcome.resolution.and_then(|resolution| resolution.value))
+    assert_eq!(
+        outcome.tally.is_some(),
+        outcome.status != Status::Discussion,
+        "a vote is held only where talk failed"
+    );
+    (
+        outcome.status,
+        outcome.resolution.and_then(|resolution| resolution.value),
+    )
 }
 
 fn three() -> Vec<(&'static str, Value, f64)> {
-    vec![("ann", json!(30), 0.5), ("ben", json!(60), 0.7), ("cyd", json!(90), 0.6)]
+    vec![
+        ("ann", json!(30), 0.5),
+        ("ben", json!(60), 0.7),
+        ("cyd", json!(90), 0.6),
+    ]
 }
 
 #[test]
@@ -28,26 +54,67 @@ fn between_three_parties() {
     let table: Vec<(&str, Vec<DebateInput>, Status, i32)> = vec![
         ("nobody answers", vec![], Vote, 60),
         ("one keeps", vec![keeps("ann", "m-0")], Vote, 60),
-        ("one agrees: the specification's rule would settle this", vec![joins("ann", "m-0", "ben")], Vote, 60),
-        ("two keep", vec![keeps("ann", "m-0"), keeps("ben", "m-1")], Vote, 60),
-        ("one of two agrees", vec![joins("ann", "m-0", "cyd"), keeps("ben", "m-1")], Discussion, 90),
-        ("two swap", vec![joins("ann", "m-0", "ben"), joins("ben", "m-1", "ann")], Vote, 30),
+        (
+            "one agrees: the specification's rule would settle this",
+            vec![joins("ann", "m-0", "ben")],
+            Vote,
+            60,
+        ),
+        (
+            "two keep",
+            vec![keeps("ann", "m-0"), keeps("ben", "m-1")],
+            Vote,
+            60,
+        ),
+        (
+            "one of two agrees",
+            vec![joins("ann", "m-0", "cyd"), keeps("ben", "m-1")],
+            Discussion,
+            90,
+        ),
+        (
+            "two swap",
+            vec![joins("ann", "m-0", "ben"), joins("ben", "m-1", "ann")],
+            Vote,
+            30,
+        ),
         (
             "all three swap in a ring",
-            vec![joins("ann", "m-0", "ben"), joins("ben", "m-1", "cyd"), joins("cyd", "m-2", "ann")],
+            vec![
+                joins("ann", "m-0", "ben"),
+                joins("ben", "m-1", "cyd"),
+                joins("cyd", "m-2", "ann"),
+            ],
             Vote,
             90,
         ),
-        ("one of three agrees", vec![joins("ann", "m-0", "ben"), keeps("ben", "m-1"), keeps("cyd", "m-2")], Vote, 60),
+        (
+            "one of three agrees",
+            vec![
+                joins("ann", "m-0", "ben"),
+                keeps("ben", "m-1"),
+                keeps("cyd", "m-2"),
+            ],
+            Vote,
+            60,
+        ),
         (
             "two of three agree with the third",
-            vec![joins("ann", "m-0", "ben"), keeps("ben", "m-1"), joins("cyd", "m-2", "ben")],
+            vec![
+                joins("ann", "m-0", "ben"),
+                keeps("ben", "m-1"),
+                joins("cyd", "m-2", "ben"),
+            ],
             Discussion,
             60,
         ),
         (
             "two of three agree with each other's peer and one position leads",
-            vec![joins("ann", "m-0", "cyd"), joins("ben", "m-1", "cyd"), keeps("cyd", "m-2")],
+            vec![
+                joins("ann", "m-0", "cyd"),
+                joins("ben", "m-1", "cyd"),
+                keeps("cyd", "m-2"),
+            ],
             Discussion,
             90,
         ),
@@ -63,7 +130,11 @@ fn between_three_parties() {
         ),
     ];
     for (what, given, status, value) in table {
-        assert_eq!(ended(&three(), policy(), given), (status, Some(json!(value))), "{what}");
+        assert_eq!(
+            ended(&three(), policy(), given),
+            (status, Some(json!(value))),
+            "{what}"
+        );
     }
 }
 
@@ -72,16 +143,41 @@ fn between_two_parties() {
     use Status::{Discussion, Vote};
     let two = || three()[..2].to_vec();
     let table: Vec<(&str, Vec<DebateInput>, Status, i32)> = vec![
-        ("both keep", vec![keeps("ann", "m-0"), keeps("ben", "m-1")], Vote, 60),
-        ("one agrees, one keeps", vec![joins("ann", "m-0", "ben"), keeps("ben", "m-1")], Discussion, 60),
         (
-            "the only peer need not be named",
-            { vec![answers(given("ann", "m-0", "agreement", no_answer())), keeps("ben", "m-1")] },
+            "both keep",
+            vec![keeps("ann", "m-0"), keeps("ben", "m-1")],
+            Vote,
+            60,
+        ),
+        (
+            "one agrees, one keeps",
+            vec![joins("ann", "m-0", "ben"), keeps("ben", "m-1")],
             Discussion,
             60,
         ),
-        ("both politely adopt the other's", vec![joins("ann", "m-0", "ben"), joins("ben", "m-1", "ann")], Vote, 30),
-        ("one agrees, the other is silent", vec![joins("ann", "m-0", "ben")], Vote, 60),
+        (
+            "the only peer need not be named",
+            {
+                vec![
+                    answers(given("ann", "m-0", "agreement", no_answer())),
+                    keeps("ben", "m-1"),
+                ]
+            },
+            Discussion,
+            60,
+        ),
+        (
+            "both politely adopt the other's",
+            vec![joins("ann", "m-0", "ben"), joins("ben", "m-1", "ann")],
+            Vote,
+            30,
+        ),
+        (
+            "one agrees, the other is silent",
+            vec![joins("ann", "m-0", "ben")],
+            Vote,
+            60,
+        ),
     ];
     for (what, given, status, value) in table {
         let (ended_as, chosen) = ended(&two(), policy(), given);
@@ -93,7 +189,12 @@ fn between_two_parties() {
 #[test]
 fn a_lead_must_be_unique() {
     // Four parties, two on each side after the round: agreement without a result.
-    let held = [("ann", json!(30), 0.5), ("ben", json!(60), 0.7), ("cyd", json!(90), 0.6), ("dan", json!(60), 0.9)];
+    let held = [
+        ("ann", json!(30), 0.5),
+        ("ben", json!(60), 0.7),
+        ("cyd", json!(90), 0.6),
+        ("dan", json!(60), 0.9),
+    ];
     let given = vec![
         joins("ann", "m-0", "cyd"),
         keeps("ben", "m-1"),
@@ -103,35 +204,86 @@ fn a_lead_must_be_unique() {
                 "cyd",
                 "m-2",
                 "agreement",
-                Answer { agrees_with: Some(agent("ann")), value: Some(json!(90)), ..no_answer() },
+                Answer {
+                    agrees_with: Some(agent("ann")),
+                    value: Some(json!(90)),
+                    ..no_answer()
+                },
             )
         }),
         joins("dan", "m-3", "ben"),
     ];
     let (status, chosen) = ended(&held, policy(), given);
-    assert_eq!((status, chosen), (Status::Vote, Some(json!(60))), "the surer side wins the vote");
+    assert_eq!(
+        (status, chosen),
+        (Status::Vote, Some(json!(60))),
+        "the surer side wins the vote"
+    );
 }
 
 #[test]
 fn more_answers_can_be_asked_for() {
     let one_of_two = || vec![joins("ann", "m-0", "cyd"), keeps("ben", "m-1")];
-    assert_eq!(ended(&three(), Policy { answers_min: 2, ..policy() }, one_of_two()).0, Status::Discussion);
-    assert_eq!(ended(&three(), Policy { answers_min: 3, ..policy() }, one_of_two()).0, Status::Vote);
+    assert_eq!(
+        ended(
+            &three(),
+            Policy {
+                answers_min: 2,
+                ..policy()
+            },
+            one_of_two()
+        )
+        .0,
+        Status::Discussion
+    );
+    assert_eq!(
+        ended(
+            &three(),
+            Policy {
+                answers_min: 3,
+                ..policy()
+            },
+            one_of_two()
+        )
+        .0,
+        Status::Vote
+    );
     // A policy that was never checked must not make it fail.
-    assert_eq!(ended(&three(), Policy { answers_min: 0, ..policy() }, vec![]).0, Status::Vote);
+    assert_eq!(
+        ended(
+            &three(),
+            Policy {
+                answers_min: 0,
+                ..policy()
+            },
+            vec![]
+        )
+        .0,
+        Status::Vote
+    );
 }
 
 #[test]
 fn a_rule_that_wants_everyone_may_choose_nothing() {
-    let rules = Policy { vote_rule: concord_protocol::policy::VoteRule::Unanimous, ..policy() };
+    let rules = Policy {
+        vote_rule: concord_protocol::policy::VoteRule::Unanimous,
+        ..policy()
+    };
     assert_eq!(ended(&three(), rules, vec![]), (Status::Unresolved, None));
 }
 
 #[test]
 fn a_tie_goes_to_the_cautious_side_even_when_the_weights_are_no_binary_fractions() {
     // 0.6 + 0.3 is less than 0.9 in binary.
-    let held = [("ann", json!(90), 0.6), ("ben", json!(90), 0.3), ("cyd", json!(30), 0.9)];
-    assert_eq!(ended(&held, policy(), vec![]), (Status::Vote, Some(json!(90))));
+    let held = [
+        ("ann", json!(90), 0.6),
+        ("ben", json!(90), 0.3),
+        ("cyd", json!(30), 0.9),
+    ];
+    assert_eq!(
+        ended(&held, policy(), vec![]),
+        (Status::Vote, Some(json!(90)))
+    );
 }
 
 #[test]
@@ -139,11 +291,18 @@ fn talk_settles_in_the_second_round_what_it_did_not_in_the_first() {
     let mut story = story(At::Round2);
     story.hears(&said("m-ann-2", 11), &joins("ann", "m-ann-2", "ben"));
     story.hears(&said("m-ben-2", 12), &keeps("ben", "m-ben-2"));
-    assert_eq!(story.hears(&said("m-cyd-2", 13), &joins("cyd", "m-cyd-2", "ben")), "resolved");
+    assert_eq!(
+        story.hears(&said("m-cyd-2", 13), &joins("cyd", "m-cyd-2", "ben")),
+        "resolved"
+    );
     let outcome = story.state().outcome.clone().unwrap();
     assert_eq!(outcome.status, Status::Discussion);
     assert_eq!(outcome.resolution.unwrap().supporters.len(), 3);
-    let agreements: Vec<u32> = outcome.rounds.iter().map(|round| round.agreements).collect();
+    let agreements: Vec<u32> = outcome
+        .rounds
+        .iter()
+        .map(|round| round.agreements)
+        .collect();
     assert_eq!(agreements, [0, 2]);
     assert_eq!(story.last().meta.deadlines, []);
 }

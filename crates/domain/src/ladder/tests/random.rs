@@ -24,8 +24,16 @@ fn step() -> impl Strategy<Value = Step> {
     let expert = proptest::sample::select(vec!["eve", "fay"]);
     let id = 0u32..12;
     let name = |id: u32| format!("m-{id}");
-    let action = proptest::sample::select(vec![ReviewAction::Confirm, ReviewAction::Override, ReviewAction::Redebate]);
-    let controls = vec![DeadlineControl::Hold, DeadlineControl::Resume, DeadlineControl::Extend];
+    let action = proptest::sample::select(vec![
+        ReviewAction::Confirm,
+        ReviewAction::Override,
+        ReviewAction::Redebate,
+    ]);
+    let controls = vec![
+        DeadlineControl::Hold,
+        DeadlineControl::Resume,
+        DeadlineControl::Extend,
+    ];
     prop_oneof![
         6 => (0usize..3).prop_map(Step::Due),
         2 => (who.clone(), id.clone()).prop_map(move |(who, id)| Step::Input(evidence(who, &name(id)))),
@@ -67,8 +75,18 @@ struct Play {
 
 fn play() -> impl Strategy<Value = Play> {
     let steps = proptest::collection::vec((step(), 0u64..2 * HOUR), 0..30);
-    (any::<bool>(), any::<bool>(), proptest::bool::weighted(0.2), steps)
-        .prop_map(|(gate, mediator, credible, steps)| Play { gate, mediator, credible, steps })
+    (
+        any::<bool>(),
+        any::<bool>(),
+        proptest::bool::weighted(0.2),
+        steps,
+    )
+        .prop_map(|(gate, mediator, credible, steps)| Play {
+            gate,
+            mediator,
+            credible,
+            steps,
+        })
 }
 
 /// The end of a debate does not change, and its level only rises.
@@ -81,7 +99,11 @@ fn goes_up(story: &Story<DebateMachine>, before: (Level, bool)) -> (Level, bool)
 fn acted(play: &Play) -> (Story<DebateMachine>, u64) {
     let mut rules = policy();
     rules.ladder.mediator = play.mediator.then(|| agent("mia"));
-    let known = if play.credible { known(20.0, 0.9, 0.5) } else { Known::default() };
+    let known = if play.credible {
+        known(20.0, 0.9, 0.5)
+    } else {
+        Known::default()
+    };
     let mut story = challenged_with(rules, terms(play.gate.then_some("valuation review")), known);
     let (mut now, mut level) = (0, (Level::Agents, false));
     for (place, (step, wait)) in play.steps.iter().enumerate() {
@@ -95,8 +117,16 @@ fn acted(play: &Play) -> (Story<DebateMachine>, u64) {
                     due_passes(&mut story, now, &due);
                 }
             }
-            Step::Rules { expert, current, position } => {
-                let digest = ladder(&story).digest.clone().filter(|_| *current).unwrap_or_else(|| "old".into());
+            Step::Rules {
+                expert,
+                current,
+                position,
+            } => {
+                let digest = ladder(&story)
+                    .digest
+                    .clone()
+                    .filter(|_| *current)
+                    .unwrap_or_else(|| "old".into());
                 let input = super::rules(expert, &format!("r-{place}"), &digest, position);
                 let fact = story.hears(&said(&format!("r-{place}"), now), &input);
                 // Nobody but the expert who has it rules, and never on something else.
@@ -110,7 +140,12 @@ fn acted(play: &Play) -> (Story<DebateMachine>, u64) {
 }
 
 fn due_passes(story: &mut Story<DebateMachine>, now: u64, due: &Deadline) {
-    let input = DebateInput::Elapsed(elapsed(Aggregate::Debate, &story.id.clone(), due.name.as_str(), due.due));
+    let input = DebateInput::Elapsed(elapsed(
+        Aggregate::Debate,
+        &story.id.clone(),
+        due.name.as_str(),
+        due.due,
+    ));
     story.hears(&happened(&format!("e-{}-{now}", due.name), now), &input);
 }
 
@@ -124,7 +159,10 @@ fn waits(story: &mut Story<DebateMachine>, mut now: u64) -> usize {
         why: "the window is over".into(),
     };
     story.hears(&said("resume", now), &order(resume));
-    while let Some(due) = DebateMachine::deadlines(story.state()).into_iter().min_by_key(|one| one.due) {
+    while let Some(due) = DebateMachine::deadlines(story.state())
+        .into_iter()
+        .min_by_key(|one| one.due)
+    {
         now = now.max(due.due.millis_since(after(0)));
         due_passes(story, now, &due);
         passed += 1;

@@ -6,26 +6,49 @@ use super::*;
 
 /// A conversation of its own: its ids, its case and its askers are nobody else's.
 fn story(name: &'static str) -> impl Strategy<Value = Vec<Stored>> {
-    let step = (0..6_usize, 0..5_usize, 0..5_usize, 0..8_u64, 0..400_000_u64, any::<bool>());
+    let step = (
+        0..6_usize,
+        0..5_usize,
+        0..5_usize,
+        0..8_u64,
+        0..400_000_u64,
+        any::<bool>(),
+    );
     proptest::collection::vec(step, 0..25).prop_map(move |steps| {
         let agents = ["ann", "ben", "cleo", "lea", "coordinator"];
         let mut millis = 0;
-        let tell =
-            |(place, (kind, from, to, about, wait, declines)): (usize, (usize, usize, usize, u64, u64, bool))| {
-                millis += wait / 8;
-                let (id, about) = (format!("{name}-{place}"), format!("{name}-{about}"));
-                let payload = if declines { json!({ "accepted": false }) } else { json!({}) };
-                let more = json!({ "reply_to": about, "payload": payload });
-                let to = if to == 4 { "_any" } else { agents[to] };
-                let kinds = ["peer_request", "group_query", "expertise_offer", "response", "info_update"];
-                match kinds.get(kind) {
-                    Some(kind) => {
-                        let envelope = envelope(name, &id, agents[from], to, kind, &more);
-                        Stored::Said(Box::new(Said::of(&envelope, after(millis))))
-                    }
-                    None => woken(millis, &about, &[(agents[from], "semantic:x"), ("dan", "mention")]),
-                }
+        let tell = |(place, (kind, from, to, about, wait, declines)): (
+            usize,
+            (usize, usize, usize, u64, u64, bool),
+        )| {
+            millis += wait / 8;
+            let (id, about) = (format!("{name}-{place}"), format!("{name}-{about}"));
+            let payload = if declines {
+                json!({ "accepted": false })
+            } else {
+                json!({})
             };
+            let more = json!({ "reply_to": about, "payload": payload });
+            let to = if to == 4 { "_any" } else { agents[to] };
+            let kinds = [
+                "peer_request",
+                "group_query",
+                "expertise_offer",
+                "response",
+                "info_update",
+            ];
+            match kinds.get(kind) {
+                Some(kind) => {
+                    let envelope = envelope(name, &id, agents[from], to, kind, &more);
+                    Stored::Said(Box::new(Said::of(&envelope, after(millis))))
+                }
+                None => woken(
+                    millis,
+                    &about,
+                    &[(agents[from], "semantic:x"), ("dan", "mention")],
+                ),
+            }
+        };
         steps.into_iter().enumerate().map(tell).collect()
     })
 }
@@ -33,7 +56,10 @@ fn story(name: &'static str) -> impl Strategy<Value = Vec<Stored>> {
 /// The two in one order, each keeping its own.
 fn interleaved(one: &[Stored], other: &[Stored], turns: &[bool]) -> Vec<Stored> {
     let (mut one, mut other) = (one.iter().cloned(), other.iter().cloned());
-    let mut all: Vec<Stored> = turns.iter().filter_map(|turn| if *turn { one.next() } else { other.next() }).collect();
+    let mut all: Vec<Stored> = turns
+        .iter()
+        .filter_map(|turn| if *turn { one.next() } else { other.next() })
+        .collect();
     all.extend(one);
     all.extend(other);
     all

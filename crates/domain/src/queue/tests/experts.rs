@@ -8,14 +8,30 @@ use super::*;
 fn an_expert_who_leaves_returns_their_debates_to_their_places() {
     let mut story = story();
     hears_all(&mut story, [register("eva", 3, &[])]);
-    hears_all(&mut story, [enqueue("d-2", USUAL, 2), enqueue("d-9", USUAL, 9), enqueue("d-5", URGENT, 5)]);
-    hears_all(&mut story, [enqueue("d-3", USUAL, 3), enqueue("d-6", URGENT, 6)]);
+    hears_all(
+        &mut story,
+        [
+            enqueue("d-2", USUAL, 2),
+            enqueue("d-9", USUAL, 9),
+            enqueue("d-5", URGENT, 5),
+        ],
+    );
+    hears_all(
+        &mut story,
+        [enqueue("d-3", USUAL, 3), enqueue("d-6", URGENT, 6)],
+    );
     assert_eq!(picture(&story), "eva d-5 d-2 d-9 | - d-6 d-3");
     hears_all(&mut story, [leave("eva")]);
-    let QueueEvent::ExpertLeft(left) = &story.last().event else { panic!("{:?}", story.last()) };
+    let QueueEvent::ExpertLeft(left) = &story.last().event else {
+        panic!("{:?}", story.last())
+    };
     assert_eq!(left.returned, ["d-2", "d-5", "d-9"].map(debate));
     assert_eq!((left.by.as_str(), left.why.as_str()), ("olga", "holiday"));
-    assert_eq!(picture(&story), "- d-5 d-6 d-2 d-3 d-9", "each at the place that it had");
+    assert_eq!(
+        picture(&story),
+        "- d-5 d-6 d-2 d-3 d-9",
+        "each at the place that it had"
+    );
     hears_all(&mut story, [register("finn", 1, &[])]);
     assert_eq!(picture(&story), "finn d-5 | - d-6 d-2 d-3 d-9");
 }
@@ -23,11 +39,17 @@ fn an_expert_who_leaves_returns_their_debates_to_their_places() {
 #[test]
 fn who_has_not_registered_cannot_leave() {
     let fault = refusal(&busy(), &leave("gil"));
-    assert_eq!((fault.code, fault.pointer.as_str()), (ErrorCode::InvalidRequest, "/payload/parameters/agent_id"));
+    assert_eq!(
+        (fault.code, fault.pointer.as_str()),
+        (ErrorCode::InvalidRequest, "/payload/parameters/agent_id")
+    );
     let mut story = busy();
     hears_all(&mut story, [leave("eva"), leave("finn")]);
     assert_eq!(picture(&story), "- d-1 d-2 d-3");
-    assert_eq!(story.hears(&said("m-x", 0), &leave("eva")), "refused: /payload/parameters/agent_id");
+    assert_eq!(
+        story.hears(&said("m-x", 0), &leave("eva")),
+        "refused: /payload/parameters/agent_id"
+    );
 }
 
 #[test]
@@ -36,14 +58,20 @@ fn registering_again_replaces_and_keeps_debates() {
     hears_all(&mut story, [register("eva", 2, &["Tax Law "])]);
     assert_eq!(picture(&story), "eva d-1 d-3 | finn d-2 | -");
     let desk = &story.state().desks[&agent("eva")];
-    assert_eq!((desk.expert.capacity, desk.domains.contains("tax law")), (2, true));
+    assert_eq!(
+        (desk.expert.capacity, desk.domains.contains("tax law")),
+        (2, true)
+    );
 }
 
 #[test]
 fn a_smaller_capacity_takes_nothing_away_and_gives_nothing_until_there_is_room() {
     let mut story = story();
     hears_all(&mut story, [register("eva", 3, &[])]);
-    hears_all(&mut story, ["d-1", "d-2", "d-3", "d-4"].map(|name| enqueue(name, USUAL, 1)));
+    hears_all(
+        &mut story,
+        ["d-1", "d-2", "d-3", "d-4"].map(|name| enqueue(name, USUAL, 1)),
+    );
     hears_all(&mut story, [register("eva", 1, &[])]);
     assert_eq!(picture(&story), "eva d-1 d-2 d-3 | - d-4");
     hears_all(&mut story, [release("d-1"), release("d-3")]);
@@ -57,7 +85,10 @@ fn an_expert_who_makes_no_sense_is_refused_at_the_place() {
     for (input, pointer) in [
         (register("eva", 0, &[]), "/payload/parameters/capacity"),
         (register("eva", 101, &[]), "/payload/parameters/capacity"),
-        (register("eva", 1, &["tax", " "]), "/payload/parameters/domains/1"),
+        (
+            register("eva", 1, &["tax", " "]),
+            "/payload/parameters/domains/1",
+        ),
     ] {
         assert_eq!(refusal(&story(), &input).pointer, pointer);
     }
@@ -68,32 +99,73 @@ fn there_are_so_many_experts_at_most() {
     let mut story = story();
     for number in 0..EXPERTS_MAX {
         let input = register(&format!("e-{number}"), 1, &[]);
-        let record = match QueueMachine::decide(story.state(), &said(&format!("m-{number}"), 0), &input) {
-            Decision::Append(event) => story.versioned.record(&id(), &said(&format!("m-{number}"), 0), event),
-            other => panic!("{other:?}"),
-        };
+        let record =
+            match QueueMachine::decide(story.state(), &said(&format!("m-{number}"), 0), &input) {
+                Decision::Append(event) => {
+                    story
+                        .versioned
+                        .record(&id(), &said(&format!("m-{number}"), 0), event)
+                }
+                other => panic!("{other:?}"),
+            };
         QueueMachine::apply(&mut story.versioned.state, record);
     }
     let fault = refusal(&story, &register("one-more", 1, &[]));
-    assert_eq!((fault.code, fault.pointer.as_str()), (ErrorCode::CapacityExceeded, "/payload/parameters"));
-    assert_eq!(story.hears(&said("m-x", 0), &register("e-7", 2, &[])), "expert_registered", "who is known may change");
+    assert_eq!(
+        (fault.code, fault.pointer.as_str()),
+        (ErrorCode::CapacityExceeded, "/payload/parameters")
+    );
+    assert_eq!(
+        story.hears(&said("m-x", 0), &register("e-7", 2, &[])),
+        "expert_registered",
+        "who is known may change"
+    );
 }
 
 #[test]
 fn an_operator_gives_a_debate_to_whom_they_choose() {
     // gil does not know the domain, and d-3 is not the first: it is the operator's choice.
     let mut story = story();
-    hears_all(&mut story, [register("eva", 1, &["tax"]), enqueue("d-1", URGENT, 1), enqueue("d-2", URGENT, 2)]);
-    hears_all(&mut story, [enqueue_as(Enqueued { domain: Some("tax".into()), ..entry("d-3", USUAL, 3) })]);
-    assert_eq!(story.hears(&said("m-gil", 8), &register("gil", 1, &[])), "expert_registered");
-    assert_eq!(story.hears(&said("m-1", 9), &reassign("d-3", "gil")), "reassigned");
-    let QueueEvent::Reassigned(given) = &story.last().event else { panic!() };
-    assert_eq!((given.from.clone(), given.to.as_str(), given.by.as_str()), (None, "gil", "olga"));
+    hears_all(
+        &mut story,
+        [
+            register("eva", 1, &["tax"]),
+            enqueue("d-1", URGENT, 1),
+            enqueue("d-2", URGENT, 2),
+        ],
+    );
+    hears_all(
+        &mut story,
+        [enqueue_as(Enqueued {
+            domain: Some("tax".into()),
+            ..entry("d-3", USUAL, 3)
+        })],
+    );
+    assert_eq!(
+        story.hears(&said("m-gil", 8), &register("gil", 1, &[])),
+        "expert_registered"
+    );
+    assert_eq!(
+        story.hears(&said("m-1", 9), &reassign("d-3", "gil")),
+        "reassigned"
+    );
+    let QueueEvent::Reassigned(given) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(
+        (given.from.clone(), given.to.as_str(), given.by.as_str()),
+        (None, "gil", "olga")
+    );
     assert_eq!(picture(&story), "eva d-1 | gil d-3 | - d-2");
     hears_all(&mut story, [register("gil", 2, &[])]);
     assert_eq!(picture(&story), "eva d-1 | gil d-2 d-3 | -");
-    hears_all(&mut story, [register("eva", 2, &[]), reassign("d-2", "eva")]);
-    let QueueEvent::Reassigned(given) = &story.last().event else { panic!() };
+    hears_all(
+        &mut story,
+        [register("eva", 2, &[]), reassign("d-2", "eva")],
+    );
+    let QueueEvent::Reassigned(given) = &story.last().event else {
+        panic!()
+    };
     assert_eq!(given.from, Some(agent("gil")));
     assert_eq!(picture(&story), "eva d-1 d-2 | gil d-3 | -");
 }
@@ -103,7 +175,10 @@ fn a_reassignment_that_cannot_be_is_refused_with_a_reason() {
     use ErrorCode::{CapacityExceeded, InvalidRequest, Unauthorized};
     let mut story = busy();
     hears_all(&mut story, [register("gil", 1, &[]), release("d-3")]);
-    let excluded = Enqueued { excluded: vec![agent("gil")], ..entry("d-5", USUAL, 5) };
+    let excluded = Enqueued {
+        excluded: vec![agent("gil")],
+        ..entry("d-5", USUAL, 5)
+    };
     hears_all(&mut story, [enqueue_as(excluded)]);
     assert_eq!(picture(&story), "eva d-1 | finn d-2 | gil | - d-5");
     let why = |why: &str| QueueInput::Reassign {
@@ -113,41 +188,117 @@ fn a_reassignment_that_cannot_be_is_refused_with_a_reason() {
         why: why.into(),
     };
     for (input, code, field, part) in [
-        (reassign("d-9", "gil"), InvalidRequest, "debate_id", "d-9 neither waits"),
-        (reassign("d-4", "gil"), InvalidRequest, "debate_id", "d-4 neither waits"),
-        (reassign("d-1", "hana"), InvalidRequest, "to", "hana is not registered"),
-        (reassign("d-5", "gil"), Unauthorized, "to", "gil takes part in d-5"),
-        (reassign("d-1", "eva"), InvalidRequest, "to", "eva has d-1 already"),
-        (reassign("d-1", "finn"), CapacityExceeded, "to", "finn has 1 debates, and a capacity of 1"),
+        (
+            reassign("d-9", "gil"),
+            InvalidRequest,
+            "debate_id",
+            "d-9 neither waits",
+        ),
+        (
+            reassign("d-4", "gil"),
+            InvalidRequest,
+            "debate_id",
+            "d-4 neither waits",
+        ),
+        (
+            reassign("d-1", "hana"),
+            InvalidRequest,
+            "to",
+            "hana is not registered",
+        ),
+        (
+            reassign("d-5", "gil"),
+            Unauthorized,
+            "to",
+            "gil takes part in d-5",
+        ),
+        (
+            reassign("d-1", "eva"),
+            InvalidRequest,
+            "to",
+            "eva has d-1 already",
+        ),
+        (
+            reassign("d-1", "finn"),
+            CapacityExceeded,
+            "to",
+            "finn has 1 debates, and a capacity of 1",
+        ),
         (why(" "), InvalidRequest, "why", "No reason"),
-        (why(&"x".repeat(WHY_BYTES_MAX + 1)), CapacityExceeded, "why", "1025 bytes"),
+        (
+            why(&"x".repeat(WHY_BYTES_MAX + 1)),
+            CapacityExceeded,
+            "why",
+            "1025 bytes",
+        ),
     ] {
         let fault = refusal(&story, &input);
-        assert_eq!((fault.code, fault.pointer), (code, format!("/payload/parameters/{field}")));
-        assert!(fault.message.contains(part) && fault.advice.ends_with('.'), "{}", fault.message);
+        assert_eq!(
+            (fault.code, fault.pointer),
+            (code, format!("/payload/parameters/{field}"))
+        );
+        assert!(
+            fault.message.contains(part) && fault.advice.ends_with('.'),
+            "{}",
+            fault.message
+        );
     }
-    assert_eq!(story.hears(&said("m-x", 0), &reassign("d-1", "gil")), "reassigned");
+    assert_eq!(
+        story.hears(&said("m-x", 0), &reassign("d-1", "gil")),
+        "reassigned"
+    );
 }
 
 #[test]
 fn facts_are_decided_again_and_what_was_not_decided_so_is_found() {
     let mut story = busy();
-    hears_all(&mut story, [register("gil", 1, &[]), reassign("d-1", "finn"), leave("eva"), enqueue("d-7", MINOR, 7)]);
+    hears_all(
+        &mut story,
+        [
+            register("gil", 1, &[]),
+            reassign("d-1", "finn"),
+            leave("eva"),
+            enqueue("d-7", MINOR, 7),
+        ],
+    );
     let mut state = QueueState::default();
     for record in &story.records {
         let told = !matches!(record.event, QueueEvent::Overflowed(_));
-        assert_eq!(decided_again(&state, record), Ok(told), "{:?}", record.event);
+        assert_eq!(
+            decided_again(&state, record),
+            Ok(told),
+            "{:?}",
+            record.event
+        );
         assert_eq!(over_capacity(&state, &record.event), None);
         QueueMachine::apply(&mut state, record.clone());
     }
     let mut story = busy();
-    let mut record = story.records.iter().rfind(|record| record.event.fact() == "assigned").unwrap().clone();
-    let QueueEvent::Assigned(assigned) = &mut record.event else { panic!() };
+    let mut record = story
+        .records
+        .iter()
+        .rfind(|record| record.event.fact() == "assigned")
+        .unwrap()
+        .clone();
+    let QueueEvent::Assigned(assigned) = &mut record.event else {
+        panic!()
+    };
     (assigned.debate_id, assigned.expert) = (debate("d-3"), agent("eva"));
     record.meta.event_id = message("another");
-    assert!(decided_again(story.state(), &record).unwrap_err().contains("would not be stored"));
+    assert!(
+        decided_again(story.state(), &record)
+            .unwrap_err()
+            .contains("would not be stored")
+    );
     let found = over_capacity(story.state(), &record.event).unwrap();
-    assert_eq!(found, "It gives d-3 to eva, who has 1 with a capacity of 1.");
+    assert_eq!(
+        found,
+        "It gives d-3 to eva, who has 1 with a capacity of 1."
+    );
     hears_all(&mut story, [leave("eva"), leave("finn")]);
-    assert!(over_capacity(story.state(), &record.event).unwrap().contains("not registered"));
+    assert!(
+        over_capacity(story.state(), &record.event)
+            .unwrap()
+            .contains("not registered")
+    );
 }

@@ -34,18 +34,35 @@ fn enqueueing() -> impl Strategy<Value = QueueInput> {
     let priority = proptest::sample::select(&DebatePriority::ALL);
     let domain = proptest::option::of(proptest::sample::select(&DOMAINS));
     let overflow = proptest::sample::select(&[Overflow::Defer, Overflow::Escalate]);
-    (debate_name(), priority, domain, some_of(&EXPERTS), 0u64..4, overflow, 0u32..4).prop_map(
-        |(name, priority, domain, excluded, entered, overflow, queue_max)| {
-            let excluded = excluded.into_iter().map(agent).collect();
-            let entry =
-                Enqueued { domain: domain.map(|d| (*d).to_owned()), excluded, ..entry(&name, priority, entered) };
-            QueueInput::Enqueue(Box::new(Enqueue { entry, overflow, queue_max }))
-        },
+    (
+        debate_name(),
+        priority,
+        domain,
+        some_of(&EXPERTS),
+        0u64..4,
+        overflow,
+        0u32..4,
     )
+        .prop_map(
+            |(name, priority, domain, excluded, entered, overflow, queue_max)| {
+                let excluded = excluded.into_iter().map(agent).collect();
+                let entry = Enqueued {
+                    domain: domain.map(|d| (*d).to_owned()),
+                    excluded,
+                    ..entry(&name, priority, entered)
+                };
+                QueueInput::Enqueue(Box::new(Enqueue {
+                    entry,
+                    overflow,
+                    queue_max,
+                }))
+            },
+        )
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let registering = (name(), 0u32..4, some_of(&DOMAINS)).prop_map(|(name, n, domains)| register(name, n, &domains));
+    let registering = (name(), 0u32..4, some_of(&DOMAINS))
+        .prop_map(|(name, n, domains)| register(name, n, &domains));
     prop_oneof![
         3 => registering.prop_map(Step::Hears),
         1 => name().prop_map(|name| Step::Hears(leave(name))),
@@ -68,23 +85,44 @@ struct Account {
 
 impl Account {
     fn held(&self, expert: &AgentId) -> usize {
-        self.assigned.values().filter(|(_, holder)| holder == expert).count()
+        self.assigned
+            .values()
+            .filter(|(_, holder)| holder == expert)
+            .count()
     }
 
     fn has_room(&self, expert: &AgentId) -> bool {
-        self.experts.get(expert).is_some_and(|(known, _)| self.held(expert) < known.capacity as usize)
+        self.experts
+            .get(expert)
+            .is_some_and(|(known, _)| self.held(expert) < known.capacity as usize)
     }
 
     /// The rule of the specification, word by word.
     fn eligible(&self, entry: &Enqueued) -> Vec<&AgentId> {
-        let knows = |(expert, _): &(Expert, u64)| entry.domain.as_ref().is_some_and(|d| expert.domains.contains(d));
-        let allowed: Vec<_> = self.experts.iter().filter(|(id, _)| !entry.excluded.contains(id)).collect();
+        let knows = |(expert, _): &(Expert, u64)| {
+            entry
+                .domain
+                .as_ref()
+                .is_some_and(|d| expert.domains.contains(d))
+        };
+        let allowed: Vec<_> = self
+            .experts
+            .iter()
+            .filter(|(id, _)| !entry.excluded.contains(id))
+            .collect();
         let special = allowed.iter().any(|(_, expert)| knows(expert));
-        allowed.into_iter().filter(|(_, expert)| !special || knows(expert)).map(|(id, _)| id).collect()
+        allowed
+            .into_iter()
+            .filter(|(_, expert)| !special || knows(expert))
+            .map(|(id, _)| id)
+            .collect()
     }
 
     fn with_room(&self, entry: &Enqueued) -> Vec<&AgentId> {
-        self.eligible(entry).into_iter().filter(|expert| self.has_room(expert)).collect()
+        self.eligible(entry)
+            .into_iter()
+            .filter(|expert| self.has_room(expert))
+            .collect()
     }
 
     /// What ought to be assigned next, and to whom.
@@ -94,9 +132,13 @@ impl Account {
         waiting.into_iter().find_map(|entry| {
             let mut experts = self.with_room(entry);
             experts.sort_by(|a, b| {
-                let load = |id: &AgentId| self.held(id) as f64 / f64::from(self.experts[id].0.capacity);
+                let load =
+                    |id: &AgentId| self.held(id) as f64 / f64::from(self.experts[id].0.capacity);
                 let last = |id: &AgentId| self.experts[id].1;
-                load(a).total_cmp(&load(b)).then(last(a).cmp(&last(b))).then(a.cmp(b))
+                load(a)
+                    .total_cmp(&load(b))
+                    .then(last(a).cmp(&last(b)))
+                    .then(a.cmp(b))
             });
             Some((entry.debate_id.clone(), (*experts.first()?).clone()))
         })
@@ -105,7 +147,9 @@ impl Account {
     fn give(&mut self, debate: &DebateId, to: &AgentId, sequence: u64) {
         assert!(self.has_room(to), "{to} has no room for {debate}");
         let waiting = self.waiting.remove(debate);
-        let entry = waiting.or_else(|| self.assigned.remove(debate).map(|(entry, _)| entry)).unwrap();
+        let entry = waiting
+            .or_else(|| self.assigned.remove(debate).map(|(entry, _)| entry))
+            .unwrap();
         assert!(!entry.excluded.contains(to), "{to} judges their own case");
         self.assigned.insert(debate.clone(), (entry, to.clone()));
         self.experts.get_mut(to).unwrap().1 = sequence;
@@ -115,7 +159,10 @@ impl Account {
         match &record.event {
             QueueEvent::ExpertRegistered(registered) => {
                 let expert = registered.expert.clone();
-                let last = self.experts.get(&expert.agent_id).map_or(0, |(_, last)| *last);
+                let last = self
+                    .experts
+                    .get(&expert.agent_id)
+                    .map_or(0, |(_, last)| *last);
                 self.experts.insert(expert.agent_id.clone(), (expert, last));
             }
             QueueEvent::ExpertLeft(left) => {
@@ -130,7 +177,10 @@ impl Account {
             QueueEvent::Enqueued(entry) => {
                 self.comes(&entry.debate_id);
                 let room = self.experts.is_empty() || !self.with_room(entry).is_empty();
-                assert!(room || entry.priority != MINOR, "{entry:?} does not wait while experts are full");
+                assert!(
+                    room || entry.priority != MINOR,
+                    "{entry:?} does not wait while experts are full"
+                );
                 self.waiting.insert(entry.debate_id.clone(), entry.clone());
             }
             QueueEvent::Overflowed(overflowed) => {
@@ -139,16 +189,25 @@ impl Account {
                 self.finished.push(overflowed.debate_id.clone());
             }
             QueueEvent::Assigned(given) => {
-                assert_eq!(self.next(), Some((given.debate_id.clone(), given.expert.clone())));
+                assert_eq!(
+                    self.next(),
+                    Some((given.debate_id.clone(), given.expert.clone()))
+                );
                 self.give(&given.debate_id, &given.expert, record.sequence);
             }
             QueueEvent::Reassigned(given) => {
-                let from = self.assigned.get(&given.debate_id).map(|(_, holder)| holder.clone());
+                let from = self
+                    .assigned
+                    .get(&given.debate_id)
+                    .map(|(_, holder)| holder.clone());
                 assert_eq!(from, given.from);
                 self.give(&given.debate_id, &given.to, record.sequence);
             }
             QueueEvent::Released(released) => {
-                let holder = self.assigned.remove(&released.debate_id).map(|(_, holder)| holder);
+                let holder = self
+                    .assigned
+                    .remove(&released.debate_id)
+                    .map(|(_, holder)| holder);
                 assert_eq!(holder, released.expert);
                 self.waiting.remove(&released.debate_id);
                 assert!(!self.finished.contains(&released.debate_id));
@@ -160,24 +219,46 @@ impl Account {
     /// A debate comes into the queue once.
     fn comes(&self, debate: &DebateId) {
         let known = self.waiting.contains_key(debate) || self.assigned.contains_key(debate);
-        assert!(!known && !self.finished.contains(debate), "{debate} came before");
+        assert!(
+            !known && !self.finished.contains(debate),
+            "{debate} came before"
+        );
     }
 
     /// The machine's state is what the account says.
     fn is(&self, state: &QueueState) {
-        assert_eq!(state.desks.keys().collect::<Vec<_>>(), self.experts.keys().collect::<Vec<_>>());
+        assert_eq!(
+            state.desks.keys().collect::<Vec<_>>(),
+            self.experts.keys().collect::<Vec<_>>()
+        );
         for (id, desk) in &state.desks {
-            let held = self.assigned.iter().filter(|(_, (_, holder))| holder == id).map(|(debate, _)| debate);
+            let held = self
+                .assigned
+                .iter()
+                .filter(|(_, (_, holder))| holder == id)
+                .map(|(debate, _)| debate);
             assert!(desk.held.iter().eq(held), "{desk:?}");
         }
         let places = self.waiting.values().map(Place::of).collect();
         assert_eq!(state.waiting, places);
-        let holders: Vec<_> = state.debates.iter().map(|(id, d)| (id, d.holder.as_ref().map(|h| &h.expert))).collect();
+        let holders: Vec<_> = state
+            .debates
+            .iter()
+            .map(|(id, d)| (id, d.holder.as_ref().map(|h| &h.expert)))
+            .collect();
         let mut expected: Vec<_> = self.waiting.keys().map(|id| (id, None)).collect();
-        expected.extend(self.assigned.iter().map(|(id, (_, holder))| (id, Some(holder))));
+        expected.extend(
+            self.assigned
+                .iter()
+                .map(|(id, (_, holder))| (id, Some(holder))),
+        );
         expected.sort();
         assert_eq!(holders, expected);
-        assert!(self.finished.iter().all(|debate| state.finished.contains(debate)));
+        assert!(
+            self.finished
+                .iter()
+                .all(|debate| state.finished.contains(debate))
+        );
         assert_eq!(state.finished.len(), self.finished.len());
     }
 }
@@ -189,16 +270,30 @@ fn play(steps: &[Step]) -> QueueStory {
         let (context, input) = match step {
             Step::Hears(input) => (said(&format!("m-{place}"), place as u64), input.clone()),
             Step::Advance => {
-                let cause = story.records.last().map_or_else(|| message("none"), |last| last.meta.event_id.clone());
-                (Context::of_fact(after(place as u64), cause), QueueInput::Advance)
+                let cause = story
+                    .records
+                    .last()
+                    .map_or_else(|| message("none"), |last| last.meta.event_id.clone());
+                (
+                    Context::of_fact(after(place as u64), cause),
+                    QueueInput::Advance,
+                )
             }
         };
         let known = story.records.len();
         let heard = story.hears(&context, &input);
         let after = story.records.len();
         let again = story.hears(&context, &input);
-        assert_eq!(story.records.len(), after, "{heard}, and once more {again}: {input:?}");
-        let repetition = if after > known { "ignored: repetition" } else { heard.as_str() };
+        assert_eq!(
+            story.records.len(),
+            after,
+            "{heard}, and once more {again}: {input:?}"
+        );
+        let repetition = if after > known {
+            "ignored: repetition"
+        } else {
+            heard.as_str()
+        };
         assert_eq!(again, repetition);
     }
     story

@@ -7,10 +7,18 @@ use crate::fixtures::*;
 
 fn weigh(id: &str, from: &str, to: &str, text: &str, woken: &[&str]) -> WakeInput {
     let decision = |wakes: bool| match wakes {
-        true => Decision { score: Some(0.9), ..Decision::new(Outcome::Wake, Reason::Semantic("tax".into())) },
-        false => Decision { score: Some(0.2), ..Decision::new(Outcome::Observe, Reason::BelowThreshold) },
+        true => Decision {
+            score: Some(0.9),
+            ..Decision::new(Outcome::Wake, Reason::Semantic("tax".into()))
+        },
+        false => Decision {
+            score: Some(0.2),
+            ..Decision::new(Outcome::Observe, Reason::BelowThreshold)
+        },
     };
-    let all = ["ben", "cleo", "dan"].into_iter().filter(|name| *name != from);
+    let all = ["ben", "cleo", "dan"]
+        .into_iter()
+        .filter(|name| *name != from);
     WakeInput::Weigh(Box::new(Weigh {
         said: Remembered {
             message_id: message(id),
@@ -24,12 +32,18 @@ fn weigh(id: &str, from: &str, to: &str, text: &str, woken: &[&str]) -> WakeInpu
         case_id: Some(case_id()),
         message: json!({ "payload": { "content": text } }),
         decisions: Decisions {
-            decisions: all.map(|name| (agent(name), decision(woken.contains(&name)))).collect(),
+            decisions: all
+                .map(|name| (agent(name), decision(woken.contains(&name))))
+                .collect(),
             named_beyond: 0,
         },
         with_model: true,
         thread: "c-1".into(),
-        bounds: Some(LoopBounds { depth_max: 3, window_ms: 60_000, pause_ms: 10_000 }),
+        bounds: Some(LoopBounds {
+            depth_max: 3,
+            window_ms: 60_000,
+            pause_ms: 10_000,
+        }),
     }))
 }
 
@@ -43,12 +57,22 @@ fn last(story: &Story<WakeMachine>) -> &WakeDecided {
 /// The agents that are told of something, and of what.
 fn told(story: &Story<WakeMachine>) -> Vec<(String, String)> {
     let messages = effect::messages::<WakeMachine>(story.last()).unwrap();
-    let event = |one: &Envelope| one.payload::<Value>().unwrap()["event"].as_str().unwrap().to_owned();
-    messages.iter().map(|one| (one.to_agent.as_str().to_owned(), event(one))).collect()
+    let event = |one: &Envelope| {
+        one.payload::<Value>().unwrap()["event"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    messages
+        .iter()
+        .map(|one| (one.to_agent.as_str().to_owned(), event(one)))
+        .collect()
 }
 
 fn at(input: WakeInput, millis: u64) -> WakeInput {
-    let WakeInput::Weigh(mut weigh) = input else { panic!() };
+    let WakeInput::Weigh(mut weigh) = input else {
+        panic!()
+    };
     weigh.said.at = after(millis);
     WakeInput::Weigh(weigh)
 }
@@ -70,13 +94,23 @@ fn broken(from: &str, to: &str, millis: u64) -> WakeInput {
 #[test]
 fn who_wakes_is_told_once_with_what_was_said_before_and_whom_it_is_for_has_it_already() {
     let mut story = Story::<WakeMachine>::of("c-1");
-    assert_eq!(story.hears(&said("m-1", 0), &weigh("m-1", "ann", "_all", "Hello.", &[])), "decided");
-    assert!(effect::messages::<WakeMachine>(story.last()).unwrap().is_empty());
+    assert_eq!(
+        story.hears(&said("m-1", 0), &weigh("m-1", "ann", "_all", "Hello.", &[])),
+        "decided"
+    );
+    assert!(
+        effect::messages::<WakeMachine>(story.last())
+            .unwrap()
+            .is_empty()
+    );
     let second = weigh("m-2", "ann", "ben", "Who knows taxes?", &["ben", "cleo"]);
     assert_eq!(story.hears(&said("m-2", 1), &second), "decided");
     let told = effect::messages::<WakeMachine>(story.last()).unwrap();
     let [one] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((one.to_agent.as_str(), one.requires_response), ("cleo", true));
+    assert_eq!(
+        (one.to_agent.as_str(), one.requires_response),
+        ("cleo", true)
+    );
     let payload: Value = one.payload().unwrap();
     assert_eq!(payload["event"], "woken");
     assert_eq!(payload["data"]["reason"], "semantic:tax");
@@ -95,15 +129,32 @@ fn so_much_is_remembered_and_who_spoke_last_takes_part_most() {
     }
     let state = story.state();
     assert_eq!(state.recent.len(), REMEMBERED_MAX);
-    let silent = |name| state.participations().get(&agent(name)).map(|one| one.silent_for);
-    assert_eq!((silent("ben"), silent("cleo"), silent("dan")), (Some(0), Some(1), None));
-    assert_eq!((state.author_of("m-0"), state.author_of("m-20")), (None, Some(&agent("ben"))));
+    let silent = |name| {
+        state
+            .participations()
+            .get(&agent(name))
+            .map(|one| one.silent_for)
+    };
+    assert_eq!(
+        (silent("ben"), silent("cleo"), silent("dan")),
+        (Some(0), Some(1), None)
+    );
+    assert_eq!(
+        (state.author_of("m-0"), state.author_of("m-20")),
+        (None, Some(&agent("ben")))
+    );
 }
 
 #[test]
 fn two_that_wake_each_other_are_paused_and_told_once_and_others_still_wake() {
     let mut story = Story::<WakeMachine>::of("c-1");
-    let pair = |speaks: u64| if speaks.is_multiple_of(2) { ("ben", "cleo") } else { ("cleo", "ben") };
+    let pair = |speaks: u64| {
+        if speaks.is_multiple_of(2) {
+            ("ben", "cleo")
+        } else {
+            ("cleo", "ben")
+        }
+    };
     let mut heard = |number: u64, millis: u64, woken: &[&str]| {
         let id = format!("m-{number}");
         let weigh = at(weigh(&id, pair(number).0, "_all", "And?", woken), millis);
@@ -111,14 +162,27 @@ fn two_that_wake_each_other_are_paused_and_told_once_and_others_still_wake() {
         (last(&story).loop_broken.is_some(), told(&story))
     };
     let woken = |name: &str| (name.to_owned(), "woken".to_owned());
-    let both = |first: &str, second: &str| [first, second].map(|name| (name.to_owned(), LOOP_BROKEN.to_owned()));
+    let both = |first: &str, second: &str| {
+        [first, second].map(|name| (name.to_owned(), LOOP_BROKEN.to_owned()))
+    };
     // The first is said to nobody in particular: it is no turn yet.
     for number in 0..4 {
-        assert_eq!(heard(number, number, &[pair(number).1]), (false, vec![woken(pair(number).1)]), "{number}");
+        assert_eq!(
+            heard(number, number, &[pair(number).1]),
+            (false, vec![woken(pair(number).1)]),
+            "{number}"
+        );
     }
-    assert_eq!(heard(4, 4, &["cleo", "dan"]), (true, [&[woken("dan")][..], &both("ben", "cleo")].concat()));
+    assert_eq!(
+        heard(4, 4, &["cleo", "dan"]),
+        (true, [&[woken("dan")][..], &both("ben", "cleo")].concat())
+    );
     for number in 5..9 {
-        assert_eq!(heard(number, number, &[pair(number).1, "dan"]), (false, vec![woken("dan")]), "{number}");
+        assert_eq!(
+            heard(number, number, &[pair(number).1, "dan"]),
+            (false, vec![woken("dan")]),
+            "{number}"
+        );
     }
     // The pause is over.
     assert_eq!(heard(10, 10_004, &["cleo"]), (false, vec![woken("cleo")]));
@@ -132,7 +196,10 @@ fn two_that_wake_each_other_are_paused_and_told_once_and_others_still_wake() {
 #[test]
 fn a_loop_that_is_found_elsewhere_is_broken_once() {
     let mut story = Story::<WakeMachine>::of("c-1");
-    assert_eq!(story.hears(&said("l-1", 5), &broken("ben", "cleo", 5)), "loop_broken");
+    assert_eq!(
+        story.hears(&said("l-1", 5), &broken("ben", "cleo", 5)),
+        "loop_broken"
+    );
     let names: Vec<String> = told(&story).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["ben", "cleo"]);
     for (id, from, to, millis, expected) in [
@@ -141,15 +208,29 @@ fn a_loop_that_is_found_elsewhere_is_broken_once() {
         ("l-3", "cleo", "dan", 6, "loop_broken"),
         ("l-4", "cleo", "ben", 10_005, "loop_broken"),
     ] {
-        assert_eq!(story.hears(&said(id, millis), &broken(from, to, millis)), expected, "{id}");
+        assert_eq!(
+            story.hears(&said(id, millis), &broken(from, to, millis)),
+            expected,
+            "{id}"
+        );
     }
     let direct = at(weigh("m-1", "ben", "cleo", "Well?", &["cleo"]), 10_006);
     assert_eq!(story.hears(&said("m-1", 10_006), &direct), "decided");
-    assert_eq!((last(&story).woken.len(), last(&story).loop_broken.clone()), (0, None));
+    assert_eq!(
+        (last(&story).woken.len(), last(&story).loop_broken.clone()),
+        (0, None)
+    );
     let off = match at(weigh("m-2", "ben", "cleo", "Well?", &["cleo"]), 10_007) {
-        WakeInput::Weigh(weigh) => WakeInput::Weigh(Box::new(Weigh { bounds: None, ..*weigh })),
+        WakeInput::Weigh(weigh) => WakeInput::Weigh(Box::new(Weigh {
+            bounds: None,
+            ..*weigh
+        })),
         other => other,
     };
     assert_eq!(story.hears(&said("m-2", 10_007), &off), "decided");
-    assert_eq!(last(&story).woken.len(), 1, "without bounds nobody is paused");
+    assert_eq!(
+        last(&story).woken.len(),
+        1,
+        "without bounds nobody is paused"
+    );
 }

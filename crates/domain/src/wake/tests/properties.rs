@@ -9,18 +9,37 @@ fn any_text() -> impl Strategy<Value = String> {
         "[a-d ]{0,30}",
         "(@[abAB_-]{1,4}[ .,/@]?){0,20}",
         any::<String>(),
-        proptest::sample::select(vec!["design a database schema", "is this login safe", "@a @b help"])
-            .prop_map(str::to_owned),
+        proptest::sample::select(vec![
+            "design a database schema",
+            "is this login safe",
+            "@a @b help"
+        ])
+        .prop_map(str::to_owned),
     ]
 }
 
 fn any_card() -> impl Strategy<Value = Card> {
-    let skills = proptest::collection::vec((any_text(), proptest::collection::vec(any_text(), 0..3)), 0..4);
-    ("[a-dA-D]{1,2}", skills, proptest::collection::vec(any_text(), 0..2)).prop_map(|(name, skills, triggers)| Card {
-        skills: skills.into_iter().map(|(name, examples)| Skill { name, examples, ..Skill::default() }).collect(),
-        triggers,
-        ..Card::new(id(&name))
-    })
+    let skills = proptest::collection::vec(
+        (any_text(), proptest::collection::vec(any_text(), 0..3)),
+        0..4,
+    );
+    (
+        "[a-dA-D]{1,2}",
+        skills,
+        proptest::collection::vec(any_text(), 0..2),
+    )
+        .prop_map(|(name, skills, triggers)| Card {
+            skills: skills
+                .into_iter()
+                .map(|(name, examples)| Skill {
+                    name,
+                    examples,
+                    ..Skill::default()
+                })
+                .collect(),
+            triggers,
+            ..Card::new(id(&name))
+        })
 }
 
 fn any_vector() -> impl Strategy<Value = Option<Vec<f32>>> {

@@ -18,8 +18,8 @@ pub(super) fn saying(from: &AgentId) -> Message<'_> {
 #[test]
 fn every_branch_in_its_order() {
     use MessageType::{
-        AgentJoined, Alert, CallForProposals, ExpertiseOffer, Finding, GroupQuery, InfoUpdate, PeerRequest, Question,
-        SessionBriefing, TaskAssignment, TaskResult,
+        AgentJoined, Alert, CallForProposals, ExpertiseOffer, Finding, GroupQuery, InfoUpdate,
+        PeerRequest, Question, SessionBriefing, TaskAssignment, TaskResult,
     };
     let matcher = matcher_of(&panel());
     let (user, database, security, lead) = (id("user"), id("database"), id("security"), id("lead"));
@@ -30,57 +30,212 @@ fn every_branch_in_its_order() {
     let base = saying(&user);
     let schema = "design a database schema for users";
     for (message, expected) in [
-        (Message { from: &security, to: &to_security, content: "@security", ..base }, None),
-        (Message { to: &to_security, content: "@security", ..base }, Some("wake direct_target")),
-        (Message { to: &to_security, message_type: &InfoUpdate, ..base }, Some("wake direct_target")),
-        (Message { content: "ask @Security", reply_to_author: Some(&security), ..base }, Some("wake mention")),
-        (Message { content: "ask @security", message_type: &Finding, to: &to_lead, ..base }, Some("wake mention")),
         (
-            Message { message_type: &TaskAssignment, to: &all, assigned: Some(&security), ..base },
+            Message {
+                from: &security,
+                to: &to_security,
+                content: "@security",
+                ..base
+            },
+            None,
+        ),
+        (
+            Message {
+                to: &to_security,
+                content: "@security",
+                ..base
+            },
+            Some("wake direct_target"),
+        ),
+        (
+            Message {
+                to: &to_security,
+                message_type: &InfoUpdate,
+                ..base
+            },
+            Some("wake direct_target"),
+        ),
+        (
+            Message {
+                content: "ask @Security",
+                reply_to_author: Some(&security),
+                ..base
+            },
+            Some("wake mention"),
+        ),
+        (
+            Message {
+                content: "ask @security",
+                message_type: &Finding,
+                to: &to_lead,
+                ..base
+            },
+            Some("wake mention"),
+        ),
+        (
+            Message {
+                message_type: &TaskAssignment,
+                to: &all,
+                assigned: Some(&security),
+                ..base
+            },
             Some("wake task_assignment"),
         ),
         (
-            Message { message_type: &TaskAssignment, to: &to_lead, assigned: Some(&lead), ..base },
+            Message {
+                message_type: &TaskAssignment,
+                to: &to_lead,
+                assigned: Some(&lead),
+                ..base
+            },
             Some("ignore not_concerned"),
         ),
-        (Message { message_type: &PeerRequest, preferred: &preferring, ..base }, Some("wake preferred_peer")),
-        (Message { message_type: &GroupQuery, preferred: &preferring, ..base }, Some("ignore irrelevant")),
-        (Message { message_type: &TaskResult, to: &all, reply_to_author: Some(&security), ..base }, Some("wake reply")),
         (
-            Message { message_type: &TaskResult, to: &all, reply_to_author: Some(&database), ..base },
+            Message {
+                message_type: &PeerRequest,
+                preferred: &preferring,
+                ..base
+            },
+            Some("wake preferred_peer"),
+        ),
+        (
+            Message {
+                message_type: &GroupQuery,
+                preferred: &preferring,
+                ..base
+            },
+            Some("ignore irrelevant"),
+        ),
+        (
+            Message {
+                message_type: &TaskResult,
+                to: &all,
+                reply_to_author: Some(&security),
+                ..base
+            },
+            Some("wake reply"),
+        ),
+        (
+            Message {
+                message_type: &TaskResult,
+                to: &all,
+                reply_to_author: Some(&database),
+                ..base
+            },
             Some("observe information"),
         ),
-        (Message { content: "is this login safe", ..base }, Some("wake semantic:authentication")),
         (
-            Message { content: "is this login safe", message_type: &ExpertiseOffer, to: &all, ..base },
+            Message {
+                content: "is this login safe",
+                ..base
+            },
             Some("wake semantic:authentication"),
         ),
         (
-            Message { content: "is this login safe", message_type: &CallForProposals, to: &all, ..base },
+            Message {
+                content: "is this login safe",
+                message_type: &ExpertiseOffer,
+                to: &all,
+                ..base
+            },
             Some("wake semantic:authentication"),
         ),
         (
-            Message { content: "is this login safe", message_type: &PeerRequest, to: &to_lead, ..base },
+            Message {
+                content: "is this login safe",
+                message_type: &CallForProposals,
+                to: &all,
+                ..base
+            },
             Some("wake semantic:authentication"),
         ),
         (
-            Message { content: "is this login safe", message_type: &Question, ..base },
+            Message {
+                content: "is this login safe",
+                message_type: &PeerRequest,
+                to: &to_lead,
+                ..base
+            },
             Some("wake semantic:authentication"),
         ),
         (
-            Message { content: "is this login safe", message_type: &Question, to: &to_lead, ..base },
+            Message {
+                content: "is this login safe",
+                message_type: &Question,
+                ..base
+            },
+            Some("wake semantic:authentication"),
+        ),
+        (
+            Message {
+                content: "is this login safe",
+                message_type: &Question,
+                to: &to_lead,
+                ..base
+            },
             Some("ignore not_concerned"),
         ),
-        (Message { content: schema, ..base }, Some("ignore irrelevant")),
-        (Message { message_type: &InfoUpdate, to: &to_lead, ..base }, Some("observe information")),
-        (Message { message_type: &SessionBriefing, to: &all, ..base }, Some("observe information")),
-        (Message { message_type: &AgentJoined, to: &all, ..base }, Some("observe information")),
-        (Message { message_type: &Alert, to: &all, ..base }, Some("observe information")),
-        (Message { message_type: &Finding, to: &to_lead, ..base }, Some("ignore not_concerned")),
-        (Message { message_type: &Alert, to: &any, ..base }, Some("ignore irrelevant")),
+        (
+            Message {
+                content: schema,
+                ..base
+            },
+            Some("ignore irrelevant"),
+        ),
+        (
+            Message {
+                message_type: &InfoUpdate,
+                to: &to_lead,
+                ..base
+            },
+            Some("observe information"),
+        ),
+        (
+            Message {
+                message_type: &SessionBriefing,
+                to: &all,
+                ..base
+            },
+            Some("observe information"),
+        ),
+        (
+            Message {
+                message_type: &AgentJoined,
+                to: &all,
+                ..base
+            },
+            Some("observe information"),
+        ),
+        (
+            Message {
+                message_type: &Alert,
+                to: &all,
+                ..base
+            },
+            Some("observe information"),
+        ),
+        (
+            Message {
+                message_type: &Finding,
+                to: &to_lead,
+                ..base
+            },
+            Some("ignore not_concerned"),
+        ),
+        (
+            Message {
+                message_type: &Alert,
+                to: &any,
+                ..base
+            },
+            Some("ignore irrelevant"),
+        ),
     ] {
         let decisions = decide_all(&matcher, &message, None, &ALONE);
-        let found = decisions.decisions.contains_key(&security).then(|| reason_of(&decisions, "security"));
+        let found = decisions
+            .decisions
+            .contains_key(&security)
+            .then(|| reason_of(&decisions, "security"));
         assert_eq!(found.as_deref(), expected, "{message:?}");
     }
 }
@@ -99,23 +254,48 @@ fn an_agent_decides_nothing_about_its_own_message_however_it_is_addressed() {
         observe: 0.0,
         trigger: Some("x"),
     };
-    let message = Message { to: &to, assigned: Some(&ann), reply_to_author: Some(&ann), ..saying(&ann) };
+    let message = Message {
+        to: &to,
+        assigned: Some(&ann),
+        reply_to_author: Some(&ann),
+        ..saying(&ann)
+    };
     let decision = decide(&message, &ann, &view);
-    assert_eq!((decision.outcome, decision.reason), (Outcome::Ignore, Reason::OwnMessage));
+    assert_eq!(
+        (decision.outcome, decision.reason),
+        (Outcome::Ignore, Reason::OwnMessage)
+    );
 }
 
 #[test]
 fn a_question_to_the_group_is_decided_by_the_best_skill_and_its_lead() {
     let user = id("user");
     let content = "What's the current exchange rate for USD to MYR?";
-    let decisions = decide_all(&matcher_of(&panel()), &Message { content, ..saying(&user) }, None, &ALONE);
-    assert_eq!(reason_of(&decisions, "accounting"), "wake semantic:exchange_rate");
+    let decisions = decide_all(
+        &matcher_of(&panel()),
+        &Message {
+            content,
+            ..saying(&user)
+        },
+        None,
+        &ALONE,
+    );
+    assert_eq!(
+        reason_of(&decisions, "accounting"),
+        "wake semantic:exchange_rate"
+    );
     assert_eq!(decisions.woken().count(), 1, "{:?}", decided(&decisions));
     let woken = &decisions.decisions[&id("accounting")];
     let other = &decisions.decisions[&id("database")];
-    assert!(woken.score.unwrap() >= 0.7 && woken.runner_up.as_ref().unwrap().score < 0.7, "{woken:?}");
+    assert!(
+        woken.score.unwrap() >= 0.7 && woken.runner_up.as_ref().unwrap().score < 0.7,
+        "{woken:?}"
+    );
     assert_eq!(
-        other.runner_up.as_ref().map(|r| (r.agent_id.as_str(), r.score)),
+        other
+            .runner_up
+            .as_ref()
+            .map(|r| (r.agent_id.as_str(), r.score)),
         Some(("accounting", woken.score.unwrap()))
     );
 }
@@ -126,7 +306,10 @@ fn phrases_wake_where_meaning_cannot_be_matched() {
     let mut cards = panel();
     cards[3].triggers = vec!["pgbouncer".to_owned()];
     let mut matcher = matcher_of(&cards);
-    let say = |content| Message { content, ..saying(&user) };
+    let say = |content| Message {
+        content,
+        ..saying(&user)
+    };
     for (content, expected) in [
         ("Can you HELP ME with this?", "wake keyword:Help me"),
         ("help men", "ignore irrelevant"),
@@ -134,13 +317,27 @@ fn phrases_wake_where_meaning_cannot_be_matched() {
         ("is it C++?", "wake keyword:c++"),
         ("help  me", "ignore irrelevant"),
     ] {
-        assert_eq!(reason_of(&decide_all(&matcher, &say(content), None, &ALONE), "generalist"), expected, "{content}");
+        assert_eq!(
+            reason_of(
+                &decide_all(&matcher, &say(content), None, &ALONE),
+                "generalist"
+            ),
+            expected,
+            "{content}"
+        );
     }
     let decisions = decide_all(&matcher, &say("pgbouncer"), None, &ALONE);
     assert_eq!(reason_of(&decisions, "security"), "wake keyword:pgbouncer");
     // With a model its skills are matched by their meaning, and the phrase is not needed. Without skills it still is.
-    cards.iter().for_each(|card| matcher.insert(card, |_| Some(vec![1.0, 0.0])));
-    let decisions = decide_all(&matcher, &say("pgbouncer, help me"), Some(&[0.0, 1.0]), &ALONE);
+    cards
+        .iter()
+        .for_each(|card| matcher.insert(card, |_| Some(vec![1.0, 0.0])));
+    let decisions = decide_all(
+        &matcher,
+        &say("pgbouncer, help me"),
+        Some(&[0.0, 1.0]),
+        &ALONE,
+    );
     assert_eq!(reason_of(&decisions, "security"), "ignore irrelevant");
     assert_eq!(reason_of(&decisions, "generalist"), "wake keyword:Help me");
 }
@@ -149,7 +346,10 @@ fn phrases_wake_where_meaning_cannot_be_matched() {
 fn who_has_spoken_observes_what_hardly_concerns_it() {
     let user = id("user");
     let participations = [(id("database"), Participation { silent_for: 1_000 })].into();
-    let conversation = Conversation { participations: &participations, ..ALONE };
+    let conversation = Conversation {
+        participations: &participations,
+        ..ALONE
+    };
     let decisions = decide_all(&matcher_of(&panel()), &saying(&user), None, &conversation);
     assert_eq!(reason_of(&decisions, "database"), "observe below_threshold");
     assert_eq!(reason_of(&decisions, "security"), "ignore irrelevant");
@@ -159,23 +359,53 @@ fn who_has_spoken_observes_what_hardly_concerns_it() {
 fn only_those_who_hear_a_message_decide_about_it() {
     let user = id("user");
     let audience = [id("database"), id("stranger")].into();
-    let conversation = Conversation { audience: Some(&audience), ..ALONE };
-    let message = Message { content: "@security is this login safe", ..saying(&user) };
+    let conversation = Conversation {
+        audience: Some(&audience),
+        ..ALONE
+    };
+    let message = Message {
+        content: "@security is this login safe",
+        ..saying(&user)
+    };
     let decisions = decide_all(&matcher_of(&panel()), &message, None, &conversation);
-    assert_eq!(decisions.decisions.keys().map(AgentId::as_str).collect::<Vec<_>>(), ["database"]);
+    assert_eq!(
+        decisions
+            .decisions
+            .keys()
+            .map(AgentId::as_str)
+            .collect::<Vec<_>>(),
+        ["database"]
+    );
 }
 
 #[test]
 fn decisions_are_recorded_as_text_and_read_again() {
     let user = id("user");
     let content = "is this login safe? @database";
-    let decisions = decide_all(&matcher_of(&panel()), &Message { content, ..saying(&user) }, None, &ALONE);
+    let decisions = decide_all(
+        &matcher_of(&panel()),
+        &Message {
+            content,
+            ..saying(&user)
+        },
+        None,
+        &ALONE,
+    );
     let json = serde_json::to_value(&decisions.decisions).unwrap();
-    assert_eq!(json["database"], serde_json::json!({ "outcome": "wake", "reason": "mention" }));
+    assert_eq!(
+        json["database"],
+        serde_json::json!({ "outcome": "wake", "reason": "mention" })
+    );
     assert_eq!(json["security"]["reason"], "semantic:authentication");
     let again: BTreeMap<AgentId, Decision> = serde_json::from_value(json).unwrap();
     assert_eq!(again, decisions.decisions);
-    for text in ["own_message", "semantic:a:b", "keyword:c++", "named_beyond", "semantic:"] {
+    for text in [
+        "own_message",
+        "semantic:a:b",
+        "keyword:c++",
+        "named_beyond",
+        "semantic:",
+    ] {
         assert_eq!(text.parse::<Reason>().unwrap().to_string(), text);
     }
     assert!("sleepy".parse::<Reason>().is_err());

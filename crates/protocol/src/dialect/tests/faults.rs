@@ -71,19 +71,59 @@ fn each_fault_names_its_place() {
         (Panel, json!({ "timestamp": "noon" }), "/timestamp"),
         (Panel, json!({ "timestamp": i64::MAX }), "/timestamp"),
         (Panel, json!({ "content": null }), "/content"),
-        (Panel, json!({ "content": r#"{"summary":"a","confidence":2}"# }), "/content/confidence"),
-        (Panel, json!({ "content": r#"{"summary":"a","summary":"b"}"# }), "/content/summary"),
-        (Panel, json!({ "content": r#"{"riskScore":1,"risk_score":2}"# }), "/content/risk_score"),
-        (Panel, json!({ "content": r#"{"concord":{"rond":1}}"# }), "/content/concord/rond"),
+        (
+            Panel,
+            json!({ "content": r#"{"summary":"a","confidence":2}"# }),
+            "/content/confidence",
+        ),
+        (
+            Panel,
+            json!({ "content": r#"{"summary":"a","summary":"b"}"# }),
+            "/content/summary",
+        ),
+        (
+            Panel,
+            json!({ "content": r#"{"riskScore":1,"risk_score":2}"# }),
+            "/content/risk_score",
+        ),
+        (
+            Panel,
+            json!({ "content": r#"{"concord":{"rond":1}}"# }),
+            "/content/concord/rond",
+        ),
         (Panel, json!({ "payload": {} }), "/payload"),
         (Panel, json!({ "replyTo": {} }), "/replyTo"),
-        (Collaboration, json!({ "receiver_id": null }), "/receiver_id"),
-        (Collaboration, json!({ "receiver_id": "ben" }), "/receiver_id"),
-        (Collaboration, json!({ "message_type": "FINDINGS" }), "/message_type"),
-        (Collaboration, json!({ "message_type": "response" }), "/message_type"),
+        (
+            Collaboration,
+            json!({ "receiver_id": null }),
+            "/receiver_id",
+        ),
+        (
+            Collaboration,
+            json!({ "receiver_id": "ben" }),
+            "/receiver_id",
+        ),
+        (
+            Collaboration,
+            json!({ "message_type": "FINDINGS" }),
+            "/message_type",
+        ),
+        (
+            Collaboration,
+            json!({ "message_type": "response" }),
+            "/message_type",
+        ),
         (Collaboration, json!({ "metadata": [] }), "/metadata"),
-        (Collaboration, json!({ "metadata": { "confidence": 2 } }), "/metadata/confidence"),
-        (Collaboration, json!({ "metadata": { "concord": { "case_id": "c-2" } } }), "/metadata/concord/case_id"),
+        (
+            Collaboration,
+            json!({ "metadata": { "confidence": 2 } }),
+            "/metadata/confidence",
+        ),
+        (
+            Collaboration,
+            json!({ "metadata": { "concord": { "case_id": "c-2" } } }),
+            "/metadata/concord/case_id",
+        ),
         (
             Collaboration,
             json!({ "metadata": { "concord": { "message_type": "ruling" } } }),
@@ -92,23 +132,62 @@ fn each_fault_names_its_place() {
         (Analyst, json!({ "to_agent": "all" }), "/to_agent"),
         (Analyst, json!({ "message_type": "alert" }), "/message_type"),
         (Analyst, json!({ "priority": "critical-path" }), "/priority"),
-        (Analyst, json!({ "requires_response": "yes" }), "/requires_response"),
+        (
+            Analyst,
+            json!({ "requires_response": "yes" }),
+            "/requires_response",
+        ),
         (Analyst, json!({ "timestamp": 5 }), "/timestamp"),
-        (Analyst, json!({ "content": { "finding": "a", "summary": "b" } }), "/content/summary"),
-        (Session, json!({ "interaction_type": "GROUP_QUERY" }), "/interaction_type"),
-        (Session, json!({ "target_agent_id": null }), "/target_agent_id"),
-        (Session, json!({ "conversation_id": "c-2" }), "/conversation_id"),
-        (Session, json!({ "metadata": { "version": "2.0" } }), "/metadata/version"),
-        (Exchange, json!({ "message_type": "request" }), "/message_type"),
+        (
+            Analyst,
+            json!({ "content": { "finding": "a", "summary": "b" } }),
+            "/content/summary",
+        ),
+        (
+            Session,
+            json!({ "interaction_type": "GROUP_QUERY" }),
+            "/interaction_type",
+        ),
+        (
+            Session,
+            json!({ "target_agent_id": null }),
+            "/target_agent_id",
+        ),
+        (
+            Session,
+            json!({ "conversation_id": "c-2" }),
+            "/conversation_id",
+        ),
+        (
+            Session,
+            json!({ "metadata": { "version": "2.0" } }),
+            "/metadata/version",
+        ),
+        (
+            Exchange,
+            json!({ "message_type": "request" }),
+            "/message_type",
+        ),
         (Exchange, json!({ "payload": "text" }), "/payload"),
         (Exchange, json!({ "timestamp": "ISO8601" }), "/timestamp"),
-        (Exchange, json!({ "metadata": { "processing_time_ms": -1 } }), "/metadata/processing_time_ms"),
+        (
+            Exchange,
+            json!({ "metadata": { "processing_time_ms": -1 } }),
+            "/metadata/processing_time_ms",
+        ),
     ] {
         let mut message = good(dialect);
-        message.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        message
+            .as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
         for declared in [Some(dialect), None] {
             let fault = fault(&message, declared);
-            assert_eq!((fault.pointer.as_str(), fault.code), (pointer, ErrorCode::InvalidRequest), "{change}: {fault}");
+            assert_eq!(
+                (fault.pointer.as_str(), fault.code),
+                (pointer, ErrorCode::InvalidRequest),
+                "{change}: {fault}"
+            );
         }
     }
 }
@@ -128,7 +207,10 @@ fn nobody_speaks_for_another_in_any_dialect() {
         message[name] = "mallory".into();
         for declared in [Some(dialect), None] {
             let fault = fault(&message, declared);
-            assert_eq!((fault.pointer, fault.code), (format!("/{name}"), ErrorCode::Unauthorized));
+            assert_eq!(
+                (fault.pointer, fault.code),
+                (format!("/{name}"), ErrorCode::Unauthorized)
+            );
         }
     }
 }
@@ -141,7 +223,11 @@ fn what_is_hostile_is_refused_without_harm() {
         let good = good(dialect).to_string();
         let twice = good.replacen('{', r#"{"x":1,"x":2,"#, 1);
         let broken: Vec<u8> = [good.as_bytes(), b"\xff"].concat();
-        let inside = good.replace("fine", "\u{1}").into_bytes().into_iter().map(|b| if b == 1 { 0xff } else { b });
+        let inside = good
+            .replace("fine", "\u{1}")
+            .into_bytes()
+            .into_iter()
+            .map(|b| if b == 1 { 0xff } else { b });
         let bad: [&[u8]; 10] = [
             b"",
             b"[]",
@@ -155,13 +241,25 @@ fn what_is_hostile_is_refused_without_harm() {
             &vec![b' '; 2 << 20],
         ];
         for bytes in bad {
-            assert!(read(bytes, Some(dialect), &subject(FINDING)).is_err(), "{dialect}");
+            assert!(
+                read(bytes, Some(dialect), &subject(FINDING)).is_err(),
+                "{dialect}"
+            );
             assert!(read(bytes, None, &subject(FINDING)).is_err(), "{dialect}");
         }
         if dialect != Dialect::Concord {
-            assert_eq!(read(twice.as_bytes(), Some(dialect), &subject(FINDING)).unwrap_err().pointer, "/x");
+            assert_eq!(
+                read(twice.as_bytes(), Some(dialect), &subject(FINDING))
+                    .unwrap_err()
+                    .pointer,
+                "/x"
+            );
         }
-        let _ = read(&inside.collect::<Vec<_>>(), Some(dialect), &subject(FINDING));
+        let _ = read(
+            &inside.collect::<Vec<_>>(),
+            Some(dialect),
+            &subject(FINDING),
+        );
         // In a field that nobody reads, depth does no harm, and is kept.
         let kept = good.replacen('{', &format!(r#"{{"x":{deep},"#), 1);
         let (envelope, _) = read(kept.as_bytes(), Some(dialect), &subject(FINDING)).unwrap();
@@ -174,24 +272,72 @@ fn what_is_hostile_is_refused_without_harm() {
 fn what_a_dialect_cannot_say_is_a_fault_with_its_place() {
     use Dialect::{Analyst, Collaboration, Exchange, Panel, Session};
     for (dialect, kind, change, pointer) in [
-        (Panel, "finding", json!({ "payload": { "riskScore": 1 } }), "/payload/riskScore"),
-        (Panel, "finding", json!({ "payload": { "confidence": 1 } }), "/payload/confidence"),
-        (Panel, "finding", json!({ "payload": { "concord": 1 } }), "/payload/concord"),
+        (
+            Panel,
+            "finding",
+            json!({ "payload": { "riskScore": 1 } }),
+            "/payload/riskScore",
+        ),
+        (
+            Panel,
+            "finding",
+            json!({ "payload": { "confidence": 1 } }),
+            "/payload/confidence",
+        ),
+        (
+            Panel,
+            "finding",
+            json!({ "payload": { "concord": 1 } }),
+            "/payload/concord",
+        ),
         (Panel, "finding", json!({ "sender": 1 }), "/sender"),
         (Panel, "my-type", json!({}), "/message_type"),
         (Panel, "my_Type", json!({}), "/message_type"),
-        (Collaboration, "finding", json!({ "metadata": { "concord": 1 } }), "/metadata/concord"),
-        (Collaboration, "finding", json!({ "content": 1 }), "/content"),
-        (Analyst, "finding", json!({ "payload": { "finding": 1 } }), "/payload/finding"),
-        (Analyst, "alert", json!({ "payload": { "confidence": 1 } }), "/payload/confidence"),
+        (
+            Collaboration,
+            "finding",
+            json!({ "metadata": { "concord": 1 } }),
+            "/metadata/concord",
+        ),
+        (
+            Collaboration,
+            "finding",
+            json!({ "content": 1 }),
+            "/content",
+        ),
+        (
+            Analyst,
+            "finding",
+            json!({ "payload": { "finding": 1 } }),
+            "/payload/finding",
+        ),
+        (
+            Analyst,
+            "alert",
+            json!({ "payload": { "confidence": 1 } }),
+            "/payload/confidence",
+        ),
         (Session, "myType", json!({}), "/message_type"),
-        (Session, "finding", json!({ "target_agent_id": 1 }), "/target_agent_id"),
-        (Exchange, "finding", json!({ "metadata": { "concord": { "x": 1 } } }), "/metadata/concord"),
+        (
+            Session,
+            "finding",
+            json!({ "target_agent_id": 1 }),
+            "/target_agent_id",
+        ),
+        (
+            Exchange,
+            "finding",
+            json!({ "metadata": { "concord": { "x": 1 } } }),
+            "/metadata/concord",
+        ),
     ] {
         let mut message = good(Dialect::Concord);
         message["message_type"] = kind.into();
         message["case_id"] = "c-1".into();
-        message.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        message
+            .as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
         let subject = subject(&FINDING.replace("finding", kind));
         let envelope = Envelope::decode(message.to_string().as_bytes(), &subject).unwrap();
         let fault = write(&envelope, dialect).unwrap_err();
@@ -205,5 +351,8 @@ fn what_does_not_fit_any_more_is_over_capacity() {
     // As text inside a text, each quotation mark needs three characters more.
     message["payload"]["summary"] = "\"".repeat(400_000).into();
     let envelope = Envelope::decode(message.to_string().as_bytes(), &subject(FINDING)).unwrap();
-    assert_eq!(write(&envelope, Dialect::Panel).unwrap_err().code, ErrorCode::CapacityExceeded);
+    assert_eq!(
+        write(&envelope, Dialect::Panel).unwrap_err().code,
+        ErrorCode::CapacityExceeded
+    );
 }

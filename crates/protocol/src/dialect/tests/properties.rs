@@ -7,15 +7,33 @@ use super::*;
 use crate::{MessageType, Timestamp};
 
 /// Names of fields that no dialect uses, and, in the second list, those that some do.
-const FREE: [&str; 8] = ["summary", "content", "reasoning", "risk_score", "criticalIssues", "x", "y~/z", "evidence"];
-const TAKEN: [&str; 6] = ["confidence", "finding", "riskScore", "concord", "id", "sender"];
+const FREE: [&str; 8] = [
+    "summary",
+    "content",
+    "reasoning",
+    "risk_score",
+    "criticalIssues",
+    "x",
+    "y~/z",
+    "evidence",
+];
+const TAKEN: [&str; 6] = [
+    "confidence",
+    "finding",
+    "riskScore",
+    "concord",
+    "id",
+    "sender",
+];
 
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_filter("JSON has it", |number| number.is_finite()).prop_map(Value::from),
+        any::<f64>()
+            .prop_filter("JSON has it", |number| number.is_finite())
+            .prop_map(Value::from),
         ".{0,12}".prop_map(Value::from),
         Just(json!("{\"looks\": \"like JSON\"}")),
     ];
@@ -28,7 +46,8 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 fn object(names: &'static [&'static str], most: usize) -> impl Strategy<Value = Value> {
-    prop::collection::btree_map(prop::sample::select(names), value(), 0..most).prop_map(|map| json!(map))
+    prop::collection::btree_map(prop::sample::select(names), value(), 0..most)
+        .prop_map(|map| json!(map))
 }
 
 prop_compose! {
@@ -62,7 +81,10 @@ prop_compose! {
 fn envelope(message: Value) -> (Envelope, Subject) {
     let envelope: Envelope = serde_json::from_slice(message.to_string().as_bytes()).unwrap();
     let subject = envelope.subject();
-    (Envelope::decode(message.to_string().as_bytes(), &subject).unwrap(), subject)
+    (
+        Envelope::decode(message.to_string().as_bytes(), &subject).unwrap(),
+        subject,
+    )
 }
 
 proptest! {

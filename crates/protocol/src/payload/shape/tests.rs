@@ -3,7 +3,9 @@ use serde_json::json;
 use super::*;
 
 fn schema(value: Value) -> Schema {
-    let Value::Object(schema) = value else { panic!("{value} is no object") };
+    let Value::Object(schema) = value else {
+        panic!("{value} is no object")
+    };
     schema
 }
 
@@ -33,7 +35,10 @@ fn what_fits_is_accepted() {
     ] {
         assert_eq!(conforms(&schema, &value, "/p"), Ok(()), "{value}");
     }
-    assert_eq!(conforms(&Schema::new(), &json!([1, { "any": "thing" }]), ""), Ok(()));
+    assert_eq!(
+        conforms(&Schema::new(), &json!([1, { "any": "thing" }]), ""),
+        Ok(())
+    );
 }
 
 #[test]
@@ -50,13 +55,29 @@ fn what_does_not_fit_is_refused_at_its_place() {
         (json!({ "text": "x", "to": "de", "tries": 1.5 }), "/p/tries"),
         (json!({ "text": "x", "to": "de", "tries": 0 }), "/p/tries"),
         (json!({ "text": "x", "to": "de", "tries": 4 }), "/p/tries"),
-        (json!({ "text": "x", "to": "de", "share": -0.5 }), "/p/share"),
-        (json!({ "text": "x", "to": "de", "glossary": [{ "a/b": "c" }, { "a/b": 1 }] }), "/p/glossary/1/a~1b"),
-        (json!({ "text": "x", "to": "de", "labels": { "new": 1 } }), "/p/labels/new"),
-        (json!({ "text": "x", "to": "de", "other~": 1 }), "/p/other~0"),
+        (
+            json!({ "text": "x", "to": "de", "share": -0.5 }),
+            "/p/share",
+        ),
+        (
+            json!({ "text": "x", "to": "de", "glossary": [{ "a/b": "c" }, { "a/b": 1 }] }),
+            "/p/glossary/1/a~1b",
+        ),
+        (
+            json!({ "text": "x", "to": "de", "labels": { "new": 1 } }),
+            "/p/labels/new",
+        ),
+        (
+            json!({ "text": "x", "to": "de", "other~": 1 }),
+            "/p/other~0",
+        ),
     ] {
         let fault = conforms(&schema, &value, "/p").unwrap_err();
-        assert_eq!((fault.code, fault.pointer.as_str()), (ErrorCode::InvalidRequest, pointer), "{value}: {fault}");
+        assert_eq!(
+            (fault.code, fault.pointer.as_str()),
+            (ErrorCode::InvalidRequest, pointer),
+            "{value}: {fault}"
+        );
     }
 }
 
@@ -76,23 +97,83 @@ fn a_schema_that_uses_something_else_is_refused_at_its_place() {
     let wide: Schema = (0..256).map(|n| (format!("p{n}"), json!({}))).collect();
     let many: Vec<u32> = (0..65).collect();
     for (written, code, pointer) in [
-        (json!({ "pattern": "(a+)+$" }), ErrorCode::InvalidRequest, "/s/pattern"),
-        (json!({ "$ref": "https://example.org/x" }), ErrorCode::InvalidRequest, "/s/$ref"),
-        (json!({ "properties": { "a": { "oneOf": [] } } }), ErrorCode::InvalidRequest, "/s/properties/a/oneOf"),
-        (json!({ "properties": { "a": true } }), ErrorCode::InvalidRequest, "/s/properties/a"),
-        (json!({ "properties": [] }), ErrorCode::InvalidRequest, "/s/properties"),
-        (json!({ "items": [{}] }), ErrorCode::InvalidRequest, "/s/items"),
-        (json!({ "type": "text" }), ErrorCode::InvalidRequest, "/s/type"),
-        (json!({ "type": ["string", 1] }), ErrorCode::InvalidRequest, "/s/type/1"),
+        (
+            json!({ "pattern": "(a+)+$" }),
+            ErrorCode::InvalidRequest,
+            "/s/pattern",
+        ),
+        (
+            json!({ "$ref": "https://example.org/x" }),
+            ErrorCode::InvalidRequest,
+            "/s/$ref",
+        ),
+        (
+            json!({ "properties": { "a": { "oneOf": [] } } }),
+            ErrorCode::InvalidRequest,
+            "/s/properties/a/oneOf",
+        ),
+        (
+            json!({ "properties": { "a": true } }),
+            ErrorCode::InvalidRequest,
+            "/s/properties/a",
+        ),
+        (
+            json!({ "properties": [] }),
+            ErrorCode::InvalidRequest,
+            "/s/properties",
+        ),
+        (
+            json!({ "items": [{}] }),
+            ErrorCode::InvalidRequest,
+            "/s/items",
+        ),
+        (
+            json!({ "type": "text" }),
+            ErrorCode::InvalidRequest,
+            "/s/type",
+        ),
+        (
+            json!({ "type": ["string", 1] }),
+            ErrorCode::InvalidRequest,
+            "/s/type/1",
+        ),
         (json!({ "type": [] }), ErrorCode::InvalidRequest, "/s/type"),
-        (json!({ "required": ["a", 1] }), ErrorCode::InvalidRequest, "/s/required/1"),
-        (json!({ "minimum": "1" }), ErrorCode::InvalidRequest, "/s/minimum"),
-        (json!({ "maxLength": -1 }), ErrorCode::InvalidRequest, "/s/maxLength"),
-        (json!({ "enum": many }), ErrorCode::CapacityExceeded, "/s/enum"),
-        (json!({ "properties": wide }), ErrorCode::CapacityExceeded, "/s/properties/p99"),
-        (deep, ErrorCode::CapacityExceeded, "/s/items/items/items/items/items/items/items/items"),
+        (
+            json!({ "required": ["a", 1] }),
+            ErrorCode::InvalidRequest,
+            "/s/required/1",
+        ),
+        (
+            json!({ "minimum": "1" }),
+            ErrorCode::InvalidRequest,
+            "/s/minimum",
+        ),
+        (
+            json!({ "maxLength": -1 }),
+            ErrorCode::InvalidRequest,
+            "/s/maxLength",
+        ),
+        (
+            json!({ "enum": many }),
+            ErrorCode::CapacityExceeded,
+            "/s/enum",
+        ),
+        (
+            json!({ "properties": wide }),
+            ErrorCode::CapacityExceeded,
+            "/s/properties/p99",
+        ),
+        (
+            deep,
+            ErrorCode::CapacityExceeded,
+            "/s/items/items/items/items/items/items/items/items",
+        ),
     ] {
         let fault = check_schema(&schema(written.clone()), "/s").unwrap_err();
-        assert_eq!((fault.code, fault.pointer.as_str()), (code, pointer), "{written}: {fault}");
+        assert_eq!(
+            (fault.code, fault.pointer.as_str()),
+            (code, pointer),
+            "{written}: {fault}"
+        );
     }
 }

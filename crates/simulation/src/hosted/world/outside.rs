@@ -17,7 +17,11 @@ impl World {
         match happening {
             Happening::Ask => self.ask_some(),
             Happening::Lapse { sequence, lease } => {
-                if self.asked.get(sequence).is_some_and(|asked| asked.lease == Some(lease)) {
+                if self
+                    .asked
+                    .get(sequence)
+                    .is_some_and(|asked| asked.lease == Some(lease))
+                {
                     self.plan(0, Happening::Offer { sequence });
                 }
             }
@@ -49,26 +53,47 @@ impl World {
             return;
         }
         let calm = self.calm_since.is_some();
-        let many = if !calm && self.random.chance(0.15) { self.random.between(2, 8) } else { 1 };
+        let many = if !calm && self.random.chance(0.15) {
+            self.random.between(2, 8)
+        } else {
+            1
+        };
         for _ in 0..many {
             self.ask();
         }
-        let (least, most) = if calm { CALM_GAP_MS } else { (0, self.setup.gap_ms_max) };
+        let (least, most) = if calm {
+            CALM_GAP_MS
+        } else {
+            (0, self.setup.gap_ms_max)
+        };
         let gap = self.random.between(least, most);
         self.plan(gap, Happening::Ask);
     }
 
     fn ask(&mut self) {
         let sequence = self.asked.len();
-        let Ok(id) = MessageId::new(format!("m-{sequence}")) else { return };
-        let lane = if self.random.chance(0.2) { Lane::Urgent } else { Lane::Normal };
+        let Ok(id) = MessageId::new(format!("m-{sequence}")) else {
+            return;
+        };
+        let lane = if self.random.chance(0.2) {
+            Lane::Urgent
+        } else {
+            Lane::Normal
+        };
         let within = self.random.between(50, self.setup.timeout_ms * 6);
         let stated = self.random.chance(0.5).then_some(self.now + within);
         let of_agent = self.random.chance(0.5);
         let ended_at = of_agent.then(|| stated.unwrap_or(self.now + REQUEST_MS));
         // Who is asked by an agent is told until when, whether that was stated or not.
         let deadline = ended_at.or(stated);
-        let asked = Asked { id, lane, deadline, ended_at, deliveries: 0, lease: Some(0) };
+        let asked = Asked {
+            id,
+            lane,
+            deadline,
+            ended_at,
+            deliveries: 0,
+            lease: Some(0),
+        };
         self.note(|| format!("{sequence} is asked: {asked:?}"));
         self.asked.push(asked);
         self.hosted().asked += 1;
@@ -109,13 +134,20 @@ impl World {
 
     /// What is said first stands.
     fn store(&mut self, id: MessageId, said: Said) {
-        if self.ids.get(&id).is_some_and(|at| self.now.saturating_sub(*at) < self.window_ms) {
+        if self
+            .ids
+            .get(&id)
+            .is_some_and(|at| self.now.saturating_sub(*at) < self.window_ms)
+        {
             self.hosted().repeated += 1;
             return;
         }
         self.note(|| format!("{} is told: {:?}", said.sequence, said.error));
         self.ids.insert(id, self.now);
-        self.said.push(Said { at: self.now, ..said });
+        self.said.push(Said {
+            at: self.now,
+            ..said
+        });
     }
 
     /// Requests between agents are ended by the coordinator when nobody has answered them in time.
@@ -123,7 +155,12 @@ impl World {
         if !self.said.iter().any(|said| said.sequence == sequence) {
             self.note(|| format!("{sequence} is ended by the coordinator"));
             let error = Some((ErrorCode::Timeout, Cause::Coordinator));
-            self.said.push(Said { sequence, error, sent: self.now, at: self.now });
+            self.said.push(Said {
+                sequence,
+                error,
+                sent: self.now,
+                at: self.now,
+            });
         }
     }
 
@@ -131,11 +168,17 @@ impl World {
     fn reach(&mut self, call: u64, cell: &Cell) {
         let (timeout, kind) = (self.setup.timeout_ms, self.kind());
         // Even a bad server answers now and then.
-        let mood = if self.random.chance(0.12) { Mood::Well } else { self.mood };
+        let mood = if self.random.chance(0.12) {
+            Mood::Well
+        } else {
+            self.mood
+        };
         let quick = self.random.between(1, timeout / 4);
         let (asks, patience) = (self.random.chance(0.5), self.random.between(0, 1_500));
         let patience = (asks && kind != Kind::Program).then_some(patience);
-        let Some(called) = self.calls.get_mut(&call) else { return };
+        let Some(called) = self.calls.get_mut(&call) else {
+            return;
+        };
         if called.abandoned {
             return;
         }
@@ -153,7 +196,10 @@ impl World {
             Mood::Garbage => (quick, Outcome::Garbage, None),
             Mood::Rambling => (quick, Outcome::Rambled, None),
         };
-        self.plan(in_ms, Happening::Answer(cell.clone(), Reply::Called(outcome, after)));
+        self.plan(
+            in_ms,
+            Happening::Answer(cell.clone(), Reply::Called(outcome, after)),
+        );
     }
 
     fn change_mood(&mut self) {
