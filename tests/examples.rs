@@ -6,25 +6,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use concord_protocol::dead::DeadLetter;
-use concord_protocol::envelope::from_json;
-use concord_protocol::event::{
-    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent,
-    QueueEvent, Record, RecordEvent, RequestEvent, WakeEvent,
+use concord_events::dead_letter::DeadLetter;
+use concord_events::{
+    AgentEvent, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent,
+    PrecedentEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
 };
-use concord_protocol::payload::{
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{
     Acknowledgement, AgentJoined, Answer, Card, Challenge, Clarification, ErrorReport, Evidence,
     Finding, Notification, OpenCase, OpenDebate, OutcomeReport, Question, REGISTER_AGENT, Request,
     Response, Review, Ruling, TaskAssignment, UPDATE_AGENT,
 };
-use concord_protocol::policy::Policy;
-use concord_protocol::subject::{Service, Subject, SubjectSpace};
-use concord_protocol::{Envelope, Fault, MessageType, Recipient, schema};
+use concord_wire::policy::Policy;
+use concord_wire::subject::{Service, Subject, SubjectSpace};
+use concord_wire::{Envelope, Fault, MessageType, Recipient};
 use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use xtask::schema;
 
 /// One example: the file's name, the document it is an example of, and its contents.
 struct Example {
@@ -143,7 +144,7 @@ fn every_message_type_has_an_example_of_each_kind_and_every_aggregate_an_accepte
         assert!(accepted.contains(*name), "no accepted example of {name}");
         assert!(rejected.contains(*name), "no rejected example of {name}");
     }
-    for (aggregate, _) in concord_protocol::event::all_facts() {
+    for (aggregate, _) in concord_events::all_events() {
         let prefix = format!("event.{aggregate}.");
         assert!(
             accepted.iter().any(|name| name.starts_with(&prefix)),
@@ -180,9 +181,9 @@ fn read(document: &str, contents: &Value) -> Result<Value, Option<String>> {
         fact if fact.starts_with("event.detection.") => record::<DetectionEvent>(&bytes),
         fact if fact.starts_with("event.debate.") => record::<DebateEvent>(&bytes),
         fact if fact.starts_with("event.deadline.") => record::<DeadlineEvent>(&bytes),
-        fact if fact.starts_with("event.record.") => record::<RecordEvent>(&bytes),
+        fact if fact.starts_with("event.record.") => record::<TrackRecordEvent>(&bytes),
         fact if fact.starts_with("event.precedent.") => record::<PrecedentEvent>(&bytes),
-        fact if fact.starts_with("event.queue.") => record::<QueueEvent>(&bytes),
+        fact if fact.starts_with("event.queue.") => record::<ReviewQueueEvent>(&bytes),
         fact if fact.starts_with("event.agent.") => record::<AgentEvent>(&bytes),
         fact if fact.starts_with("event.wake.") => record::<WakeEvent>(&bytes),
         fact if fact.starts_with("event.request.") => record::<RequestEvent>(&bytes),
@@ -194,8 +195,8 @@ fn written(value: impl Serialize) -> Value {
     serde_json::to_value(value).unwrap()
 }
 
-fn record<E: Facts>(bytes: &[u8]) -> Result<Value, Option<String>> {
-    let record = Record::<E>::decode(bytes, 1).map_err(|_| None)?;
+fn record<E: AggregateEvent>(bytes: &[u8]) -> Result<Value, Option<String>> {
+    let record = StoredEvent::<E>::decode(bytes, 1).map_err(|_| None)?;
     Ok(serde_json::from_slice(&record.encode().unwrap()).unwrap())
 }
 
@@ -221,12 +222,12 @@ fn subject(document: &str, contents: &Value) -> Subject {
         token("from_agent", "somebody"),
         token("to_agent", "somebody"),
     );
-    let case = if case == "_" || case.parse::<concord_protocol::CaseId>().is_ok() {
+    let case = if case == "_" || case.parse::<concord_wire::CaseId>().is_ok() {
         case
     } else {
         "_".into()
     };
-    let from = if from.parse::<concord_protocol::AgentId>().is_ok() {
+    let from = if from.parse::<concord_wire::AgentId>().is_ok() {
         from
     } else {
         "somebody".into()

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
 use concord_escalation_timer::TimerSettings;
-use concord_protocol::schema;
 use concord_runtime::settings::reference;
 use serde_json::{Map, Value};
+use xtask::schema;
 use yaml_rust2::{Yaml, YamlLoader};
 
 /// Every generated file: its path in the repository and its contents.

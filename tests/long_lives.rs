@@ -4,17 +4,17 @@
 use std::num::NonZeroUsize;
 
 use concord_domain::deadline::{DeadlineMachine, Fire};
-use concord_domain::record::{Observe, RecordMachine};
+use concord_domain::record::{Observe, TrackRecordMachine};
 use concord_domain::{Context, Machine, Versioned, replay};
-use concord_protocol::event::{Deadline, EARLIER_MAX, FiredBy};
-use concord_protocol::payload::Observation;
-use concord_protocol::payload::track_record::{self, Source};
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{AgentId, MessageId, Timestamp, Token};
+use concord_events::Aggregate;
+use concord_events::{Deadline, EARLIER_MAX, FiredBy};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Ledger, Outcome, Read, provision};
 use concord_testkit::TestBroker;
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{self, Source};
+use concord_wire::{AgentId, MessageId, Timestamp, Token};
 
 /// More than two facts together name.
 const FACTS: u64 = 640;
@@ -147,7 +147,7 @@ async fn a_deadline_that_is_moved_for_ever() {
 
 #[tokio::test]
 async fn a_track_record_of_years() {
-    lives_long::<RecordMachine>(|step| Observe {
+    lives_long::<TrackRecordMachine>(|step| Observe {
         observation: Observation {
             at: start().plus_millis(step),
             correct: step.is_multiple_of(2),

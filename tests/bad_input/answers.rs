@@ -1,6 +1,6 @@
 //! Answers in a debate that cannot be used.
 
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, Stored, stored, unique, until};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Findings that come too late, or twice, or that a case has no room for.
 
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, stored};
 use serde_json::{Value, json};
 

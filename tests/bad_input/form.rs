@@ -1,7 +1,7 @@
 //! Messages that cannot be read, or not as what they are to be.
 
-use concord_protocol::dead::header;
-use concord_protocol::stream::StreamKind;
+use concord_events::dead_letter::header;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, stored};
 use serde_json::{Value, json};
 

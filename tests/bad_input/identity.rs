@@ -2,7 +2,7 @@
 
 use async_nats::HeaderMap;
 use async_nats::jetstream;
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, stored, unique, until};
 use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! Requests to open a case that cannot be granted, by message and by request.
 
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, stored, unique};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, invalid, opening, over_capacity};

@@ -1,9 +1,9 @@
 //! What nobody can process, however often it is tried; and messages that must not be answered.
 
 use async_nats::jetstream;
-use concord_protocol::dead::header;
-use concord_protocol::subject::Service;
+use concord_events::dead_letter::header;
 use concord_testkit::{Message, stored, unique, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::stage::{PATIENCE, Stage, finding, opening};
@@ -201,7 +201,7 @@ async fn a_flood_of_bad_messages() {
     );
     let letters = stored(
         stage.client(),
-        concord_protocol::stream::StreamKind::Dead,
+        concord_events::topology::StreamKind::Dead,
         ">",
     )
     .await;

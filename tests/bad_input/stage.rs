@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use async_nats::jetstream;
-use concord_protocol::CaseId;
-use concord_protocol::dead::header;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::dead_letter::header;
+use concord_events::topology::StreamKind;
 use concord_testkit::{
     Agent, Message, Plan, Stored, TestInstallation, audit, settled, stored, unique, until,
 };
+use concord_wire::CaseId;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 /// Longer than anything here takes, even on a machine that does much else.

@@ -1,7 +1,7 @@
 //! What no client library would send and the broker takes all the same: subjects and header blocks that are not what
 //! they should be, written by hand on the wire.
 
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, stored, unique, until};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};

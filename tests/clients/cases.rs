@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use concord_agent::payload::{Answer, Finding};
 use concord_agent::{Agent, CaseId, MessageType};
-use concord_protocol::subject::Service;
 use concord_testkit::{TestInstallation, unique};
+use concord_wire::subject::Service;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 

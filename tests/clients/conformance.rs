@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use concord_protocol::subject::SubjectSpace;
-use concord_protocol::{Envelope, MessageId};
+use concord_wire::subject::SubjectSpace;
+use concord_wire::{Envelope, MessageId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, pull};
 use concord_agent::{Agent, AgentId, Card, Error, MessageType, Recipient};
-use concord_protocol::stream::Layout;
-use concord_protocol::subject::Lane;
+use concord_events::topology::Layout;
+use concord_wire::subject::Lane;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use concord_protocol::CaseId;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::StreamKind;
 use concord_testkit::{TestInstallation, concord, stored, unique, until};
+use concord_wire::CaseId;
+use concord_wire::subject::Service;
 use futures::StreamExt;
 use serde_json::{Value, json};
 

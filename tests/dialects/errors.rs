@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use concord_protocol::dead::header as dead;
-use concord_protocol::header::DIALECT;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::dead_letter::header as dead;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Stored, TestInstallation, stored, unique, until};
+use concord_wire::header::DIALECT;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::speech::{DIALECTS, Said, finding};
@@ -144,7 +144,7 @@ async fn an_agent_is_told_in_its_own_dialect_what_is_wrong() {
             .publish(stage.installation.client())
             .await;
     }
-    let case = concord_protocol::CaseId::new(stage.case.as_str()).expect("a case id");
+    let case = concord_wire::CaseId::new(stage.case.as_str()).expect("a case id");
     assert_eq!(
         stage.installation.decision(&case, PATIENCE).await["decision"]["outcome"]["risk_score"],
         20.0
@@ -195,7 +195,7 @@ async fn the_header_says_which_dialect_it_is() {
             .send(said(from).subject(), &minimal, Some("exchange"))
             .await;
     }
-    let case = concord_protocol::CaseId::new(stage.case.as_str()).expect("a case id");
+    let case = concord_wire::CaseId::new(stage.case.as_str()).expect("a case id");
     assert_eq!(
         stage.installation.decision(&case, PATIENCE).await["decision"]["reason"],
         "no_conflict"

@@ -1,12 +1,12 @@
 //! Whoever is known to speak a dialect is written to in it.
 
-use concord_protocol::header::DIALECT;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
-use concord_protocol::{Dialect, Envelope};
+use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
 use concord_runtime::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{TestInstallation, stored};
+use concord_wire::header::DIALECT;
+use concord_wire::subject::Service;
+use concord_wire::{Dialect, Envelope};
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]

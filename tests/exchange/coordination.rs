@@ -1,7 +1,7 @@
 //! What the replicas of the adapter count of how agents help each other: each message once, among all of them.
 
-use concord_protocol::subject::Service;
 use concord_testkit::{Message, TestInstallation, until};
+use concord_wire::subject::Service;
 use serde_json::json;
 
 use crate::PATIENCE;

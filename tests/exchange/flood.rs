@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_nats::Client;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Agent, Message, TestInstallation, settled, stored, until};
+use concord_wire::subject::Service;
 use futures::StreamExt;
 use serde_json::{Value, json};
 

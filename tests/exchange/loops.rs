@@ -1,6 +1,6 @@
 //! Two agents that wake each other without end: stopped, and told so once; everybody else goes on.
 
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Agent, Heard, Message, TestInstallation, settled, stored, until};
 use serde_json::{Value, json};
 

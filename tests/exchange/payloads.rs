@@ -1,10 +1,10 @@
 //! Messages that travel compressed, and payloads that travel by the object store.
 
 use async_nats::{Client, HeaderMap};
-use concord_protocol::header::CONTENT_ENCODING;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, Stored, TestInstallation, settled, stored, unique, until};
+use concord_wire::header::CONTENT_ENCODING;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;

@@ -82,7 +82,7 @@ async fn an_agent_registers_itself_is_watched_by_its_heartbeats_and_leaves() {
     settled(client, PATIENCE).await.unwrap();
     let told = concord_testkit::stored(
         client,
-        concord_protocol::stream::StreamKind::Messages,
+        concord_events::topology::StreamKind::Messages,
         "concord.v1.msg._.coordinator._all.*",
     );
     let told: Vec<String> = told

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concord_protocol::Timestamp;
-use concord_protocol::subject::Service;
 use concord_testkit::{Agent, Message, TestInstallation, settled, until};
+use concord_wire::Timestamp;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;

@@ -1,9 +1,9 @@
 //! An installation, and agents with nothing but a NATS client.
 
 use async_nats::Client;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Instance, Message, TestInstallation, instances, stored, unique, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

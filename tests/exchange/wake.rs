@@ -1,7 +1,7 @@
 //! Whom messages wake: decided once, recorded, told to those who wake, and answered by a hosted agent to whoever asked.
 
-use concord_protocol::subject::Service;
 use concord_testkit::{Message, TestInstallation, concord, settled, stored, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;
@@ -81,7 +81,7 @@ async fn a_question_to_the_group_wakes_whom_it_concerns_and_a_mention_wakes_whom
         let filter = format!("concord.v1.msg.*.*.{tax}.notification");
         let said = stored(
             client,
-            concord_protocol::stream::StreamKind::Messages,
+            concord_events::topology::StreamKind::Messages,
             &filter,
         );
         said.await?

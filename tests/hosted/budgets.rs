@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use concord_protocol::subject::Service;
 use concord_testkit::{unique, until};
+use concord_wire::subject::Service;
 
 use crate::stage::{PATIENCE, Server, Stage};
 

@@ -1,6 +1,6 @@
 //! Hosted agents that know nothing but a dialect: they are spoken to in it, and understood in it.
 
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, stored, unique, until};
 use serde_json::{Value, json};
 

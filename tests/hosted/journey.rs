@@ -193,7 +193,7 @@ async fn a_case_of_a_server_and_a_model_reaches_its_decision() {
 
 /// Each question has one answer of the three kinds.
 async fn answered_once(stage: &Stage, careful: &str, quick: &str) {
-    use concord_protocol::stream::StreamKind;
+    use concord_events::topology::StreamKind;
     let client = stage.installation.client();
     for agent in [careful, quick] {
         let of = |subject: String| async move {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use concord_protocol::subject::Service;
 use concord_testkit::{settled, unique, until};
+use concord_wire::subject::Service;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::timeout;

@@ -1,6 +1,6 @@
 //! Two agents that answer each other's answers, at least one of them hosted: stopped, and told so once.
 
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Agent, Message, settled, stored, unique, until};
 use serde_json::{Value, json};
 

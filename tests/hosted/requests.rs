@@ -1,6 +1,6 @@
 //! Requests to hosted agents: acknowledged where they are to be, ended once, and not carried out when they are refused.
 
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, settled, stored, unique, until};
 use serde_json::{Value, json};
 
@@ -111,7 +111,7 @@ async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carr
     let stage = hosted(&agent, &server).await;
     let client = stage.installation.client();
     // The deadline in the payload, as specification 5 has it.
-    let due = concord_protocol::Timestamp::from_unix_millis(
+    let due = concord_wire::Timestamp::from_unix_millis(
         concord_runtime::clock::now().unix_millis() + 1_500,
     );
     let late = request(
@@ -183,7 +183,7 @@ async fn what_a_program_says_or_fails_after_the_time_is_recorded_and_whoever_ask
     let stage = Stage::start(1, &settings).await;
     let client = stage.installation.client();
     let due = || {
-        concord_protocol::Timestamp::from_unix_millis(
+        concord_wire::Timestamp::from_unix_millis(
             concord_runtime::clock::now().unix_millis() + 1_500,
         )
     };

@@ -10,9 +10,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Lane, Service};
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, TestInstallation, free_address, layout, stored, unique, until};
+use concord_wire::subject::{Lane, Service};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -148,7 +148,7 @@ impl Stage {
             .with("/priority", priority);
         if let Some(deadline_ms) = deadline_ms {
             let now = concord_runtime::clock::now().unix_millis();
-            let deadline = concord_protocol::Timestamp::from_unix_millis(now + deadline_ms);
+            let deadline = concord_wire::Timestamp::from_unix_millis(now + deadline_ms);
             message = message.with("/deadline", json!(deadline));
         }
         message.publish(self.installation.client()).await;

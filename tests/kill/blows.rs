@@ -2,8 +2,8 @@
 //! seed gives the same blows.
 
 use async_nats::jetstream;
-use concord_protocol::subject::Service;
 use concord_testkit::{Plan, SERVICES, TestInstallation, with_hosted_agent};
+use concord_wire::subject::Service;
 
 use crate::random::Random;
 

@@ -1,6 +1,6 @@
 //! The cases that are decided twice, once undisturbed: what agents find and answer follows from the message alone.
 
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Heard, Message, Stored, stored};
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_nats::jetstream;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, Stored, TestInstallation, audit, settled, stored, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::cases::decisions;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
-use concord_protocol::subject::Service;
 use concord_testkit::{SERVICES, TestInstallation, until};
+use concord_wire::subject::Service;
 
 use crate::agents::{Agents, publish};
 use crate::cases::{self, AGENTS, case_id, decisions, opening};

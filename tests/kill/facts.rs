@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::Timestamp;
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Stored, stored_from};
+use concord_wire::Timestamp;
 use serde_json::Value;
 
 /// A fact as it is stored.
@@ -74,13 +74,13 @@ fn instant(value: &Value) -> Timestamp {
 
 /// All facts so far.
 #[derive(Default)]
-pub(crate) struct Facts {
+pub(crate) struct AggregateEvent {
     /// In the order of the stream.
     pub(crate) all: Vec<Fact>,
     last: u64,
 }
 
-impl Facts {
+impl AggregateEvent {
     /// Reads those that have come since.
     pub(crate) async fn read_on(
         &mut self,

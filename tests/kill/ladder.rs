@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
-use concord_protocol::dead::header;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::dead_letter::header;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, Stored, TestInstallation, audit, now, settled, stored, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::agents::{Agents, publish};
 use crate::blows::{Blow, plan, start, strike};
-use crate::facts::{Fact, Facts, text};
+use crate::facts::{AggregateEvent, Fact, text};
 use crate::parties::{self, CASES, CHALLENGES, EXPERTS, FIRST, SPEAKERS};
 use crate::random::Random;
 
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(500);
 struct Run {
     installation: TestInstallation,
     jetstream: jetstream::Context,
-    facts: Facts,
+    facts: AggregateEvent,
     begun: Instant,
     /// By debate, the case that has recorded its provisional decision.
     provisional: BTreeMap<String, String>,
@@ -61,7 +61,7 @@ impl Run {
         let run = Self {
             installation,
             jetstream,
-            facts: Facts::default(),
+            facts: AggregateEvent::default(),
             begun,
             provisional: BTreeMap::new(),
             at_gate: BTreeSet::new(),
@@ -133,7 +133,7 @@ impl Run {
                 }
             }
             "debate.opened" if data["terms"]["refers_to"].is_string() => {
-                drop(self.again.insert(id))
+                self.again.insert(id);
             }
             "debate.assigned" if data["briefed"]["expert"] == "ida" => {
                 self.shown.insert(id, data["briefed"]["digest"].clone());

@@ -3,8 +3,8 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use concord_protocol::subject::Service;
 use concord_testkit::{Agent, Instance, TestInstallation, instances, nats_server, until};
+use concord_wire::subject::Service;
 use serde_json::json;
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
-use concord_protocol::dead::header;
-use concord_protocol::stream::StreamKind;
+use concord_events::dead_letter::header;
+use concord_events::topology::StreamKind;
 use concord_testkit::{TestInstallation, audit, settled, stored, until};
 use serde_json::Value;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, Stored, TestInstallation, stored, unique, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_nats::jetstream;
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, layout, settled, unique, until};
 use serde_json::json;
 

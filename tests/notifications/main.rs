@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::time::Duration;
 
-use concord_protocol::subject::Service;
 use concord_testkit::{binaries, concord, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 mod callback;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use concord_protocol::stream::{Channel, ConsumerKind, StreamKind};
-use concord_protocol::subject::Service;
+use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_testkit::{
     Message, Stored, TestInstallation, instances, layout, stored, unique, until,
 };
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::PATIENCE;

@@ -1,9 +1,9 @@
 //! Each agent in an account of its own, as `concord permissions --accounts` prints them: what it says is acknowledged to itself
 //! alone, whatever reply subject it names.
 
-use concord_protocol::CaseId;
-use concord_protocol::foreign::is_acknowledgement;
+use concord_events::non_event::is_acknowledgement;
 use concord_testkit::{Agent, concord, round_trip};
+use concord_wire::CaseId;
 
 use super::*;
 

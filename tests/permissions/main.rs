@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event};
-use concord_protocol::AgentId;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::SubjectSpace;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, Stored, TestInstallation, stored, unique, until};
+use concord_wire::AgentId;
+use concord_wire::subject::SubjectSpace;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

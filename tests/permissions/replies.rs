@@ -1,10 +1,10 @@
 //! The broker does not check the reply subject that a user names, and stores its acknowledgement there. Whoever does that in the
 //! place of facts, deadlines and messages hinders nobody.
 
-use concord_protocol::event::fact_names;
-use concord_protocol::foreign::is_acknowledgement;
-use concord_protocol::subject::{Aggregate, Service};
+use concord_events::Aggregate;
+use concord_events::non_event::is_acknowledgement;
 use concord_testkit::concord;
+use concord_wire::subject::Service;
 
 use super::*;
 
@@ -44,7 +44,11 @@ impl Mallory<'_> {
 
     /// The same on every fact of an aggregate, known or not.
     async fn names_facts(&self, aggregate: Aggregate, id: &str) -> u64 {
-        let facts = fact_names(aggregate).chain(["unheard_of"]);
+        let facts = aggregate
+            .events()
+            .iter()
+            .map(|info| info.name)
+            .chain(["unheard_of"]);
         let subjects: Vec<String> = facts
             .map(|fact| format!("concord.v1.event.{aggregate}.{id}.{fact}"))
             .collect();

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use concord_protocol::CaseId;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
-use concord_protocol::trace::traceparent_of_case;
+use concord_events::topology::StreamKind;
 use concord_testkit::{
     Agent, Heard, Message, Plan, Stored, TestInstallation, settled, stored, unique, until,
     with_hosted_agent,
 };
+use concord_wire::CaseId;
+use concord_wire::subject::Service;
+use concord_wire::trace::traceparent_of_case;
 use serde_json::{Value, json};
 
 use crate::collector::{Collector, Span, end};

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use concord_protocol::CaseId;
-use concord_protocol::subject::Service;
 use concord_testkit::{Agent, TestInstallation, free_address, unique, until};
+use concord_wire::CaseId;
+use concord_wire::subject::Service;
 use serde_json::json;
 use tokio::net::TcpListener;
 

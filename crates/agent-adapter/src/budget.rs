@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_protocol::subject::Service;
-use concord_protocol::{ErrorCode, Token};
 use concord_runtime::consume::Chain;
 use concord_runtime::metrics::{BudgetLabels, Metrics};
 use concord_runtime::register::Register;
 use concord_runtime::service::Shell;
 use concord_runtime::{Broker, clock};
+use concord_wire::subject::Service;
+use concord_wire::{ErrorCode, Token};
 use tokio::time::Instant;
 
 use crate::failure::Failure;

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use concord_protocol::subject::Lane;
-use concord_protocol::{AgentId, Dialect, Timestamp, dialect};
 use concord_runtime::broker::Heard;
 use concord_runtime::consume::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::settings::Secret;
+use concord_wire::subject::Lane;
+use concord_wire::{AgentId, Dialect, Timestamp, dialect};
 use futures::StreamExt;
 use tokio::sync::watch;
 use url::Url;

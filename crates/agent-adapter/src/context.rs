@@ -3,12 +3,13 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use concord_protocol::event::{CaseEvent, CaseOpened, Facts, Record};
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{CaseId, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::{AggregateEvent, CaseEvent, CaseOpened, StoredEvent};
 use concord_runtime::consume::Problem;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
+use concord_wire::{CaseId, Token};
 use lru::LruCache;
 
 /// Cases kept in memory.
@@ -43,17 +44,17 @@ impl Cases {
             return Ok(Some(Arc::clone(opened)));
         }
         let fact = Token::fixed("opened");
-        let subject = Subject::Event {
+        let subject = SystemSubject::Event {
             aggregate: Aggregate::Case,
             id: case.token(),
-            fact,
+            event: fact,
         };
-        debug_assert!(CaseEvent::FACTS.iter().any(|info| info.name == "opened"));
+        debug_assert!(CaseEvent::EVENTS.iter().any(|info| info.name == "opened"));
         let subject = self.shell.broker.subjects().build(&subject);
         let Some(message) = self.ledger.last_on(&subject).await? else {
             return Ok(None);
         };
-        let record = Record::<CaseEvent>::decode(&message.payload, message.sequence)?;
+        let record = StoredEvent::<CaseEvent>::decode(&message.payload, message.sequence)?;
         let CaseEvent::Opened(opened) = record.event else {
             return Ok(None);
         };

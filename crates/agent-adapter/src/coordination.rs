@@ -10,13 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use concord_domain::metrics::{Counted, Feedback, Follow, Limits, Said, What, leads_by_card};
-use concord_protocol::event::{Record, WakeEvent};
-use concord_protocol::subject::{Aggregate, Lane};
-use concord_protocol::{AgentId, Dialect, Envelope, dialect};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::{StoredEvent, WakeEvent};
 use concord_runtime::broker::Heard;
 use concord_runtime::metrics::{FeedbackLabels, Metrics, ResultLabel, RouteLabel};
 use concord_runtime::service::Shell;
 use concord_runtime::{Directory, clock};
+use concord_wire::subject::Lane;
+use concord_wire::{AgentId, Dialect, Envelope, dialect};
 use futures::{Stream, StreamExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -113,14 +115,14 @@ impl Counting {
             });
         }
         let decided = broker
-            .listen(subjects.fact(Aggregate::Wake, "decided"), None)
+            .listen(subjects.event_of_kind(Aggregate::Wake, "decided"), None)
             .await?;
         self.each(shell, decided, |counting, _, message| {
             // Where it will be stored is not known yet, and does not matter here.
-            if let Ok(Record {
+            if let Ok(StoredEvent {
                 event: WakeEvent::Decided(mut decided),
                 ..
-            }) = Record::decode(&message.payload, 0)
+            }) = StoredEvent::decode(&message.payload, 0)
             {
                 // What is heard as it is published has no place either.
                 decided.said.message_id = decided.said.message_id.without_place();

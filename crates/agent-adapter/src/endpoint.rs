@@ -23,7 +23,7 @@ const MODEL_ANSWER_BYTES_MAX: usize = 4_194_304;
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 /// The header by which a server knows a call that is made again.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const TRACEPARENT: HeaderName = HeaderName::from_static(concord_protocol::header::TRACEPARENT);
+const TRACEPARENT: HeaderName = HeaderName::from_static(concord_wire::header::TRACEPARENT);
 
 /// A server, ready to be called.
 pub(crate) struct Endpoint {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use concord_domain::hosted::{Trouble, Verdict, verdict};
-use concord_protocol::ErrorCode;
+use concord_wire::ErrorCode;
 
 /// What metrics and traces call a message that is too large in the agent's dialect.
 const TOO_LARGE: &str = "too_large";

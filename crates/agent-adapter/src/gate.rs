@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use concord_domain::hosted::{Admission, Queue};
-use concord_protocol::subject::Lane;
+use concord_wire::subject::Lane;
 use tokio::sync::oneshot;
 
 /// Why a message was not let in.

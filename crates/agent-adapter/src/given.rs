@@ -1,7 +1,7 @@
 //! What a program or server is given: the message in its dialect, with what a program without memory must know beside it.
 
-use concord_protocol::payload::Task;
-use concord_protocol::{Dialect, Envelope, Fault, dialect};
+use concord_wire::payload::Task;
+use concord_wire::{Dialect, Envelope, Fault, dialect};
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use concord_domain::breaker::{Breaker, End, Pass, Rules, Standing};
 use concord_domain::hosted::next_try;
-use concord_protocol::{AgentId, ErrorCode, Timestamp};
 use concord_runtime::metrics::{AgentLabel, CallLabels, Metrics};
 use concord_runtime::{Trace, clock};
+use concord_wire::{AgentId, ErrorCode, Timestamp};
 use tokio::time::Instant;
 
 use crate::budget::Budget;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use concord_domain::hosted::{self, Tell};
-use concord_protocol::payload::{Card, Task};
-use concord_protocol::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType};
 use concord_runtime::clock;
 use concord_runtime::consume::{Delivery, Problem};
 use concord_runtime::metrics::Reason;
 use concord_runtime::service::Shell;
+use concord_wire::payload::{Card, Task};
+use concord_wire::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -42,7 +42,7 @@ pub(crate) use describe::Description;
 use late::is_told_by_coordinator;
 
 /// The largest payload of an answer: with what the adapter adds it fits into an envelope.
-const ANSWER_BYTES_MAX: usize = concord_protocol::envelope::ENVELOPE_BYTES_MAX - 16_384;
+const ANSWER_BYTES_MAX: usize = concord_wire::envelope::ENVELOPE_BYTES_MAX - 16_384;
 
 /// How an agent is run.
 enum Runner {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use concord_outbound::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use concord_protocol::{Dialect, MessageId};
 use concord_runtime::Trace;
+use concord_wire::{Dialect, MessageId};
 
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;

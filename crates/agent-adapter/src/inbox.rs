@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use concord_domain::effect::WOKEN;
 use concord_domain::request::terms;
-use concord_protocol::event::Remembered;
-use concord_protocol::payload::{Card, ErrorReport, Notification, Request};
-use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
+use concord_events::Remembered;
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::dialect;
 use concord_runtime::service::Shell;
+use concord_wire::payload::{Card, ErrorReport, Notification, Request};
+use concord_wire::subject::Service;
+use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -186,7 +186,7 @@ fn woken_by(heard: &Envelope) -> Option<Envelope> {
 
 #[cfg(test)]
 mod tests {
-    use concord_protocol::subject::SubjectSpace;
+    use concord_wire::subject::SubjectSpace;
     use serde_json::{Value, json};
 
     use super::*;

@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
-use concord_protocol::subject::{Lane, Service};
 use concord_runtime::api::{Answer, answer};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::{Aggregates, Directory};
+use concord_wire::subject::{Lane, Service};
 use tokio::net::TcpListener;
 
 pub use coordination::CoordinationSettings;

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use concord_domain::wake::conversation::{WakeInput, WakeMachine, conversation, thread_of};
 use concord_domain::wake::{Course, LoopBounds, Turns};
-use concord_protocol::event::LoopBroken;
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, Envelope, MessageId, Timestamp, Token};
+use concord_events::LoopBroken;
 use concord_runtime::consume::{Delivery, Problem};
 use concord_runtime::feed;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, clock};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, Envelope, MessageId, Timestamp, Token};
 use lru::LruCache;
 
 /// Threads whose turns are remembered.

@@ -9,8 +9,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_protocol::event::Record;
-use concord_protocol::stream::{Channel, ConsumerKind};
+use concord_events::StoredEvent;
+use concord_events::topology::{Channel, ConsumerKind};
 use concord_runtime::clock;
 use concord_runtime::consume::{Delivery, Done, Handler, Patience, Problem};
 use concord_runtime::metrics::NoticeLabels;
@@ -267,7 +267,8 @@ impl Handler for Feed {
             notifier.count("off");
             return Ok(Done::Acknowledge);
         };
-        let Some(notice) = Notice::of(Record::decode(&delivery.payload, delivery.sequence)?) else {
+        let Some(notice) = Notice::of(StoredEvent::decode(&delivery.payload, delivery.sequence)?)
+        else {
             notifier.count("nobody");
             return Ok(Done::Acknowledge);
         };

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use concord_protocol::AgentId;
+use concord_wire::AgentId;
 use futures::FutureExt;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};

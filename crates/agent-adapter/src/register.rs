@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use concord_protocol::payload::{AgentStatus, Beat, Card, REGISTER_AGENT, Request};
-use concord_protocol::subject::{Service, Subject};
-use concord_protocol::{AgentId, Envelope, MessageId, MessageType, Recipient};
 use concord_runtime::consume::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::{Directory, clock};
+use concord_wire::payload::{AgentStatus, Beat, Card, REGISTER_AGENT, Request};
+use concord_wire::subject::{Service, Subject};
+use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient};
 use serde_json::Map;
 
 /// How often a hosted agent sends a heartbeat, when its settings say nothing, in milliseconds.

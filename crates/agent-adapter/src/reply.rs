@@ -1,9 +1,9 @@
 //! From what an agent answers, in whatever dialect, to a message.
 
-use concord_protocol::dialect::{self, Answering};
-use concord_protocol::envelope::Metadata;
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::{
+use concord_wire::dialect::{self, Answering};
+use concord_wire::envelope::Metadata;
+use concord_wire::payload::ErrorReport;
+use concord_wire::{
     AgentId, Dialect, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
     Timestamp,
 };

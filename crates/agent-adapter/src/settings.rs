@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use concord_domain::wake::LoopBounds;
-use concord_protocol::payload::{Card, CardAction, Skill};
-use concord_protocol::{AgentId, Dialect, Token};
 use concord_runtime::settings::Secret;
+use concord_wire::payload::{Card, CardAction, Skill};
+use concord_wire::{AgentId, Dialect, Token};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

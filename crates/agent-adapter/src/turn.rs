@@ -3,9 +3,9 @@
 //! Spans hold names, ids and outcomes, never what was said and never a key. They are not entered, because each log line that
 //! is written in an entered span becomes a part of it.
 
-use concord_protocol::{AgentId, CaseId, MessageType};
 use concord_runtime::service::Shell;
 use concord_runtime::{Contexts, Trace, telemetry};
+use concord_wire::{AgentId, CaseId, MessageType};
 use tracing::Span;
 use tracing::field::Empty;
 

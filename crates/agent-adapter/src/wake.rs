@@ -12,16 +12,16 @@ use concord_domain::wake::conversation::{
     REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, Weigh, conversation_of, thread_of,
 };
 use concord_domain::wake::{Conversation, Decisions, LoopBounds, Message, decide_all};
-use concord_protocol::event::Remembered;
-use concord_protocol::stream::{ConsumerKind, is_given_twice};
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, CaseId, Envelope};
+use concord_events::Remembered;
+use concord_events::topology::{ConsumerKind, is_given_twice};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::feed::{self, EffectFeed};
 use concord_runtime::metrics::WakeLabels;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Directory, dialect};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;
 
 use crate::AnyError;

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
-use concord_protocol::payload::{
+use concord_events::topology::Layout;
+use concord_wire::payload::{
     AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Response,
     ResponseStatus, UPDATE_AGENT,
 };
-use concord_protocol::stream::Layout;
-use concord_protocol::subject::{Service, Subject, SubjectSpace};
-use concord_protocol::{
+use concord_wire::subject::{Service, Subject, SubjectSpace};
+use concord_wire::{
     AgentId, Encoding, Envelope, ErrorCode, Fault, MessageId, MessageType, Recipient, Timestamp,
     header,
 };

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_nats::ConnectOptions;
-use concord_protocol::payload::{Card, CardAction, Skill};
-use concord_protocol::stream::{Layout, StorageChoices};
-use concord_protocol::{AgentId, Fault, MessageType, Token};
+use concord_events::topology::{Layout, StorageChoices};
+use concord_wire::payload::{Card, CardAction, Skill};
+use concord_wire::{AgentId, Fault, MessageType, Token};
 
 use crate::{Agent, Error, Message};
 
@@ -51,7 +51,7 @@ impl Builder {
         Self {
             options: ConnectOptions::new().name(agent_id),
             agent_id: named,
-            prefix: concord_protocol::subject::DEFAULT_PREFIX.to_owned(),
+            prefix: concord_wire::subject::DEFAULT_PREFIX.to_owned(),
             durable: false,
             compress_over: None,
             card: None,

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::PoisonError;
 
-use concord_protocol::payload::AgentJoined;
-use concord_protocol::subject::Service;
-use concord_protocol::{Encoding, Fault, MessageType, Recipient, header};
+use concord_wire::payload::AgentJoined;
+use concord_wire::subject::Service;
+use concord_wire::{Encoding, Fault, MessageType, Recipient, header};
 
 use crate::{Agent, Error, Message};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::{Fault, Recipient};
+use concord_wire::payload::ErrorReport;
+use concord_wire::{Fault, Recipient};
 
 /// Why something that an agent meant to do was not done.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Speaking to the group: names and arguments as in the specification.
 
-use concord_protocol::{CaseId, MessageType, Recipient};
+use concord_wire::{CaseId, MessageType, Recipient};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 

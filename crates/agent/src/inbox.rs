@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, AckKind};
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::subject::Lane;
-use concord_protocol::{
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::Lane;
+use concord_wire::{
     Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, dialect, header,
 };
 use futures::StreamExt;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_nats::jetstream::object_store::{GetErrorKind, ObjectMetadata};
 use concord_encoding::{PAYLOAD_BYTES_MAX, PayloadReference};
-use concord_protocol::envelope::ENVELOPE_BYTES_MAX;
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::{Envelope, ErrorCode, Fault, MessageType};
+use concord_wire::envelope::ENVELOPE_BYTES_MAX;
+use concord_wire::payload::ErrorReport;
+use concord_wire::{Envelope, ErrorCode, Fault, MessageType};
 use tokio::io::AsyncReadExt;
 
 use crate::{Agent, Error, Message};

@@ -2,7 +2,7 @@
 //!
 //! [`Agent::builder`] names it, [`Builder::on`] says what it does with a message, [`Builder::connect`] makes it listen.
 //! A [`Message`] is the envelope of the protocol; its payload is read by [`Message::payload`] as one of the types of
-//! [`concord_protocol::payload`].
+//! [`concord_wire::payload`].
 
 mod agent;
 mod builder;
@@ -16,8 +16,8 @@ mod waiting;
 
 pub use agent::Agent;
 pub use builder::Builder;
-pub use concord_protocol::payload::{self, AgentStatus, Card, CardAction, Skill};
-pub use concord_protocol::{
+pub use concord_wire::payload::{self, AgentStatus, Card, CardAction, Skill};
+pub use concord_wire::{
     self as protocol, AgentId, CaseId, Envelope as Message, ErrorCode, MessageType, Recipient,
 };
 pub use error::Error;

@@ -1,7 +1,7 @@
 //! Answers.
 
-use concord_protocol::payload::{Answer, ErrorReport, Finding, Response, ResponseStatus};
-use concord_protocol::{Fault, MessageType};
+use concord_wire::payload::{Answer, ErrorReport, Finding, Response, ResponseStatus};
+use concord_wire::{Fault, MessageType};
 use serde::Serialize;
 
 use crate::agent::now;

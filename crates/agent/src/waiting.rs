@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use concord_protocol::MessageType;
+use concord_wire::MessageType;
 use tokio::sync::oneshot;
 
 use crate::Message;

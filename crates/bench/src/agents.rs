@@ -1,7 +1,7 @@
 //! Agents that answer at once, with nothing but a NATS client, inside the measuring process.
 
 use async_nats::Client;
-use concord_protocol::AgentId;
+use concord_wire::AgentId;
 use futures::StreamExt;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::{self, consumer, stream};
-use concord_protocol::{Timestamp, header};
+use concord_wire::{Timestamp, header};
 use futures::StreamExt;
 
 use crate::deadlines::{Lateness, now_ms};

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use async_nats::Client;
+use concord_events::topology::StreamKind;
 use concord_installation::{Installation, Plan};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Service, Subject, SubjectSpace};
+use concord_wire::subject::{Service, Subject, SubjectSpace};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -12,16 +12,18 @@ use anyhow::{Context, bail, ensure};
 use async_nats::Client;
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use concord_events::Aggregate;
+use concord_events::names::ACKNOWLEDGE;
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_events::{DeadlineEvent, DebateEvent, StoredEvent};
 use concord_installation::Installation;
-use concord_protocol::event::names::ACKNOWLEDGE;
-use concord_protocol::event::{DeadlineEvent, DebateEvent, Record};
-use concord_protocol::payload::{
+use concord_wire::payload::{
     ChallengeTerms, Conflict, ConflictType, DebateTerms, OpenDebate, Position,
 };
-use concord_protocol::policy::{LadderPolicy, LevelTimes, Policy};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Service, SubjectSpace};
-use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Timestamp};
+use concord_wire::policy::{LadderPolicy, LevelTimes, Policy};
+use concord_wire::subject::{Service, SubjectSpace};
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -253,7 +255,7 @@ async fn all_escalated(
     let events = subjects::stream(context, StreamKind::Events).await?;
     // The number that a consumer has before it costs the broker nothing to say.
     let config = pull::Config {
-        filter_subject: SubjectSpace::default().fact(Aggregate::Debate, "escalated"),
+        filter_subject: SubjectSpace::default().event_of_kind(Aggregate::Debate, "escalated"),
         inactive_threshold: PATIENCE * 2,
         memory_storage: true,
         ..pull::Config::default()
@@ -287,11 +289,11 @@ async fn read(context: &jetstream::Context, debates: usize) -> anyhow::Result<Re
     for stored in stored(
         context,
         StreamKind::Events,
-        space.fact(Aggregate::Debate, "opened"),
+        space.event_of_kind(Aggregate::Debate, "opened"),
     )
     .await?
     {
-        let record = Record::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
+        let record = StoredEvent::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
         let first = record
             .meta
             .deadlines
@@ -317,22 +319,22 @@ async fn read(context: &jetstream::Context, debates: usize) -> anyhow::Result<Re
     for stored in stored(
         context,
         StreamKind::Events,
-        space.fact(Aggregate::Debate, "escalated"),
+        space.event_of_kind(Aggregate::Debate, "escalated"),
     )
     .await?
     {
-        let record = Record::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
+        let record = StoredEvent::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
         escalated.extend(late(record.meta.id.as_str(), stored.at));
     }
     let mut elapsed = Vec::new();
     for stored in stored(
         context,
         StreamKind::Events,
-        space.fact(Aggregate::Deadline, "debate_elapsed"),
+        space.event_of_kind(Aggregate::Deadline, "debate_elapsed"),
     )
     .await?
     {
-        let fact = Record::<DeadlineEvent>::decode(&stored.payload, stored.sequence)?
+        let fact = StoredEvent::<DeadlineEvent>::decode(&stored.payload, stored.sequence)?
             .event
             .into_elapsed();
         let is_first = fact.name.as_str() == ACKNOWLEDGE;

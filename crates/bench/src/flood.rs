@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use async_nats::Client;
 use async_nats::jetstream::{self, stream};
 use bytes::Bytes;
-use concord_protocol::{ErrorCode, Timestamp};
+use concord_wire::{ErrorCode, Timestamp};
 use futures::StreamExt;
 use futures::future::try_join_all;
 use futures::stream::FuturesUnordered;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

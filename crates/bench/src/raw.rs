@@ -8,7 +8,7 @@ use anyhow::Context;
 use async_nats::HeaderMap;
 use async_nats::jetstream::{self, consumer, stream};
 use concord_installation::NatsServer;
-use concord_protocol::header;
+use concord_wire::header;
 use futures::StreamExt;
 use tokio::sync::Semaphore;
 

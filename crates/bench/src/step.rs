@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use async_nats::Client;
 use async_nats::jetstream;
+use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_installation::{Installation, Plan};
-use concord_protocol::payload::{Conflict, ConflictType, DebateTerms, OpenDebate, Position};
-use concord_protocol::policy::Policy;
-use concord_protocol::stream::{ConsumerKind, StreamKind};
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, CaseId, DebateId};
+use concord_wire::payload::{Conflict, ConflictType, DebateTerms, OpenDebate, Position};
+use concord_wire::policy::Policy;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, DebateId};
 use serde_json::{Value, json};
 
 use crate::process::{Rate, Times};
@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
     let mut plan = Plan::new(options.directory.join(format!("step-{round}")))
         .with_setting("telemetry.log=warn")
+        // Ten parties that have sent everything at once are a flood, and would be read as slowly as they may send.
+        .with_setting("work.agent_rate_max=1000000")
         .with_setting(format!("work.in_flight_max={}", options.in_flight));
     plan.replicas = [(Service::DebateFacilitator, 1)].into();
     plan.binaries.clone_from(&options.binaries);

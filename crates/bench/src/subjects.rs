@@ -1,9 +1,9 @@
 //! The subjects, streams and consumers of the measurement, named where all of them are.
 
 use async_nats::jetstream::{self, stream::Stream};
-use concord_protocol::stream::{ConsumerKind, Layout, StreamKind};
-use concord_protocol::subject::{Lane, Subject, SubjectSpace};
-use concord_protocol::{AgentId, CaseId, Recipient, Token};
+use concord_events::topology::{ConsumerKind, Layout, StreamKind};
+use concord_wire::subject::{Lane, Subject, SubjectSpace};
+use concord_wire::{AgentId, CaseId, Recipient, Token};
 
 /// The subject of a message in a case.
 pub(crate) fn message(case: &str, from: &str, to: &str, kind: &str) -> anyhow::Result<String> {

@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
-use concord_protocol::{AgentId, DebateId};
+use concord_wire::{AgentId, DebateId};
 
 use crate::connection::ConnectionArgs;
 use crate::{

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use concord_protocol::event::Challenged;
-use concord_protocol::payload::Challenge;
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{CaseId, DebateId, Fault, MessageType};
+use concord_events::Aggregate;
+use concord_events::Challenged;
+use concord_wire::payload::Challenge;
+use concord_wire::subject::Service;
+use concord_wire::{CaseId, DebateId, Fault, MessageType};
 use serde::Serialize;
 
 use crate::args::JsonArg;
@@ -103,7 +104,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Re
 
 /// What can be seen to be wrong is said before anything is sent.
 fn parse(bytes: &[u8]) -> Result<Challenge, Fault> {
-    let challenge: Challenge = concord_protocol::envelope::from_json(bytes, "/payload")?;
+    let challenge: Challenge = concord_wire::envelope::from_json(bytes, "/payload")?;
     challenge.check()?;
     Ok(challenge)
 }

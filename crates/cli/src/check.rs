@@ -2,14 +2,15 @@
 
 use clap::Args;
 use concord_domain::audit::{
-    Auditor, Checked, Content, Dead, Ending, Passed, Report, StoredEvent, StoredMessage,
+    Auditor, Checked, Content, Dead, Ending, Passed, RawEvent, Report, StoredMessage,
 };
-use concord_protocol::dead::header;
-use concord_protocol::header::DIALECT;
-use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, StreamKind};
-use concord_protocol::subject::{Lane, Subject};
-use concord_protocol::{Dialect, Timestamp, dialect};
+use concord_events::dead_letter::header;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::{ConsumerDefinition, ConsumerKind, StreamKind};
 use concord_runtime::{Broker, clock};
+use concord_wire::header::DIALECT;
+use concord_wire::subject::Lane;
+use concord_wire::{Dialect, Timestamp, dialect};
 use serde::Serialize;
 
 use crate::args::JsonArg;
@@ -173,10 +174,10 @@ fn event(broker: &Broker, auditor: &mut Auditor, stored: &Stored) -> Result<(), 
         auditor.foreign(stored.sequence, &stored.subject, foreign);
         return Ok(());
     }
-    let Ok(Subject::Event {
+    let Ok(SystemSubject::Event {
         aggregate,
         id,
-        fact,
+        event: fact,
     }) = broker.subjects().parse(&stored.subject)
     else {
         return Err(Failure::failed(format!(
@@ -185,7 +186,7 @@ fn event(broker: &Broker, auditor: &mut Auditor, stored: &Stored) -> Result<(), 
         )));
     };
     let bytes = &stored.payload;
-    auditor.event(&StoredEvent {
+    auditor.event(&RawEvent {
         sequence: stored.sequence,
         aggregate,
         id: &id,

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use concord_domain::compare::normalise;
-use concord_protocol::payload::Circumstances;
-use concord_protocol::payload::track_record::Context;
+use concord_wire::payload::Circumstances;
+use concord_wire::payload::track_record::Context;
 
 /// The circumstances of what is judged.
 #[derive(Debug, Clone, Args)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_nats::RequestErrorKind;
 use clap::Args;
-use concord_protocol::Token;
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::subject::{Service, Subject};
 use concord_runtime::Broker;
 use concord_runtime::consume::Chain;
 use concord_runtime::settings::{self, Settings, Sources};
+use concord_wire::Token;
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::{Service, Subject};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -173,8 +173,9 @@ fn refused(text: &str) -> Failure {
     };
     let message = refusal(&report);
     match report.error_code {
-        concord_protocol::ErrorCode::InvalidRequest
-        | concord_protocol::ErrorCode::CapacityExceeded => Failure::data(message),
+        concord_wire::ErrorCode::InvalidRequest | concord_wire::ErrorCode::CapacityExceeded => {
+            Failure::data(message)
+        }
         _ => Failure::failed(message),
     }
 }

@@ -1,9 +1,10 @@
 //! `concord deadlines`: what the broker's scheduler holds.
 
 use clap::Args;
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{Timestamp, Token};
+use concord_events::Aggregate;
 use concord_runtime::{Broker, clock};
+use concord_wire::subject::Service;
+use concord_wire::{Timestamp, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::args::JsonArg;

@@ -1,10 +1,11 @@
 //! `concord outcome`: what proved right after a debate.
 
 use clap::{ArgGroup, Args};
-use concord_protocol::event::OutcomeKnown;
-use concord_protocol::payload::OutcomeReport;
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{AgentId, DebateId, MessageType, Timestamp};
+use concord_events::Aggregate;
+use concord_events::OutcomeKnown;
+use concord_wire::payload::OutcomeReport;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, DebateId, MessageType, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -181,7 +182,7 @@ mod tests {
         }});
         let became = Became::Recorded(serde_json::from_value(fact).unwrap());
         let heard = Heard {
-            message_id: concord_protocol::MessageId::new("m-1").unwrap(),
+            message_id: concord_wire::MessageId::new("m-1").unwrap(),
             became,
         };
         let text = text(&DebateId::new("d-1").unwrap(), &heard).unwrap();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 
 use anstyle::{AnsiColor, Effects, Style};
-use concord_protocol::Timestamp;
+use concord_wire::Timestamp;
 use serde::Serialize;
 
 use crate::failure::Failure;

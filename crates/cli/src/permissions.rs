@@ -1,8 +1,8 @@
 //! `concord permissions`: what the NATS user of an agent or person may do.
 
 use clap::Args;
-use concord_protocol::AgentId;
-use concord_protocol::subject::{Permissions, SubjectSpace};
+use concord_wire::AgentId;
+use concord_wire::subject::{Permissions, SubjectSpace};
 use serde::Serialize;
 
 use crate::args::{JsonArg, agent_id};

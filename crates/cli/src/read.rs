@@ -7,10 +7,10 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
-use concord_protocol::Timestamp;
-use concord_protocol::foreign::Foreign;
-use concord_protocol::stream::StreamKind;
+use concord_events::non_event::Foreign;
+use concord_events::topology::StreamKind;
 use concord_runtime::{Broker, broker, dialect, foreign};
+use concord_wire::Timestamp;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

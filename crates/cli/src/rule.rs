@@ -1,10 +1,11 @@
 //! `concord rule`: a person's binding answer.
 
 use clap::{ArgGroup, Args};
-use concord_protocol::event::{DebateResolved, RulingSetAside};
-use concord_protocol::payload::Ruling;
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{AgentId, DebateId, Fault, MessageType};
+use concord_events::Aggregate;
+use concord_events::{DebateResolved, RulingSetAside};
+use concord_wire::payload::Ruling;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, DebateId, Fault, MessageType};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -240,7 +241,7 @@ mod tests {
     fn a_ruling_that_does_not_count_says_why() {
         let args = parse("d-1 --position p1 --rationale so --expert eva").unwrap();
         let mut heard: Heard = Heard {
-            message_id: concord_protocol::MessageId::new("m-1").unwrap(),
+            message_id: concord_wire::MessageId::new("m-1").unwrap(),
             became: Became::Recorded(
                 serde_json::from_value(json!({
                     "fact": "ruling_set_aside", "at": "2026-11-21T20:00:00.000Z", "cause": "m-1",

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use clap::Args;
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Lane, Service};
-use concord_protocol::{
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_runtime::{Broker, clock};
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::{Lane, Service};
+use concord_wire::{
     AgentId, CaseId, Envelope, Extensions, MessageId, MessageType, Metadata, Priority, Recipient,
     Timestamp, Token,
 };
-use concord_runtime::{Broker, clock};
 use futures::StreamExt;
 use futures::stream::select;
 use serde::{Deserialize, Serialize};
@@ -132,7 +134,7 @@ pub(crate) async fn say<P: Serialize>(
     let (aggregate, id) = &speech.about;
     let facts = Scope::of(
         StreamKind::Events,
-        broker.subjects().aggregate(*aggregate, id),
+        broker.subjects().events_of(*aggregate, id),
     );
     let inbox = broker
         .subjects()

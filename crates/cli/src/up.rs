@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use concord_installation::{Installation, Plan, Progress, SERVICES};
-use concord_protocol::Token;
-use concord_protocol::subject::Service;
 use concord_runtime::shutdown;
+use concord_wire::Token;
+use concord_wire::subject::Service;
 use serde_json::json;
 use tempfile::TempDir;
 

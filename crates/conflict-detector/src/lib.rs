@@ -5,16 +5,16 @@ use std::sync::Arc;
 use concord_domain::Versioned;
 use concord_domain::case::CaseMachine;
 use concord_domain::detection::DetectionMachine;
-use concord_protocol::CaseId;
-use concord_protocol::event::RecordMeta;
-use concord_protocol::stream::ConsumerKind;
-use concord_protocol::subject::Service;
+use concord_events::EventMeta;
+use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::feed::{self, EffectFeed};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::settings::NoSettings;
+use concord_wire::CaseId;
+use concord_wire::subject::Service;
 
 pub mod route;
 
@@ -37,7 +37,7 @@ impl Run for ConflictDetector {
             ledger: ledger.clone(),
             detections,
         };
-        shell.consume(ConsumerKind::Facts(Self::SERVICE), closed);
+        shell.consume(ConsumerKind::Events(Self::SERVICE), closed);
         shell.consume(
             ConsumerKind::Effects(Self::SERVICE),
             EffectFeed::<DetectionMachine>::new(&shell, ledger),
@@ -58,7 +58,7 @@ impl Handler for Closed {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let (_, id) = feed::aggregate_of(&self.shell, delivery)?;
         let case_id = CaseId::new(id.as_str()).map_err(|error| Problem::Failed(error.into()))?;
-        let meta = RecordMeta::decode(&delivery.payload)?;
+        let meta = EventMeta::decode(&delivery.payload)?;
         // The case as it was when its findings closed: the closing fact leads to all before it.
         let facts = self
             .ledger

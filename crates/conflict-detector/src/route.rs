@@ -2,7 +2,7 @@
 
 use concord_domain::case::CaseState;
 use concord_domain::detection::DetectionInput;
-use concord_protocol::CaseId;
+use concord_wire::CaseId;
 
 /// The findings of a case, once its phase has closed; none before.
 pub fn from_case(case_id: &CaseId, state: &CaseState) -> Option<DetectionInput> {

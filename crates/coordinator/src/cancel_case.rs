@@ -1,7 +1,7 @@
 //! Cancelling a case by request and reply, for operators.
 
 use concord_domain::case::CaseInput;
-use concord_protocol::{AgentId, CaseId, Fault, Token};
+use concord_wire::{AgentId, CaseId, Fault, Token};
 use serde::Deserialize;
 
 /// `cancel_case`.
@@ -15,6 +15,6 @@ struct Cancel {
 
 /// The case and the input of a request.
 pub(super) fn read(request: &[u8]) -> Result<(Token, CaseInput), Fault> {
-    let Cancel { case_id, by, why } = concord_protocol::envelope::from_json(request, "")?;
+    let Cancel { case_id, by, why } = concord_wire::envelope::from_json(request, "")?;
     Ok((case_id.token(), CaseInput::Cancel { by, why }))
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use concord_domain::request::terms::refusal_of;
 use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of, is_asked};
-use concord_protocol::event::{HeardAnswer, RequestOpened};
-use concord_protocol::payload::AgentStatus;
-use concord_protocol::stream::{EXCHANGED, StreamKind};
-use concord_protocol::subject::Lane;
-use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
+use concord_events::topology::{EXCHANGED, StreamKind};
+use concord_events::{HeardAnswer, RequestOpened};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
+use concord_wire::payload::AgentStatus;
+use concord_wire::subject::Lane;
+use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
 
 use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, unfit};
 

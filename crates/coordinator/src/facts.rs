@@ -5,8 +5,8 @@ use std::sync::Arc;
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::request::{RequestInput, RequestMachine};
-use concord_protocol::event::{AgentEvent, DeadlineElapsed, DeadlineEvent, Record, RecordMeta};
-use concord_protocol::subject::Aggregate;
+use concord_events::Aggregate;
+use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::feed::{self, EffectFeed, FactFeed};
 use concord_runtime::nats_ledger::NatsLedger;
@@ -49,7 +49,7 @@ impl Others {
             }
             _ => None,
         };
-        let context = Shell::fact_context(RecordMeta::decode(&delivery.payload)?.event_id);
+        let context = Shell::fact_context(EventMeta::decode(&delivery.payload)?.event_id);
         let (id, unread) = (elapsed.id.clone(), unread.map(Box::new));
         let input = RequestInput::Elapsed { elapsed, unread };
         feed::step(
@@ -67,9 +67,10 @@ impl Others {
 impl Handler for Others {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         if let (Aggregate::Deadline, _) = feed::aggregate_of(&self.shell, delivery)? {
-            let elapsed = Record::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
-                .event
-                .into_elapsed();
+            let elapsed =
+                StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
+                    .event
+                    .into_elapsed();
             if elapsed.aggregate == Aggregate::Request {
                 return self.request_elapsed(delivery, elapsed).await;
             }
@@ -104,7 +105,7 @@ impl Handler for Own {
         match feed::aggregate_of(&self.shell, delivery)? {
             (Aggregate::Agent, _) => {
                 // Who registers is answered in the dialect that it has just declared.
-                self.directory.apply(Record::<AgentEvent>::decode(
+                self.directory.apply(StoredEvent::<AgentEvent>::decode(
                     &delivery.payload,
                     delivery.sequence,
                 )?);

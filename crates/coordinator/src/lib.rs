@@ -6,8 +6,7 @@ use std::sync::Arc;
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::request::RequestMachine;
-use concord_protocol::stream::ConsumerKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
 use concord_runtime::Directory;
 use concord_runtime::feed::MessageFeed;
@@ -15,6 +14,7 @@ use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::operate;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::settings::NoSettings;
+use concord_wire::subject::Service;
 
 mod cancel_case;
 mod exchange;
@@ -63,7 +63,7 @@ impl Run for Coordinator {
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
         shell.consume(
-            ConsumerKind::Facts(Self::SERVICE),
+            ConsumerKind::Events(Self::SERVICE),
             facts::Others::new(&shell, &cases, &requests),
         );
         shell.consume(

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use concord_domain::agent::liveness::{Heard, conclude};
 use concord_domain::agent::{AgentInput, AgentMachine, AgentState};
-use concord_protocol::payload::{AgentStatus, Beat, Card};
-use concord_protocol::subject::Subject;
-use concord_protocol::{AgentId, MessageId, Timestamp};
 use concord_runtime::api::{Answer, Verb, answer};
 use concord_runtime::consume::Chain;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Directory, clock};
+use concord_wire::payload::{AgentStatus, Beat, Card};
+use concord_wire::subject::Subject;
+use concord_wire::{AgentId, MessageId, Timestamp};
 use futures::StreamExt;
 use serde::Serialize;
 

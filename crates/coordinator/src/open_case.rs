@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concord_domain::case::{CaseInput, CaseMachine, OpenRequest};
-use concord_protocol::payload::OpenCase;
-use concord_protocol::policy::Policy;
-use concord_protocol::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
 use concord_runtime::api::{Answer, Verb, answer};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Outcome, Trace};
+use concord_wire::payload::OpenCase;
+use concord_wire::policy::Policy;
+use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId, Token};
 use serde_json::json;
 
 /// Who opens a case that is opened through the API: the requester is known to the broker, not to the message.
@@ -30,7 +30,7 @@ pub(super) fn verb(shell: &Shell, cases: &Cases) -> Verb {
 }
 
 async fn open(shell: &Shell, cases: &Cases, request: &[u8]) -> Result<Bytes, Fault> {
-    let request: OpenCase = concord_protocol::envelope::from_json(request, "")?;
+    let request: OpenCase = concord_wire::envelope::from_json(request, "")?;
     let policy = Policy::resolve(&request.policy, "/policy")?;
     // A request without an id is a new case each time it is sent; one with an id may be repeated.
     let case_id = match &request.case_id {

@@ -1,9 +1,9 @@
 //! Entering agents by request and reply, for operators.
 
 use concord_domain::agent::AgentInput;
-use concord_protocol::envelope::from_json;
-use concord_protocol::payload::Card;
-use concord_protocol::{AgentId, Fault, Token};
+use concord_wire::envelope::from_json;
+use concord_wire::payload::Card;
+use concord_wire::{AgentId, Fault, Token};
 use serde::Deserialize;
 
 use crate::route::register::known_as_agent;

@@ -2,15 +2,15 @@
 
 use concord_domain::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
 use concord_domain::effect;
-use concord_protocol::event::{
-    self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, Record,
+use concord_events::Aggregate;
+use concord_events::{
+    self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, StoredEvent,
 };
-use concord_protocol::payload::{Challenge, Finding, OpenCase, Request, Review};
-use concord_protocol::policy::Policy;
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 use concord_runtime::Routed;
 use concord_runtime::route::{digest_of, unknown_type};
+use concord_wire::payload::{Challenge, Finding, OpenCase, Request, Review};
+use concord_wire::policy::Policy;
+use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
 pub mod exchange;
 pub mod register;
@@ -119,7 +119,7 @@ fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     }
     let parameters = request.parameters.to_string();
     let open: OpenCase =
-        concord_protocol::envelope::from_json(parameters.as_bytes(), "/payload/parameters")?;
+        concord_wire::envelope::from_json(parameters.as_bytes(), "/payload/parameters")?;
     let (id, input) = open_case(envelope, open)?;
     Ok(Routed::Step {
         id: id.token(),
@@ -163,17 +163,17 @@ pub fn from_fact(
     aggregate: Aggregate,
     bytes: &[u8],
     sequence: u64,
-) -> Result<Routed<CaseInput>, event::Error> {
+) -> Result<Routed<CaseInput>, concord_events::Error> {
     Ok(match aggregate {
         Aggregate::Detection => {
             let DetectionEvent::Completed(detected) =
-                Record::<DetectionEvent>::decode(bytes, sequence)?.event;
+                StoredEvent::<DetectionEvent>::decode(bytes, sequence)?.event;
             Routed::Step {
                 id: detected.case_id.token(),
                 input: CaseInput::Detected(detected),
             }
         }
-        Aggregate::Debate => match Record::<DebateEvent>::decode(bytes, sequence)?.event {
+        Aggregate::Debate => match StoredEvent::<DebateEvent>::decode(bytes, sequence)?.event {
             DebateEvent::Resolved(resolved) => Routed::Step {
                 id: resolved.case_id.token(),
                 input: CaseInput::Resolved(Box::new(resolved.outcome)),
@@ -185,7 +185,7 @@ pub fn from_fact(
             _ => Routed::Ignored("other_fact"),
         },
         Aggregate::Deadline => {
-            let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?
+            let elapsed = StoredEvent::<DeadlineEvent>::decode(bytes, sequence)?
                 .event
                 .into_elapsed();
             if elapsed.aggregate != Aggregate::Case {
@@ -197,9 +197,9 @@ pub fn from_fact(
             }
         }
         Aggregate::Case => Routed::Ignored("own_fact"),
-        Aggregate::Record
+        Aggregate::TrackRecord
         | Aggregate::Precedent
-        | Aggregate::Queue
+        | Aggregate::ReviewQueue
         | Aggregate::Agent
         | Aggregate::Request
         | Aggregate::Wake => Routed::Ignored("other_fact"),

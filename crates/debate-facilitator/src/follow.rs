@@ -5,7 +5,7 @@
 
 use concord_domain::Context;
 use concord_domain::queue;
-use concord_protocol::event::RecordMeta;
+use concord_events::EventMeta;
 use concord_runtime::Trace;
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::feed;
@@ -62,7 +62,7 @@ impl Handler for Follow {
             self.shell.count_ignored("other_fact");
             return Ok(Done::Acknowledge);
         }
-        let context = Shell::fact_context(RecordMeta::decode(&delivery.payload)?.event_id);
+        let context = Shell::fact_context(EventMeta::decode(&delivery.payload)?.event_id);
         for follow_up in follow_ups {
             self.do_one(&context, &delivery.trace, follow_up).await?;
         }

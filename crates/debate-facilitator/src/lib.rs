@@ -2,13 +2,13 @@
 //! track records and of precedents on the broker.
 
 use concord_domain::debate::DebateMachine;
-use concord_protocol::stream::ConsumerKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::ConsumerKind;
 use concord_runtime::Directory;
 use concord_runtime::feed::{EffectFeed, MessageFeed};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::settings::NoSettings;
+use concord_wire::subject::Service;
 
 mod follow;
 mod operate;
@@ -42,7 +42,7 @@ impl Run for DebateFacilitator {
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
         shell.consume(ConsumerKind::UrgentInbox(Self::SERVICE), messages());
         shell.consume(
-            ConsumerKind::Facts(Self::SERVICE),
+            ConsumerKind::Events(Self::SERVICE),
             Follow::new(&shell, &stores),
         );
         shell.consume(

@@ -3,11 +3,11 @@
 use concord_domain::debate::DebateInput;
 use concord_domain::ladder::Order;
 use concord_domain::queue::{self, QueueInput};
-use concord_protocol::event::{DeadlineControl, ExpertRegistered};
-use concord_protocol::payload::Expert;
-use concord_protocol::{AgentId, DebateId, Fault, Token};
+use concord_events::{DeadlineControl, ExpertRegistered};
 use concord_runtime::operate;
 use concord_runtime::service::Shell;
+use concord_wire::payload::Expert;
+use concord_wire::{AgentId, DebateId, Fault, Token};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -84,7 +84,7 @@ pub(crate) fn answer_operators(shell: &Shell, stores: &Stores) {
 }
 
 fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
-    concord_protocol::envelope::from_json(request, "")
+    concord_wire::envelope::from_json(request, "")
 }
 
 fn register(request: &[u8]) -> Result<(Token, QueueInput), Fault> {

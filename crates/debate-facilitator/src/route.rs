@@ -3,13 +3,13 @@
 use concord_domain::debate::{DebateInput, GivenAnswer, Opening, Standing, ToldOutcome};
 use concord_domain::effect;
 use concord_domain::ladder::{Said, Word};
-use concord_protocol::payload::{
-    Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling,
-};
-use concord_protocol::subject::Service;
-use concord_protocol::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
 use concord_runtime::Routed;
 use concord_runtime::route::{digest_of, unknown_type};
+use concord_wire::payload::{
+    Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling,
+};
+use concord_wire::subject::Service;
+use concord_wire::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
 
 mod follows;
 

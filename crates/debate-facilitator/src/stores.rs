@@ -7,17 +7,17 @@ use concord_domain::case::CaseMachine;
 use concord_domain::debate::verdicts::domain_of;
 use concord_domain::debate::{DebateInput, DebateMachine, Known, Opening, Standing, ToldOutcome};
 use concord_domain::precedent::{self, PrecedentMachine};
-use concord_domain::queue::{self, QueueMachine};
-use concord_domain::record::{RecordMachine, credibility_of};
-use concord_protocol::Timestamp;
-use concord_protocol::payload::OpenDebate;
-use concord_protocol::payload::track_record::{Credibility, Query};
-use concord_protocol::policy::{ConflictHandling, VoteRule};
+use concord_domain::queue::{self, ReviewQueueMachine};
+use concord_domain::record::{TrackRecordMachine, credibility_of};
 use concord_runtime::consume::Problem;
 use concord_runtime::feed::Prepare;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, step};
+use concord_wire::Timestamp;
+use concord_wire::payload::OpenDebate;
+use concord_wire::payload::track_record::{Credibility, Query};
+use concord_wire::policy::{ConflictHandling, VoteRule};
 
 /// Debates kept in memory for each other aggregate. Thousands may have a deadline at one instant, in the order in which
 /// they were opened; of as many as do not fit, each would have been let go just before its turn, and be read again then.
@@ -32,8 +32,8 @@ type Of<M> = Arc<Aggregates<M, NatsLedger>>;
 #[derive(Clone)]
 pub(crate) struct Stores {
     pub(crate) debates: Of<DebateMachine>,
-    pub(crate) queue: Of<QueueMachine>,
-    pub(crate) records: Of<RecordMachine>,
+    pub(crate) queue: Of<ReviewQueueMachine>,
+    pub(crate) records: Of<TrackRecordMachine>,
     pub(crate) precedents: Of<PrecedentMachine>,
     /// Cases are the coordinator's: they are only read, to know who opened them.
     cases: Of<CaseMachine>,

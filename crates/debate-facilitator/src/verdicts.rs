@@ -3,13 +3,13 @@
 
 use concord_domain::debate::verdicts::{self, Verdict};
 use concord_domain::{Context, precedent};
-use concord_protocol::Token;
-use concord_protocol::event::{DebateResolved, OutcomeKnown};
-use concord_protocol::payload::Precedent;
+use concord_events::{DebateResolved, OutcomeKnown};
 use concord_runtime::Trace;
 use concord_runtime::consume::Problem;
 use concord_runtime::feed;
 use concord_runtime::service::Shell;
+use concord_wire::Token;
+use concord_wire::payload::Precedent;
 
 use crate::stores::Stores;
 

@@ -13,12 +13,12 @@
 //! **A registration makes available.** Whoever registers is there. From then on the agent's heartbeats, its own word and
 //! the lack of heartbeats decide ([`liveness`]).
 
-use concord_protocol::event::{
+use concord_events::{
     AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, Deadline,
-    Record,
+    StoredEvent,
 };
-use concord_protocol::payload::{AgentJoined, AgentStatus, Card, StatusReport};
-use concord_protocol::{AgentId, CaseId, Fault, MessageId, Timestamp};
+use concord_wire::payload::{AgentJoined, AgentStatus, Card, StatusReport};
+use concord_wire::{AgentId, CaseId, Fault, MessageId, Timestamp};
 use serde_json::json;
 
 use crate::effect::Effect;
@@ -154,7 +154,7 @@ impl Machine for AgentMachine {
         }
     }
 
-    fn apply(state: &mut AgentState, record: Record<AgentEvent>) {
+    fn apply(state: &mut AgentState, record: StoredEvent<AgentEvent>) {
         state.causes.insert(record.meta.cause, ());
         let at = record.meta.at;
         let mut set = |status: AgentStatus, why: String| {
@@ -180,11 +180,11 @@ impl Machine for AgentMachine {
         Vec::new()
     }
 
-    fn deadlines_after(_: &AgentState, _: &Record<AgentEvent>) -> Vec<Deadline> {
+    fn deadlines_after(_: &AgentState, _: &StoredEvent<AgentEvent>) -> Vec<Deadline> {
         Vec::new()
     }
 
-    fn effects(record: &Record<AgentEvent>) -> Vec<Effect> {
+    fn effects(record: &StoredEvent<AgentEvent>) -> Vec<Effect> {
         let answer = |to: &AgentId, request_id: &Option<MessageId>, result| {
             let request_id = request_id.clone();
             request_id.map(|request_id| Effect::Respond {
@@ -241,7 +241,7 @@ impl Machine for AgentMachine {
         }
     }
 
-    fn case_of(_: &Record<AgentEvent>) -> Option<CaseId> {
+    fn case_of(_: &StoredEvent<AgentEvent>) -> Option<CaseId> {
         None
     }
 

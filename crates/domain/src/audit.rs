@@ -5,15 +5,16 @@
 //! and by the simulator after every seed. It keeps a state for each case and debate that goes on, and only ids for
 //! those that have ended.
 
-use concord_protocol::event::{
-    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, Origin,
-    PrecedentEvent, QueueEvent, Record, RecordEvent, RequestEvent, WakeEvent, event_id,
+use concord_events::Aggregate;
+use concord_events::non_event::Foreign;
+use concord_events::subject::SystemSubject;
+use concord_events::{
+    AgentEvent, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Origin,
+    PrecedentEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
+    event_id,
 };
-use concord_protocol::foreign::Foreign;
-use concord_protocol::subject::{Aggregate, Lane, Service, Subject, SubjectSpace};
-use concord_protocol::{
-    Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect,
-};
+use concord_wire::subject::{Lane, Service, Subject, SubjectSpace};
+use concord_wire::{Dialect, Envelope, Fault, MessageId, MessageType, Timestamp, Token, dialect};
 
 mod capacity;
 mod dead;
@@ -41,14 +42,14 @@ use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
 use crate::precedent::PrecedentMachine;
-use crate::queue::QueueMachine;
-use crate::record::RecordMachine;
+use crate::queue::ReviewQueueMachine;
+use crate::record::TrackRecordMachine;
 use crate::request::RequestMachine;
 use crate::wake::conversation::WakeMachine;
 
 /// A fact as the stream of events holds it.
 #[derive(Debug, Clone, Copy)]
-pub struct StoredEvent<'a> {
+pub struct RawEvent<'a> {
     /// Its position in the stream.
     pub sequence: u64,
     /// From its subject: kind of aggregate.
@@ -167,19 +168,19 @@ impl Auditor {
     }
 
     /// Takes a stored fact into account. Facts are given in the order of their stream.
-    pub fn event(&mut self, stored: &StoredEvent<'_>) {
+    pub fn event(&mut self, stored: &RawEvent<'_>) {
         if let Some(foreign) = Foreign::of(false, stored.bytes) {
-            let StoredEvent {
+            let RawEvent {
                 sequence,
                 aggregate,
                 id,
                 fact,
                 ..
             } = *stored;
-            let subject = Subject::Event {
+            let subject = SystemSubject::Event {
                 aggregate,
                 id: id.clone(),
-                fact: fact.clone(),
+                event: fact.clone(),
             };
             return self.foreign(sequence, &SubjectSpace::default().build(&subject), foreign);
         }
@@ -214,11 +215,11 @@ impl Auditor {
                 self.timing.elapsed(&mut self.ledgers, &record);
                 self.alive::<DeadlineMachine>(&record);
             }
-            Aggregate::Record => {
-                let Some(record) = self.read::<RecordEvent>(stored) else {
+            Aggregate::TrackRecord => {
+                let Some(record) = self.read::<TrackRecordEvent>(stored) else {
                     return;
                 };
-                self.alive::<RecordMachine>(&record);
+                self.alive::<TrackRecordMachine>(&record);
             }
             Aggregate::Precedent => {
                 let Some(record) = self.read::<PrecedentEvent>(stored) else {
@@ -226,12 +227,12 @@ impl Auditor {
                 };
                 self.alive::<PrecedentMachine>(&record);
             }
-            Aggregate::Queue => {
-                let Some(record) = self.read::<QueueEvent>(stored) else {
+            Aggregate::ReviewQueue => {
+                let Some(record) = self.read::<ReviewQueueEvent>(stored) else {
                     return;
                 };
                 capacity::event(&mut self.ledgers, self.lives.queue(stored.id), &record);
-                self.alive::<QueueMachine>(&record);
+                self.alive::<ReviewQueueMachine>(&record);
             }
             Aggregate::Agent => {
                 let Some(record) = self.read::<AgentEvent>(stored) else {
@@ -254,7 +255,7 @@ impl Auditor {
         }
     }
 
-    fn read<E: Facts>(&mut self, stored: &StoredEvent<'_>) -> Option<Record<E>> {
+    fn read<E: AggregateEvent>(&mut self, stored: &RawEvent<'_>) -> Option<StoredEvent<E>> {
         let place = place(stored.aggregate, stored.id);
         let mut differs = |what: String| {
             self.ledgers.violated(
@@ -264,7 +265,7 @@ impl Auditor {
                 what,
             );
         };
-        let record = match Record::<E>::decode(stored.bytes, stored.sequence) {
+        let record = match StoredEvent::<E>::decode(stored.bytes, stored.sequence) {
             Ok(record) => record,
             Err(error) => {
                 differs(format!(
@@ -274,19 +275,19 @@ impl Auditor {
                 return None;
             }
         };
-        if record.meta.id != *stored.id || record.event.fact() != stored.fact.as_str() {
+        if record.meta.id != *stored.id || record.event.name() != stored.fact.as_str() {
             differs(format!(
                 "It is stored as {} of {} and says of itself that it is {} of {}.",
                 stored.fact,
                 stored.id,
-                record.event.fact(),
+                record.event.name(),
                 record.meta.id
             ));
             return None;
         }
         let meta = &record.meta;
         let derived = |origin| event_id(E::AGGREGATE, stored.id, origin, &meta.cause);
-        if ![Origin::Message, Origin::Fact]
+        if ![Origin::Message, Origin::Event]
             .map(derived)
             .contains(&meta.event_id)
         {
@@ -298,7 +299,7 @@ impl Auditor {
         Some(record)
     }
 
-    fn alive<M: Life>(&mut self, record: &Record<M::Event>) {
+    fn alive<M: Life>(&mut self, record: &StoredEvent<M::Event>) {
         let (ledgers, aggregate) = (&mut self.ledgers, M::Event::AGGREGATE);
         M::lives(&mut self.lives).event(ledgers, record);
         self.timing

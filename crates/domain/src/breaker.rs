@@ -10,7 +10,7 @@
 //! Like the machines it reads no clock; unlike them it stores nothing: how another program answers this process is known
 //! best by this process, and is of no use after it.
 
-use concord_protocol::Timestamp;
+use concord_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// When a breaker opens and how long it stays so.

@@ -1,14 +1,14 @@
 //! Room: what facts may hold, so that every fact fits into one message of the broker whatever agents write.
 //!
 //! Two rules. What is *compared* (names, values, positions in words) keeps its identity: a name that is too long is
-//! refused ([`Finding::check`](concord_protocol::payload::Finding::check)), a value that is too long is shortened to its
+//! refused ([`Finding::check`](concord_wire::payload::Finding::check)), a value that is too long is shortened to its
 //! beginning and a digest of the whole, and is then compared by the digest. What is only *read* (evidence, reasoning,
 //! topics) is shortened, each text with a mark, and what is left out is counted. Nothing is shortened while there is
 //! room. The whole of it stands in the message that said it, and in the fact that recorded that message.
 //!
 //! The arithmetic is in decision record 0011. Sizes are bytes of JSON.
 
-use concord_protocol::payload::{Conflict, ConflictOutcome, Position};
+use concord_wire::payload::{Conflict, ConflictOutcome, Position};
 use serde::Serialize;
 
 pub(crate) mod excerpt;

@@ -7,8 +7,8 @@
 //! Time zones are those of the database that is built in: every process of a build computes the same, whatever is
 //! installed where it runs. What was computed is kept in facts and not computed again.
 
-use concord_protocol::Timestamp;
-use concord_protocol::payload::Calendar;
+use concord_wire::Timestamp;
+use concord_wire::payload::Calendar;
 
 mod spans;
 

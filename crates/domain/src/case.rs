@@ -25,12 +25,12 @@
 //! | pass              | refused       | refused, or gate_passed where the policy | gate_passed             |
 //! |                   |               | lets it; what is unreviewed is recorded  |                         |
 
-use concord_protocol::event::{
-    CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, Heard, ReceivedFinding, Record,
+use concord_events::{
+    CaseEvent, CaseOpened, Deadline, DeadlineElapsed, Detected, Heard, ReceivedFinding, StoredEvent,
 };
-use concord_protocol::payload::{Challenge, ConflictOutcome, OpenCase, Review};
-use concord_protocol::policy::Policy;
-use concord_protocol::{AgentId, CaseId, MessageId, Token};
+use concord_wire::payload::{Challenge, ConflictOutcome, OpenCase, Review};
+use concord_wire::policy::Policy;
+use concord_wire::{AgentId, CaseId, MessageId, Token};
 
 mod challenge;
 mod decide;
@@ -145,7 +145,7 @@ impl Machine for CaseMachine {
         decide::decide(state, context, input)
     }
 
-    fn apply(state: &mut CaseState, record: Record<CaseEvent>) {
+    fn apply(state: &mut CaseState, record: StoredEvent<CaseEvent>) {
         state.apply(record);
     }
 
@@ -156,7 +156,7 @@ impl Machine for CaseMachine {
             .map_or_else(Vec::new, |opened| deadlines(state.phase, opened))
     }
 
-    fn deadlines_after(state: &CaseState, record: &Record<CaseEvent>) -> Vec<Deadline> {
+    fn deadlines_after(state: &CaseState, record: &StoredEvent<CaseEvent>) -> Vec<Deadline> {
         match (&record.event, state.opened.as_deref()) {
             (CaseEvent::Opened(opened), _) => deadlines(Phase::Collecting, opened),
             (_, None) => Vec::new(),
@@ -177,11 +177,11 @@ impl Machine for CaseMachine {
         }
     }
 
-    fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {
+    fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
         effects::effects(record)
     }
 
-    fn case_of(record: &Record<CaseEvent>) -> Option<CaseId> {
+    fn case_of(record: &StoredEvent<CaseEvent>) -> Option<CaseId> {
         CaseId::new(record.meta.id.as_str()).ok()
     }
 

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use concord_protocol::payload::ConflictType;
-use concord_protocol::policy::{CautionRule, Policy};
+use concord_wire::payload::ConflictType;
+use concord_wire::policy::{CautionRule, Policy};
 use serde_json::Value;
 
 use crate::compare::normalise;

@@ -1,10 +1,10 @@
 //! Finding the facts of an aggregate from its last one.
 //!
-//! Each fact names the last of its predecessors, at most [`EARLIER_MAX`](concord_protocol::event::EARLIER_MAX), and the
+//! Each fact names the last of its predecessors, at most [`EARLIER_MAX`](concord_events::EARLIER_MAX), and the
 //! oldest fact that it names does the same. So the facts of an aggregate hang together however many there are, and no
 //! fact grows with the age of its aggregate. Of a short aggregate the last fact names all others.
 
-use concord_protocol::event::{Facts, Record};
+use concord_events::{AggregateEvent, StoredEvent};
 
 /// Adds the sequence of a fact to those that the next fact names, of which there are at most `most`.
 pub fn remember(earlier: &mut Vec<u64>, sequence: u64, most: usize) {
@@ -21,12 +21,12 @@ pub struct Chain<E> {
     /// Only facts after this sequence are wanted.
     after: u64,
     /// The newest first.
-    records: Vec<Record<E>>,
+    records: Vec<StoredEvent<E>>,
 }
 
-impl<E: Facts> Chain<E> {
+impl<E: AggregateEvent> Chain<E> {
     /// Begins at the last fact; facts up to the sequence `after` are known already, 0 when none are.
-    pub fn new(last: Record<E>, after: u64) -> Self {
+    pub fn new(last: StoredEvent<E>, after: u64) -> Self {
         Self {
             after,
             records: vec![last],
@@ -50,12 +50,12 @@ impl<E: Facts> Chain<E> {
     }
 
     /// Takes the facts that were missing, oldest first.
-    pub fn found(&mut self, records: Vec<Record<E>>) {
+    pub fn found(&mut self, records: Vec<StoredEvent<E>>) {
         self.records.extend(records.into_iter().rev());
     }
 
     /// What was found, oldest first.
-    pub fn into_records(mut self) -> Vec<Record<E>> {
+    pub fn into_records(mut self) -> Vec<StoredEvent<E>> {
         self.records.reverse();
         self.records
     }

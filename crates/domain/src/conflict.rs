@@ -7,10 +7,10 @@
 //! Findings may conflict in tens of thousands of points. Only those are kept for which a fact has room ([`crate::budget`]);
 //! the others are counted.
 
-use concord_protocol::CaseId;
-use concord_protocol::event::ReceivedFinding;
-use concord_protocol::payload::{Conflict, ConflictType, Position};
-use concord_protocol::policy::Policy;
+use concord_events::ReceivedFinding;
+use concord_wire::CaseId;
+use concord_wire::payload::{Conflict, ConflictType, Position};
+use concord_wire::policy::Policy;
 use serde_json::Value;
 
 use crate::budget::excerpt::{self, Room};

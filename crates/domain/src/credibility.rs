@@ -35,8 +35,8 @@ mod settle;
 mod trend;
 mod wilson;
 
-use concord_protocol::payload::Observation;
-use concord_protocol::payload::track_record::{Credibility, Factor, Interval, Query, Version};
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{Credibility, Factor, Interval, Query, Version};
 
 use crate::compare::normalise;
 

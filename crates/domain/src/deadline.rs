@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use concord_protocol::event::{Deadline, DeadlineElapsed, DeadlineEvent, FiredBy, Record};
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{CaseId, Timestamp, Token};
+use concord_events::Aggregate;
+use concord_events::{Deadline, DeadlineElapsed, DeadlineEvent, FiredBy, StoredEvent};
+use concord_wire::{CaseId, Timestamp, Token};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
@@ -66,7 +66,7 @@ impl Machine for DeadlineMachine {
         }))
     }
 
-    fn apply(state: &mut DeadlineState, record: Record<DeadlineEvent>) {
+    fn apply(state: &mut DeadlineState, record: StoredEvent<DeadlineEvent>) {
         state.elapsed.insert(record.event.elapsed().due);
     }
 
@@ -74,11 +74,11 @@ impl Machine for DeadlineMachine {
         Vec::new()
     }
 
-    fn effects(_: &Record<DeadlineEvent>) -> Vec<Effect> {
+    fn effects(_: &StoredEvent<DeadlineEvent>) -> Vec<Effect> {
         Vec::new()
     }
 
-    fn case_of(_: &Record<DeadlineEvent>) -> Option<CaseId> {
+    fn case_of(_: &StoredEvent<DeadlineEvent>) -> Option<CaseId> {
         None
     }
 
@@ -97,7 +97,7 @@ pub enum TimerAction {
 }
 
 /// What the broker's scheduler must be told, from the fact's own account of its deadlines.
-pub fn timer_actions(meta: &concord_protocol::event::RecordMeta) -> Vec<TimerAction> {
+pub fn timer_actions(meta: &concord_events::EventMeta) -> Vec<TimerAction> {
     let opened = meta
         .deadlines
         .iter()

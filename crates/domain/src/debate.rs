@@ -17,11 +17,11 @@
 //! A debate that began with a challenge, and one whose discussion settled nothing that the policy takes for settled, is on
 //! the [ladder](crate::ladder).
 
-use concord_protocol::event::{Deadline, DeadlineElapsed, DebateEvent, Record};
+use concord_events::{Deadline, DeadlineElapsed, DebateEvent, StoredEvent};
 use std::collections::BTreeMap;
 
-use concord_protocol::payload::{Answer, Credibility, OpenDebate, Precedent};
-use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Timestamp, Token};
+use concord_wire::payload::{Answer, Credibility, OpenDebate, Precedent};
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp, Token};
 
 mod close;
 mod decide;
@@ -140,7 +140,7 @@ impl Machine for DebateMachine {
         decide::decide(state, context, input)
     }
 
-    fn apply(state: &mut DebateState, record: Record<DebateEvent>) {
+    fn apply(state: &mut DebateState, record: StoredEvent<DebateEvent>) {
         state.apply(record);
     }
 
@@ -154,7 +154,7 @@ impl Machine for DebateMachine {
         }
     }
 
-    fn deadlines_after(state: &DebateState, record: &Record<DebateEvent>) -> Vec<Deadline> {
+    fn deadlines_after(state: &DebateState, record: &StoredEvent<DebateEvent>) -> Vec<Deadline> {
         match &record.event {
             DebateEvent::Opened(opened) if opened.terms.challenge.is_some() => {
                 opened.waits_for.clone()
@@ -179,7 +179,7 @@ impl Machine for DebateMachine {
         }
     }
 
-    fn effects(record: &Record<DebateEvent>) -> Vec<Effect> {
+    fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
         let mut effects = effects::effects(record);
         if let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) {
             effects.extend(ladder::effects(&debate_id, &record.event));
@@ -187,7 +187,7 @@ impl Machine for DebateMachine {
         effects
     }
 
-    fn case_of(record: &Record<DebateEvent>) -> Option<CaseId> {
+    fn case_of(record: &StoredEvent<DebateEvent>) -> Option<CaseId> {
         match &record.event {
             DebateEvent::Opened(opened) => Some(opened.case_id.clone()),
             DebateEvent::AnswerSetAside(aside) => Some(aside.case_id.clone()),

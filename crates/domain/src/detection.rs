@@ -1,10 +1,10 @@
 //! A detection: the conflicts among a case's findings, found once. Owned by the conflict detector.
 
-use concord_protocol::CaseId;
-use concord_protocol::event::{Deadline, Detected, DetectionEvent, ReceivedFinding, Record};
-use concord_protocol::payload::{Circumstances, DebateTerms};
-use concord_protocol::policy::Policy;
-use concord_protocol::subject::Service;
+use concord_events::{Deadline, Detected, DetectionEvent, ReceivedFinding, StoredEvent};
+use concord_wire::CaseId;
+use concord_wire::payload::{Circumstances, DebateTerms};
+use concord_wire::policy::Policy;
+use concord_wire::subject::Service;
 
 use crate::conflict;
 use crate::effect::Effect;
@@ -61,7 +61,7 @@ impl Machine for DetectionMachine {
         })))
     }
 
-    fn apply(state: &mut DetectionState, record: Record<DetectionEvent>) {
+    fn apply(state: &mut DetectionState, record: StoredEvent<DetectionEvent>) {
         let DetectionEvent::Completed(detected) = record.event;
         state.detected = Some(*detected);
     }
@@ -70,7 +70,7 @@ impl Machine for DetectionMachine {
         Vec::new()
     }
 
-    fn effects(record: &Record<DetectionEvent>) -> Vec<Effect> {
+    fn effects(record: &StoredEvent<DetectionEvent>) -> Vec<Effect> {
         let DetectionEvent::Completed(detected) = &record.event;
         let open = detected.debated.iter().map(|conflict| Effect::OpenDebate {
             conflict: conflict.clone(),
@@ -81,7 +81,7 @@ impl Machine for DetectionMachine {
         open.collect()
     }
 
-    fn case_of(record: &Record<DetectionEvent>) -> Option<CaseId> {
+    fn case_of(record: &StoredEvent<DetectionEvent>) -> Option<CaseId> {
         let DetectionEvent::Completed(detected) = &record.event;
         Some(detected.case_id.clone())
     }

@@ -1,4 +1,4 @@
-use concord_protocol::hex::hex;
+use concord_wire::hex::hex;
 use sha2::{Digest, Sha256};
 
 /// SHA-256 in hexadecimal: tells a repeated message from another one under the same id.

@@ -3,16 +3,16 @@
 //! Effects follow from stored facts only. The shell publishes each one with a `message_id` made of the aggregate, the
 //! fact's sequence and the effect's place, so that publishing again changes nothing.
 
-use concord_protocol::envelope::Metadata;
-use concord_protocol::event::{Briefed, Facts, MediatorAsked, Record, RulingRefusal};
-use concord_protocol::payload::{
+use concord_events::{AggregateEvent, Briefed, MediatorAsked, RulingRefusal, StoredEvent};
+use concord_wire::envelope::Metadata;
+use concord_wire::payload::{
     AgentJoined, Challenge, Clarification, Conflict, ConflictOutcome, DebateTerms, Decision,
     ErrorReport, Notification, NotificationSeverity, OpenDebate, Question, Request, SetAsideReason,
     StatusReport, TaskAssignment,
 };
-use concord_protocol::policy::Policy;
-use concord_protocol::subject::Service;
-use concord_protocol::{
+use concord_wire::policy::Policy;
+use concord_wire::subject::Service;
+use concord_wire::{
     AgentId, CaseId, DebateId, Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType,
     Priority, Recipient, Timestamp, Token,
 };
@@ -231,7 +231,7 @@ impl Draft {
 
 /// The messages that follow from a record, ready to publish.
 pub fn messages<M: crate::Machine>(
-    record: &Record<M::Event>,
+    record: &StoredEvent<M::Event>,
 ) -> Result<Vec<Envelope>, serde_json::Error> {
     let case = M::case_of(record);
     let effects = M::effects(record).into_iter().enumerate();
@@ -240,13 +240,13 @@ pub fn messages<M: crate::Machine>(
         .collect()
 }
 
-fn message<E: Facts>(
-    record: &Record<E>,
+fn message<E: AggregateEvent>(
+    record: &StoredEvent<E>,
     case: Option<&CaseId>,
     place: usize,
     effect: Effect,
 ) -> Result<Envelope, serde_json::Error> {
-    let draft = draft(effect, concord_protocol::stream::owner(E::AGGREGATE), case);
+    let draft = draft(effect, E::AGGREGATE.owner(), case);
     let message_id = effect_id(&record.meta.id, record.sequence, place);
     Ok(Envelope {
         message_id,
@@ -437,7 +437,7 @@ fn set_aside_report(reason: SetAsideReason, what: &str, message_id: &MessageId) 
 
 /// The request that [`Effect::OpenDebate`] sends, as its receiver reads it.
 pub fn read_open_debate(request: &Request) -> Result<OpenDebate, Fault> {
-    concord_protocol::envelope::from_json(
+    concord_wire::envelope::from_json(
         request.parameters.to_string().as_bytes(),
         "/payload/parameters",
     )

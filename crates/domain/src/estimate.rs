@@ -5,7 +5,7 @@
 //! with all participants. Calls of one phase are made at the same time, rounds one after the other. The specification's
 //! six calls for three conflicts are the least; its times are those of `Assumptions::default`.
 
-use concord_protocol::policy::Policy;
+use concord_wire::policy::Policy;
 use serde::Serialize;
 
 /// From the least to the most.

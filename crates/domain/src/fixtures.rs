@@ -1,15 +1,16 @@
 //! Builders for tests, and [`Story`]: an aggregate whose every step is held against what all steps must keep.
 
-use concord_protocol::event::{
-    Deadline, DeadlineElapsed, Detected, Facts, FiredBy, ReceivedFinding, Record,
+use concord_events::Aggregate;
+use concord_events::{
+    AggregateEvent, Deadline, DeadlineElapsed, Detected, FiredBy, ReceivedFinding, StoredEvent,
 };
-use concord_protocol::payload::{
+use concord_wire::payload::{
     Answer, Circumstances, Conflict, ConflictOutcome, ConflictType, DebateTerms, Finding, OpenCase,
     OpenDebate, Position, Status, Task,
 };
-use concord_protocol::policy::Policy;
-use concord_protocol::subject::{Aggregate, SubjectSpace};
-use concord_protocol::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, Token};
+use concord_wire::policy::Policy;
+use concord_wire::subject::{Subject, SubjectSpace};
+use concord_wire::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, Token};
 use serde_json::{Value, json};
 
 use crate::budget::FACT_BYTES_MAX;
@@ -62,7 +63,7 @@ pub(crate) fn policy() -> Policy {
 pub(crate) struct Story<M: Machine> {
     pub(crate) id: Token,
     pub(crate) versioned: Versioned<M>,
-    pub(crate) records: Vec<Record<M::Event>>,
+    pub(crate) records: Vec<StoredEvent<M::Event>>,
     pub(crate) sequence: u64,
 }
 
@@ -81,7 +82,7 @@ impl<M: Machine> Story<M> {
         match M::decide(&self.versioned.state, context, input) {
             Decision::Append(event) => {
                 self.store(context, event);
-                self.last().event.fact().to_owned()
+                self.last().event.name().to_owned()
             }
             Decision::Ignore(why) => format!("ignored: {}", why.as_str()),
             Decision::Reject(fault) => format!("refused: {}", fault.pointer),
@@ -92,7 +93,7 @@ impl<M: Machine> Story<M> {
         &self.versioned.state
     }
 
-    pub(crate) fn last(&self) -> &Record<M::Event> {
+    pub(crate) fn last(&self) -> &StoredEvent<M::Event> {
         self.records.last().unwrap()
     }
 
@@ -106,10 +107,10 @@ impl<M: Machine> Story<M> {
         assert!(
             bytes.len() <= FACT_BYTES_MAX,
             "{} has {} bytes",
-            record.event.fact(),
+            record.event.name(),
             bytes.len()
         );
-        let stored = Record::<M::Event>::decode(&bytes, record.sequence).unwrap();
+        let stored = StoredEvent::<M::Event>::decode(&bytes, record.sequence).unwrap();
         assert_eq!(stored, record, "what is read is what was written");
         self.versioned.apply(stored.clone());
         keeps_its_word::<M>(&self.versioned, &stored, &before);
@@ -120,7 +121,7 @@ impl<M: Machine> Story<M> {
 /// What every stored fact says of itself, and what its entry among the facts says of it, is so.
 fn keeps_its_word<M: Machine>(
     after: &Versioned<M>,
-    record: &Record<M::Event>,
+    record: &StoredEvent<M::Event>,
     before: &[Deadline],
 ) {
     let open = M::deadlines(&after.state);
@@ -136,9 +137,9 @@ fn keeps_its_word<M: Machine>(
         "{:?}",
         record.meta
     );
-    let info = M::Event::FACTS
+    let info = M::Event::EVENTS
         .iter()
-        .find(|info| info.name == record.event.fact())
+        .find(|info| info.name == record.event.name())
         .unwrap();
     assert!(
         info.moves_deadlines || !moved,
@@ -161,7 +162,10 @@ fn keeps_its_word<M: Machine>(
         );
         let subject = sent.subject();
         let space = SubjectSpace::default();
-        assert_eq!(space.parse(&space.build(&subject)).unwrap(), subject);
+        assert_eq!(
+            space.parse::<Subject>(&space.build(&subject)),
+            Ok(subject.clone())
+        );
         let read = Envelope::decode(&bytes, &subject).unwrap();
         assert_eq!(
             read.message_id,
@@ -171,10 +175,7 @@ fn keeps_its_word<M: Machine>(
             effect::source_of(read.message_id.as_str()),
             Some((record.meta.id.as_str(), record.sequence))
         );
-        assert_eq!(
-            read.from_agent,
-            concord_protocol::stream::owner(M::Event::AGGREGATE).agent_id()
-        );
+        assert_eq!(read.from_agent, M::Event::AGGREGATE.owner().agent_id());
     }
 }
 
@@ -314,7 +315,7 @@ pub(crate) fn outcome(
     ConflictOutcome {
         conflict_id: conflict.conflict_id.clone(),
         status,
-        resolution: chosen.map(|value| concord_protocol::payload::Resolution {
+        resolution: chosen.map(|value| concord_wire::payload::Resolution {
             position: value.to_string(),
             value: Some(value),
             supporters: conflict

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use concord_protocol::ErrorCode;
+use concord_wire::ErrorCode;
 
 use crate::breaker::End;
 

@@ -20,11 +20,11 @@
 //! operator can hold, resume and extend the deadlines of every level, and cancel the debate before it is resolved.
 //! A level that fails never stops the case: every level but the last has a deadline that leads to the next.
 
-use concord_protocol::event::{Deadline, DeadlineControl, DebateOpened};
-use concord_protocol::payload::{
+use concord_events::{Deadline, DeadlineControl, DebateOpened};
+use concord_wire::payload::{
     ConflictOutcome, Contact, Evidence, Level, Mediation, Overflow, Review, Ruling, Tally,
 };
-use concord_protocol::{AgentId, DebateId, MessageId, Timestamp, Token};
+use concord_wire::{AgentId, DebateId, MessageId, Timestamp, Token};
 
 mod brief;
 mod control;

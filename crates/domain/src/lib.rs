@@ -30,6 +30,7 @@ mod fixtures;
 pub mod hosted;
 pub mod ladder;
 pub mod machine;
+pub mod machines;
 pub mod metrics;
 pub mod precedent;
 #[cfg(test)]
@@ -45,3 +46,4 @@ pub mod wake;
 pub use digest::{digest, digest_of_all};
 pub use effect::Effect;
 pub use machine::{Context, Decision, Ignored, Machine, Versioned};
+pub use machines::{MachineVisitor, visit_machine};

@@ -1,7 +1,9 @@
 //! What every state machine is, and the one way in which a decision becomes a record.
 
-use concord_protocol::event::{Deadline, EARLIER_MAX, Facts, Origin, Record, RecordMeta, event_id};
-use concord_protocol::{CaseId, Fault, MessageId, Timestamp, Token};
+use concord_events::{
+    AggregateEvent, Deadline, EARLIER_MAX, EventMeta, Origin, StoredEvent, event_id,
+};
+use concord_wire::{CaseId, Fault, MessageId, Timestamp, Token};
 
 use crate::chain;
 use crate::effect::Effect;
@@ -32,7 +34,7 @@ impl Context {
         Self {
             now,
             cause: event_id,
-            origin: Origin::Fact,
+            origin: Origin::Event,
         }
     }
 }
@@ -75,7 +77,7 @@ pub trait Machine: Sized + 'static {
     /// What is known of one aggregate.
     type State: Default + Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static;
     /// What can happen to it.
-    type Event: Facts + std::fmt::Debug + PartialEq;
+    type Event: AggregateEvent + std::fmt::Debug + PartialEq;
     /// What can be asked of it.
     type Input: Send + Sync;
 
@@ -83,19 +85,19 @@ pub trait Machine: Sized + 'static {
     fn decide(state: &Self::State, context: &Context, input: &Self::Input)
     -> Decision<Self::Event>;
     /// What is known after `record`, which becomes part of the state. Chooses nothing and cannot fail.
-    fn apply(state: &mut Self::State, record: Record<Self::Event>);
+    fn apply(state: &mut Self::State, record: StoredEvent<Self::Event>);
     /// Which deadlines are open.
     fn deadlines(state: &Self::State) -> Vec<Deadline>;
     /// Which deadlines are open after `record`. Machines that step often say so without applying the record to a copy.
-    fn deadlines_after(state: &Self::State, record: &Record<Self::Event>) -> Vec<Deadline> {
+    fn deadlines_after(state: &Self::State, record: &StoredEvent<Self::Event>) -> Vec<Deadline> {
         let mut after = state.clone();
         Self::apply(&mut after, record.clone());
         Self::deadlines(&after)
     }
     /// What others must be told because of `record`; depends on nothing else.
-    fn effects(record: &Record<Self::Event>) -> Vec<Effect>;
+    fn effects(record: &StoredEvent<Self::Event>) -> Vec<Effect>;
     /// The case that a record with effects belongs to.
-    fn case_of(record: &Record<Self::Event>) -> Option<CaseId>;
+    fn case_of(record: &StoredEvent<Self::Event>) -> Option<CaseId>;
     /// True for an input that creates its aggregate: deciding then begins with the empty state instead of a read,
     /// and the lock finds out when that was wrong.
     fn creates(input: &Self::Input) -> bool;
@@ -136,7 +138,7 @@ impl<M: Machine> Versioned<M> {
     }
 
     /// Applies a stored fact. One that was applied before is left out, so a reload may overlap.
-    pub fn apply(&mut self, record: Record<M::Event>) {
+    pub fn apply(&mut self, record: StoredEvent<M::Event>) {
         if record.sequence > self.sequence() {
             chain::remember(&mut self.sequences, record.sequence, EARLIER_MAX);
             M::apply(&mut self.state, record);
@@ -144,9 +146,9 @@ impl<M: Machine> Versioned<M> {
     }
 
     /// The record that stores `event`. Its sequence is 0 until it is stored.
-    pub fn record(&self, id: &Token, context: &Context, event: M::Event) -> Record<M::Event> {
+    pub fn record(&self, id: &Token, context: &Context, event: M::Event) -> StoredEvent<M::Event> {
         let before = M::deadlines(&self.state);
-        let meta = RecordMeta {
+        let meta = EventMeta {
             event_id: event_id(M::Event::AGGREGATE, id, context.origin, &context.cause),
             id: id.clone(),
             at: context.now,
@@ -156,7 +158,7 @@ impl<M: Machine> Versioned<M> {
             closed: Vec::new(),
             earlier: self.sequences.clone(),
         };
-        let mut record = Record {
+        let mut record = StoredEvent {
             meta,
             sequence: 0,
             event,

@@ -15,9 +15,9 @@
 //! place. The later of two entries is the one of the later time; at the same time, that of the higher level. What would be forgotten at
 //! once is not recorded: it may have been recorded before, and forgotten since.
 
-use concord_protocol::event::{Deadline, PrecedentEvent, PrecedentRecorded, Record};
-use concord_protocol::payload::{ConflictType, Precedent};
-use concord_protocol::{CaseId, DebateId, Timestamp, Token};
+use concord_events::{Deadline, PrecedentEvent, PrecedentRecorded, StoredEvent};
+use concord_wire::payload::{ConflictType, Precedent};
+use concord_wire::{CaseId, DebateId, Timestamp, Token};
 
 use crate::budget::excerpt;
 use crate::compare::normalise;
@@ -99,7 +99,7 @@ impl Machine for PrecedentMachine {
         }
     }
 
-    fn apply(state: &mut PrecedentState, record: Record<PrecedentEvent>) {
+    fn apply(state: &mut PrecedentState, record: StoredEvent<PrecedentEvent>) {
         let PrecedentEvent::Recorded(recorded) = record.event;
         state.keep(recorded.precedent, DEBATES_MAX);
     }
@@ -108,11 +108,11 @@ impl Machine for PrecedentMachine {
         Vec::new()
     }
 
-    fn effects(_: &Record<PrecedentEvent>) -> Vec<Effect> {
+    fn effects(_: &StoredEvent<PrecedentEvent>) -> Vec<Effect> {
         Vec::new()
     }
 
-    fn case_of(_: &Record<PrecedentEvent>) -> Option<CaseId> {
+    fn case_of(_: &StoredEvent<PrecedentEvent>) -> Option<CaseId> {
         None
     }
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use concord_protocol::event::{Deadline, Facts, FiredBy};
-use concord_protocol::payload::{Answer, Conflict, ConflictType, Status};
-use concord_protocol::policy::{Policy, VoteRule};
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{Timestamp, Token};
+use concord_events::Aggregate;
+use concord_events::{AggregateEvent, Deadline, FiredBy};
+use concord_wire::payload::{Answer, Conflict, ConflictType, Status};
+use concord_wire::policy::{Policy, VoteRule};
+use concord_wire::{Timestamp, Token};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -409,17 +409,17 @@ impl Seen {
     fn take<M: Machine>(&mut self, story: &Story<M>) {
         for record in &story.records {
             if !effect::messages::<M>(record).unwrap().is_empty() {
-                self.effects.insert(record.event.fact());
+                self.effects.insert(record.event.name());
             }
             if !(record.meta.opened.is_empty() && record.meta.closed.is_empty()) {
-                self.moves.insert(record.event.fact());
+                self.moves.insert(record.event.name());
             }
         }
     }
 
     /// Consumers are given the facts that have something for them, and no others.
-    fn is_what_the_facts_say<E: Facts>(&self) {
-        for info in E::FACTS {
+    fn is_what_the_facts_say<E: AggregateEvent>(&self) {
+        for info in E::EVENTS {
             assert_eq!(
                 self.effects.contains(info.name),
                 info.has_effects,
@@ -450,7 +450,7 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     crate::case::tests::gates::stories()
         .iter()
         .for_each(|story| cases.take(story));
-    cases.is_what_the_facts_say::<concord_protocol::event::CaseEvent>();
+    cases.is_what_the_facts_say::<concord_events::CaseEvent>();
     let mut debates = Seen::default();
     for steps in samples(debate_steps(), 300) {
         debates.take(&play_debate(&steps));
@@ -458,5 +458,5 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for story in crate::ladder::tests::stories(300) {
         debates.take(&story);
     }
-    debates.is_what_the_facts_say::<concord_protocol::event::DebateEvent>();
+    debates.is_what_the_facts_say::<concord_events::DebateEvent>();
 }

@@ -42,12 +42,12 @@
 //! reassign, is for the caller to know. The capacity that counts is the one at the time: an expert who registers again
 //! with a smaller one keeps the debates they have, and is given no more until there is room.
 
-use concord_protocol::event::{
-    Deadline, Enqueued, ExpertRegistered, Facts, Origin, QueueEvent, Record, ReleaseReason,
-    event_id,
+use concord_events::{
+    AggregateEvent, Deadline, Enqueued, ExpertRegistered, Origin, ReleaseReason, ReviewQueueEvent,
+    StoredEvent, event_id,
 };
-use concord_protocol::payload::Overflow;
-use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Token};
+use concord_wire::payload::Overflow;
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
 
 mod again;
 mod decide;
@@ -78,12 +78,12 @@ pub fn id() -> Token {
 
 /// The identity of the fact that `context` can bring about.
 fn fact_id(origin: Origin, cause: &MessageId) -> MessageId {
-    event_id(QueueEvent::AGGREGATE, &id(), origin, cause)
+    event_id(ReviewQueueEvent::AGGREGATE, &id(), origin, cause)
 }
 
 /// The queue machine.
 #[derive(Debug, Clone, Copy)]
-pub struct QueueMachine;
+pub struct ReviewQueueMachine;
 
 /// What can be asked of the queue. Faults point into the parameters of a request: `/payload/parameters/...`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,16 +134,20 @@ pub struct Enqueue {
     pub queue_max: u32,
 }
 
-impl Machine for QueueMachine {
+impl Machine for ReviewQueueMachine {
     type State = QueueState;
-    type Event = QueueEvent;
+    type Event = ReviewQueueEvent;
     type Input = QueueInput;
 
-    fn decide(state: &QueueState, context: &Context, input: &QueueInput) -> Decision<QueueEvent> {
+    fn decide(
+        state: &QueueState,
+        context: &Context,
+        input: &QueueInput,
+    ) -> Decision<ReviewQueueEvent> {
         decide::decide(state, context, input)
     }
 
-    fn apply(state: &mut QueueState, record: Record<QueueEvent>) {
+    fn apply(state: &mut QueueState, record: StoredEvent<ReviewQueueEvent>) {
         state.apply(record);
     }
 
@@ -151,15 +155,15 @@ impl Machine for QueueMachine {
         Vec::new()
     }
 
-    fn deadlines_after(_: &QueueState, _: &Record<QueueEvent>) -> Vec<Deadline> {
+    fn deadlines_after(_: &QueueState, _: &StoredEvent<ReviewQueueEvent>) -> Vec<Deadline> {
         Vec::new()
     }
 
-    fn effects(_: &Record<QueueEvent>) -> Vec<Effect> {
+    fn effects(_: &StoredEvent<ReviewQueueEvent>) -> Vec<Effect> {
         Vec::new()
     }
 
-    fn case_of(_: &Record<QueueEvent>) -> Option<CaseId> {
+    fn case_of(_: &StoredEvent<ReviewQueueEvent>) -> Option<CaseId> {
         None
     }
 

@@ -18,10 +18,10 @@
 //! thousands of observations in one domain can displace old ones in another. What identifies an observation goes with
 //! it; were it brought again, it would be the oldest again and be forgotten at once, so it is not taken.
 
-use concord_protocol::event::{Deadline, Observed, Record, RecordEvent};
-use concord_protocol::payload::Observation;
-use concord_protocol::payload::track_record::{Credibility, Query, Version};
-use concord_protocol::{AgentId, CaseId, DebateId, Fault, Timestamp};
+use concord_events::{Deadline, Observed, StoredEvent, TrackRecordEvent};
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{Credibility, Query, Version};
+use concord_wire::{AgentId, CaseId, DebateId, Fault, Timestamp};
 
 mod state;
 
@@ -34,7 +34,7 @@ use state::Origin;
 
 /// The machine of track records.
 #[derive(Debug, Clone, Copy)]
-pub struct RecordMachine;
+pub struct TrackRecordMachine;
 
 /// An agent has proved right or wrong.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,12 +67,16 @@ fn check(observation: &Observation, now: Timestamp) -> Result<(), Fault> {
     observation.check(POINTER)
 }
 
-impl Machine for RecordMachine {
+impl Machine for TrackRecordMachine {
     type State = RecordState;
-    type Event = RecordEvent;
+    type Event = TrackRecordEvent;
     type Input = Observe;
 
-    fn decide(state: &RecordState, context: &Context, input: &Observe) -> Decision<RecordEvent> {
+    fn decide(
+        state: &RecordState,
+        context: &Context,
+        input: &Observe,
+    ) -> Decision<TrackRecordEvent> {
         if let Err(fault) = check(&input.observation, context.now) {
             return Decision::Reject(fault);
         }
@@ -89,7 +93,7 @@ impl Machine for RecordMachine {
             case_id,
             by,
         } = input.clone();
-        Decision::Append(RecordEvent::Observed(Observed {
+        Decision::Append(TrackRecordEvent::Observed(Observed {
             observation,
             debate_id,
             case_id,
@@ -97,8 +101,8 @@ impl Machine for RecordMachine {
         }))
     }
 
-    fn apply(state: &mut RecordState, record: Record<RecordEvent>) {
-        let RecordEvent::Observed(observed) = record.event;
+    fn apply(state: &mut RecordState, record: StoredEvent<TrackRecordEvent>) {
+        let TrackRecordEvent::Observed(observed) = record.event;
         let origin = Origin::of(observed.debate_id.as_ref(), &record.meta.cause);
         state.keep(origin, observed.observation, OBSERVATIONS_MAX);
     }
@@ -107,12 +111,12 @@ impl Machine for RecordMachine {
         Vec::new()
     }
 
-    fn effects(_: &Record<RecordEvent>) -> Vec<Effect> {
+    fn effects(_: &StoredEvent<TrackRecordEvent>) -> Vec<Effect> {
         Vec::new()
     }
 
-    fn case_of(record: &Record<RecordEvent>) -> Option<CaseId> {
-        let RecordEvent::Observed(observed) = &record.event;
+    fn case_of(record: &StoredEvent<TrackRecordEvent>) -> Option<CaseId> {
+        let TrackRecordEvent::Observed(observed) = &record.event;
         observed.case_id.clone()
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use concord_protocol::event::{DebateEvent, DebateOpened, Facts, Record};
-use concord_protocol::payload::{ConflictOutcome, Status};
+use concord_events::{AggregateEvent, DebateEvent, DebateOpened, StoredEvent};
+use concord_wire::payload::{ConflictOutcome, Status};
 
 use crate::debate::{DebateMachine, DebateState, Ended};
 use crate::machine::Versioned;
@@ -21,7 +21,7 @@ pub struct Difference {
 }
 
 /// Rebuilds one aggregate from its facts, and checks what each record says of itself: predecessors and deadlines.
-pub fn rebuild<M: Machine>(records: &[Record<M::Event>]) -> (Versioned<M>, Vec<Difference>) {
+pub fn rebuild<M: Machine>(records: &[StoredEvent<M::Event>]) -> (Versioned<M>, Vec<Difference>) {
     let mut rebuilt = Versioned::<M>::default();
     let mut differences = Vec::new();
     for record in records {
@@ -31,7 +31,7 @@ pub fn rebuild<M: Machine>(records: &[Record<M::Event>]) -> (Versioned<M>, Vec<D
     (rebuilt, differences)
 }
 
-fn difference<E: Facts>(record: &Record<E>, what: String) -> Difference {
+fn difference<E: AggregateEvent>(record: &StoredEvent<E>, what: String) -> Difference {
     Difference {
         aggregate: format!("{}/{}", E::AGGREGATE, record.meta.id),
         sequence: record.sequence,
@@ -40,7 +40,7 @@ fn difference<E: Facts>(record: &Record<E>, what: String) -> Difference {
 }
 
 /// Applies one more fact and says where its record differs from what the facts before it lead to.
-pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &Record<M::Event>) -> Vec<String> {
+pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &StoredEvent<M::Event>) -> Vec<String> {
     let mut differences = Vec::new();
     if record.meta.earlier != rebuilt.sequences {
         differences.push(predecessors(&record.meta.earlier, &rebuilt.sequences));
@@ -79,7 +79,7 @@ fn predecessors(named: &[u64], found: &[u64]) -> String {
 
 /// Decides the end of a resolved debate again, the count of its vote included, from the answers and positions that the
 /// rebuilt state comes to.
-pub fn recount(records: &[Record<DebateEvent>]) -> Vec<Difference> {
+pub fn recount(records: &[StoredEvent<DebateEvent>]) -> Vec<Difference> {
     let mut state = DebateState::default();
     let mut differences = Vec::new();
     for record in records {
@@ -91,7 +91,7 @@ pub fn recount(records: &[Record<DebateEvent>]) -> Vec<Difference> {
 }
 
 /// Counts again when `record` resolved the debate; `after` is the debate's state after it.
-pub fn recount_one(after: &DebateState, record: &Record<DebateEvent>) -> Vec<String> {
+pub fn recount_one(after: &DebateState, record: &StoredEvent<DebateEvent>) -> Vec<String> {
     let (DebateEvent::Resolved(resolved), Some(opened)) = (&record.event, &after.opened) else {
         return Vec::new();
     };

@@ -20,11 +20,11 @@
 //! *In time* is told by when the broker stored the answer, not by when it is handled. Only whoever was asked can answer;
 //! of `_any`, whoever is first.
 
-use concord_protocol::event::{
-    Deadline, DeadlineElapsed, HeardAnswer, Record, RequestAcknowledged, RequestAnswered,
-    RequestEvent, RequestFailed, RequestOpened,
+use concord_events::{
+    Deadline, DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestEvent,
+    RequestFailed, RequestOpened, StoredEvent,
 };
-use concord_protocol::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_place};
+use concord_wire::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_place};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
@@ -160,7 +160,7 @@ impl Machine for RequestMachine {
         }
     }
 
-    fn apply(state: &mut RequestState, record: Record<RequestEvent>) {
+    fn apply(state: &mut RequestState, record: StoredEvent<RequestEvent>) {
         if state.is_asked_again_by(&record.event) {
             *state = RequestState::default();
         }
@@ -215,11 +215,11 @@ impl Machine for RequestMachine {
             .collect()
     }
 
-    fn effects(record: &Record<RequestEvent>) -> Vec<Effect> {
+    fn effects(record: &StoredEvent<RequestEvent>) -> Vec<Effect> {
         effects::effects(&record.event)
     }
 
-    fn case_of(record: &Record<RequestEvent>) -> Option<CaseId> {
+    fn case_of(record: &StoredEvent<RequestEvent>) -> Option<CaseId> {
         record.event.request()?.case_id.clone()
     }
 

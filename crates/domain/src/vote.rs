@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use concord_protocol::AgentId;
-use concord_protocol::payload::{ConflictType, Credibility, Position, Tally, VoteOption, Voter};
-use concord_protocol::policy::{Policy, VoteRule};
+use concord_wire::AgentId;
+use concord_wire::payload::{ConflictType, Credibility, Position, Tally, VoteOption, Voter};
+use concord_wire::policy::{Policy, VoteRule};
 use serde_json::Value;
 
 use crate::caution;

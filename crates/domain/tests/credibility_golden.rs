@@ -21,11 +21,11 @@ use concord_domain::credibility::{
     log_odds, override_penalty, score, settle, wilson,
 };
 use concord_domain::vote;
-use concord_protocol::Timestamp;
-use concord_protocol::payload::track_record::{
+use concord_wire::Timestamp;
+use concord_wire::payload::track_record::{
     Context, Credibility, Interval, Observation, Query, Source, Version,
 };
-use concord_protocol::policy::VoteRule;
+use concord_wire::policy::VoteRule;
 use serde_json::Value;
 
 /// Compares one section.

@@ -8,7 +8,7 @@ use std::process::Command;
 const ALLOWED: &[&str] = &[
     // Ours.
     "concord-domain",
-    "concord-protocol",
+    "concord-wire",
     // JSON and its schemas.
     "dyn-clone",
     "itoa",
@@ -91,7 +91,7 @@ fn the_domain_is_built_from_pure_crates_only() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(
-        tree.contains("concord-protocol"),
+        tree.contains("concord-wire"),
         "the tree is that of the domain: {tree}"
     );
     let found = impure(&tree);

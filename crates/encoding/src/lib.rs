@@ -8,8 +8,8 @@ mod reference;
 use std::borrow::Cow;
 use std::io::{Read, Write};
 
-use concord_protocol::envelope::ENVELOPE_BYTES_MAX;
-use concord_protocol::{Encoding, Fault, header};
+use concord_wire::envelope::ENVELOPE_BYTES_MAX;
+use concord_wire::{Encoding, Fault, header};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;

@@ -2,8 +2,8 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE;
-use concord_protocol::envelope::from_json;
-use concord_protocol::{ErrorCode, Fault};
+use concord_wire::envelope::from_json;
+use concord_wire::{ErrorCode, Fault};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-use concord_protocol::ErrorCode;
+use concord_wire::ErrorCode;
 use proptest::prelude::*;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use concord_domain::deadline::{TimerAction, timer_actions};
-use concord_protocol::Token;
-use concord_protocol::event::{Deadline, RecordMeta};
-use concord_protocol::subject::Aggregate;
+use concord_events::Aggregate;
+use concord_events::{Deadline, EventMeta};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::{clock, feed};
+use concord_wire::Token;
 use futures::future::try_join_all;
 use lru::LruCache;
 use tokio::sync::Notify;
@@ -141,7 +141,7 @@ impl Arm {
 impl Handler for Arm {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let (aggregate, id) = feed::aggregate_of(self.schedule.shell(), delivery)?;
-        let meta = RecordMeta::decode(&delivery.payload)?;
+        let meta = EventMeta::decode(&delivery.payload)?;
         let actions = timer_actions(&meta).into_iter();
         try_join_all(actions.map(|action| self.act(delivery.sequence, aggregate, &id, action)))
             .await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use concord_protocol::event::{Deadline, FiredBy};
+use concord_events::{Deadline, FiredBy};
 use concord_runtime::consume::{Delivery, Done, Handler, Problem};
 use concord_runtime::{Read, clock};
 

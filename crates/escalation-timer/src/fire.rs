@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use concord_domain::deadline::{DeadlineMachine, Fire};
-use concord_protocol::MessageId;
-use concord_protocol::event::{Deadline, FiredBy, RecordMeta};
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{Timestamp, Token};
+use concord_events::Aggregate;
+use concord_events::{Deadline, EventMeta, FiredBy};
 use concord_runtime::consume::{Done, Problem};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Read, Trace, broker, clock, feed};
+use concord_wire::MessageId;
+use concord_wire::{Timestamp, Token};
 
 /// Where deadlines become facts.
 pub(crate) struct Firing {
@@ -44,7 +44,7 @@ impl Firing {
         let Some(last) = self.ledger.last(aggregate, id, read).await? else {
             return Ok(Standing::Closed);
         };
-        let meta = RecordMeta::decode(&last.payload)?;
+        let meta = EventMeta::decode(&last.payload)?;
         let open = meta
             .deadlines
             .into_iter()

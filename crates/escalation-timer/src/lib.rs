@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concord_domain::deadline::DeadlineMachine;
-use concord_protocol::stream::ConsumerKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::service::{Run, Shell};
+use concord_wire::subject::Service;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -7,14 +7,16 @@ use std::time::Duration;
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
-use concord_protocol::event::Deadline;
-use concord_protocol::foreign::is_acknowledgement;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Fault, Timestamp, Token, header};
+use concord_events::Aggregate;
+use concord_events::Deadline;
+use concord_events::non_event::is_acknowledgement;
+use concord_events::subject::SystemFilters;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
 use concord_runtime::api::{Answer, Verb, answer};
 use concord_runtime::consume::Problem;
 use concord_runtime::service::Shell;
+use concord_wire::{Fault, Timestamp, Token, header};
 use futures::TryStreamExt;
 use lru::LruCache;
 use serde::{Deserialize, Serialize};
@@ -87,12 +89,12 @@ impl Schedule {
         let Deadline { name, due } = deadline.clone();
         self.delivered(|delivered| delivered.pop(&(aggregate, id.clone(), name.clone())));
         let subjects = self.shell.broker.subjects();
-        let target = subjects.build(&Subject::TimerDue {
+        let target = subjects.build(&SystemSubject::TimerDue {
             aggregate,
             id: id.clone(),
             name: name.clone(),
         });
-        let subject = subjects.build(&Subject::TimerArmed {
+        let subject = subjects.build(&SystemSubject::TimerArmed {
             aggregate,
             id: id.clone(),
             name: name.clone(),
@@ -130,7 +132,7 @@ impl Schedule {
             return Ok(());
         }
         let subjects = self.shell.broker.subjects();
-        let subject = subjects.build(&Subject::TimerArmed {
+        let subject = subjects.build(&SystemSubject::TimerArmed {
             aggregate,
             id: id.clone(),
             name: name.clone(),
@@ -181,7 +183,7 @@ impl Schedule {
 
 fn failed(error: &dyn std::error::Error) -> Fault {
     Fault::new(
-        concord_protocol::ErrorCode::InternalError,
+        concord_wire::ErrorCode::InternalError,
         "",
         format!("The armed deadlines could not be listed: {error}."),
         "Ask again; `concord doctor` says whether the broker is well.",

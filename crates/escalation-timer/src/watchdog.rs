@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
-use concord_protocol::event::{self, Deadline, FiredBy, RecordMeta};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Timestamp, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_events::{Deadline, EventMeta, FiredBy};
 use concord_runtime::consume::{Chain, Problem};
 use concord_runtime::{Read, clock, foreign};
+use concord_wire::{Timestamp, Token};
 use futures::StreamExt;
 
 use crate::fire::{Firing, Standing};
@@ -135,7 +136,7 @@ impl Watchdog {
                 // Closed or moved by a fact that is read in the next round.
                 Ok(Standing::Open { .. } | Standing::Closed) => {}
                 // Such an aggregate never comes to an end; the others must not wait behind it.
-                Err(Problem::Failed(error)) if error.is::<event::Error>() => {
+                Err(Problem::Failed(error)) if error.is::<concord_events::Error>() => {
                     let error = Chain(&*error);
                     tracing::error!(%aggregate, %id, %error, "The facts cannot be read; their deadlines are let go.");
                     self.open.set((aggregate, id), Vec::new());
@@ -174,20 +175,20 @@ impl Watchdog {
                 waiting = info.pending;
                 self.next = info.stream_sequence + 1;
                 let subject = shell.broker.subjects().parse(&message.subject);
-                let Ok(Subject::Event {
+                let Ok(SystemSubject::Event {
                     aggregate,
                     id,
-                    fact,
+                    event: fact,
                 }) = subject
                 else {
                     continue;
                 };
-                if event::leaves_deadlines(aggregate, &fact) {
+                if aggregate.leaves_deadlines(&fact.as_str()) {
                     continue;
                 }
                 // What cannot be read, or was written by no service, says nothing about deadlines.
                 if foreign::of_stored(message.headers.as_ref(), &message.payload).is_none()
-                    && let Ok(meta) = RecordMeta::decode(&message.payload)
+                    && let Ok(meta) = EventMeta::decode(&message.payload)
                 {
                     self.open.set((aggregate, id), meta.deadlines);
                 }

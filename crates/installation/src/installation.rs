@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 
 use crate::discover::instances;
 use crate::plan::binary_name;

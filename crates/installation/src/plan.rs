@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 
 /// The services of an installation, in the order in which they are started.
 pub const SERVICES: [Service; 5] = [

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_nats::service::{self, ServiceExt};
 use bytes::Bytes;
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::{ErrorCode, Fault};
+use concord_wire::payload::ErrorReport;
+use concord_wire::{ErrorCode, Fault};
 use futures::StreamExt;
 
 use crate::service::Shell;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use async_nats::jetstream::{self, AckKind, context::ContextBuilder};
 use async_nats::{ConnectOptions, Event, HeaderMap, Subject};
 use bytes::Bytes;
-use concord_protocol::stream::{BROKER_VERSION_MIN, Layout, StreamKind};
-use concord_protocol::subject::{Service, SubjectSpace};
-use concord_protocol::{AgentId, Dialect, Envelope, Recipient, Timestamp, header};
+use concord_events::topology::{BROKER_VERSION_MIN, Layout, StreamKind};
+use concord_wire::subject::{Service, SubjectSpace};
+use concord_wire::{AgentId, Dialect, Envelope, Recipient, Timestamp, header};
 use futures::{Stream, StreamExt};
 
 use crate::dialect;

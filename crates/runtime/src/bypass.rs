@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::stream::Stream;
-use concord_protocol::AgentId;
-use concord_protocol::stream;
-use concord_protocol::subject::Service;
+use concord_events::topology;
+use concord_wire::AgentId;
+use concord_wire::subject::Service;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -133,7 +133,7 @@ impl Bypass {
 /// What reads past a flood in a consumer. Its filter is that of all senders.
 pub(crate) fn consumer(through: &PullConsumer) -> PullConsumer {
     PullConsumer {
-        name: stream::bypass(&through.name),
+        name: topology::bypass(&through.name),
         ..through.clone()
     }
 }

@@ -1,7 +1,7 @@
 //! The inbox of a service that acts on facts alone: what asks it for something is answered, so that nobody waits for it.
 
-use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, Fault, MessageType};
+use concord_wire::subject::Service;
+use concord_wire::{Envelope, Fault, MessageType};
 
 use crate::consume::{Delivery, Done, Handler, Problem};
 use crate::dialect;

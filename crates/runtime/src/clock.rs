@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use concord_protocol::Timestamp;
+use concord_wire::Timestamp;
 
 /// The present.
 pub fn now() -> Timestamp {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_protocol::{Fault, Timestamp};
+use concord_wire::{Fault, Timestamp};
 
 use crate::clock;
 use crate::settings::WorkSettings;

@@ -1,6 +1,6 @@
 //! In which trace a message is handled: that of its case, whatever it brought.
 
-use concord_protocol::CaseId;
+use concord_wire::CaseId;
 use tracing::Span;
 
 use crate::service::Shell;

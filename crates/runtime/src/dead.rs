@@ -4,10 +4,10 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use concord_protocol::dead::{DeadReason, header};
-use concord_protocol::header as wire;
-use concord_protocol::subject::Subject;
-use concord_protocol::{ErrorCode, Fault};
+use concord_events::dead_letter::{DeadReason, header};
+use concord_events::subject::SystemSubject;
+use concord_wire::header as wire;
+use concord_wire::{ErrorCode, Fault};
 
 use crate::broker::{headers, unavailable};
 use crate::clock;
@@ -23,7 +23,7 @@ pub async fn keep(
     fault: &Fault,
     reason: DeadReason,
 ) -> Result<(), Error> {
-    let subject = shell.broker.subjects().build(&Subject::Dead {
+    let subject = shell.broker.subjects().build(&SystemSubject::DeadLetter {
         service: shell.service,
         reason: reason.token(),
     });

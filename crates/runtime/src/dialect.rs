@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use async_nats::HeaderMap;
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::subject::{Service, Subject};
-use concord_protocol::{
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::{Service, Subject};
+use concord_wire::{
     AgentId, Dialect, Envelope, Fault, MessageType, Priority, Recipient, Timestamp, dialect, header,
 };
 
@@ -152,11 +152,11 @@ fn unsaid(
         requires_response: false,
         deadline: None,
         payload: serde_json::value::to_raw_value(&report)?,
-        metadata: concord_protocol::Metadata {
+        metadata: concord_wire::Metadata {
             version: Some("1.0".into()),
             ..Default::default()
         },
-        extensions: concord_protocol::Extensions::default(),
+        extensions: concord_wire::Extensions::default(),
         ..envelope.clone()
     })
 }
@@ -176,7 +176,7 @@ mod tests {
         let finding: Envelope = serde_json::from_value(finding).unwrap();
         let (subject, bytes) = write(&finding, Dialect::Panel).unwrap();
         assert_eq!(
-            concord_protocol::subject::SubjectSpace::default().build(&subject),
+            concord_wire::subject::SubjectSpace::default().build(&subject),
             "concord.v1.msg._.coordinator.ann.error"
         );
         let (error, _) = dialect::read(&bytes, Some(Dialect::Panel), &subject).unwrap();
@@ -203,7 +203,7 @@ mod tests {
             });
             serde_json::to_vec(&error).unwrap()
         };
-        let subjects = concord_protocol::subject::SubjectSpace::default();
+        let subjects = concord_wire::subject::SubjectSpace::default();
         let subject = subjects
             .parse("concord.v1.msg._.coordinator.ann.error")
             .unwrap();

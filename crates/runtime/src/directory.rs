@@ -9,10 +9,11 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use concord_domain::Versioned;
 use concord_domain::agent::{AgentMachine, AgentState};
-use concord_protocol::AgentId;
-use concord_protocol::event::{self, AgentEvent, Record};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Aggregate;
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_events::{AgentEvent, StoredEvent};
+use concord_wire::AgentId;
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -79,7 +80,7 @@ impl Directory {
     async fn read(&self, broker: &Broker) -> Result<(), Error> {
         // The last fact of each kind is enough: a card, a status or a departure replaces what was before.
         let config = pull::OrderedConfig {
-            filter_subject: broker.subjects().facts_of(Aggregate::Agent),
+            filter_subject: broker.subjects().events_of_kind(Aggregate::Agent),
             deliver_policy: DeliverPolicy::LastPerSubject,
             ..pull::OrderedConfig::default()
         };
@@ -96,10 +97,12 @@ impl Directory {
         while let Some(message) = messages.next().await {
             let message = message.map_err(|error| unavailable("give a fact of an agent", error))?;
             let Ok(info) = message.info() else { continue };
-            match Record::<AgentEvent>::decode(&message.payload, info.stream_sequence) {
+            match StoredEvent::<AgentEvent>::decode(&message.payload, info.stream_sequence) {
                 Ok(record) => self.apply(record),
                 // What hides the last fact of its kind must not make an agent a stranger.
-                Err(event::Error::Foreign) => self.recover(broker, &message.subject).await?,
+                Err(concord_events::Error::Foreign) => {
+                    self.recover(broker, &message.subject).await?
+                }
                 Err(error) => {
                     tracing::warn!(subject = %message.subject, error = %Chain(&error), "A fact cannot be read.");
                 }
@@ -120,7 +123,10 @@ impl Directory {
         else {
             return Ok(());
         };
-        let (record, sequence) = (Record::decode(&last.payload, last.sequence), last.sequence);
+        let (record, sequence) = (
+            StoredEvent::decode(&last.payload, last.sequence),
+            last.sequence,
+        );
         self.apply(record.map_err(|source| Error::Unreadable { sequence, source })?);
         Ok(())
     }
@@ -139,7 +145,7 @@ impl Directory {
     }
 
     /// Takes a stored fact into account before it comes by itself, or again.
-    pub fn apply(&self, record: Record<AgentEvent>) {
+    pub fn apply(&self, record: StoredEvent<AgentEvent>) {
         let Ok(agent) = AgentId::new(record.meta.id.as_str()) else {
             return;
         };

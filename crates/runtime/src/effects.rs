@@ -2,7 +2,7 @@
 //! stored, whatever is killed in between.
 
 use concord_domain::{Machine, effect};
-use concord_protocol::event::Record;
+use concord_events::StoredEvent;
 
 use crate::ledger::{Error, Outbox};
 use crate::trace::Trace;
@@ -11,7 +11,7 @@ use crate::trace::Trace;
 /// because each message's id follows from the fact's sequence.
 pub async fn deliver<M: Machine>(
     outbox: &impl Outbox,
-    record: &Record<M::Event>,
+    record: &StoredEvent<M::Event>,
     trace: Option<&Trace>,
 ) -> Result<usize, Error> {
     let messages = effect::messages::<M>(record)?;

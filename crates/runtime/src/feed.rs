@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use concord_domain::{Context, Machine};
-use concord_protocol::event::{self, Record, RecordMeta};
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{CaseId, Envelope, Fault, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::{EventMeta, StoredEvent};
+use concord_wire::subject::SubjectForm;
+use concord_wire::{CaseId, Envelope, Fault, Token};
 use tracing::Instrument;
 
 use crate::consume::{Delivery, Done, Handler, Problem};
@@ -17,7 +19,7 @@ use crate::step::{Aggregates, Outcome};
 use crate::{dialect, effects, route::Routed, telemetry};
 
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
-type FactRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, event::Error>;
+type FactRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, concord_events::Error>;
 
 /// Adds to an input what must be read elsewhere before it can be decided on.
 pub trait Prepare<I>: Send + Sync + 'static {
@@ -97,7 +99,7 @@ impl<M: Machine, L: Ledger, P: Prepare<M::Input>> MessageFeed<M, L, P> {
     }
 }
 
-pub(crate) fn subject_of(shell: &Shell, delivery: &Delivery) -> Result<Subject, Problem> {
+pub(crate) fn subject_of<S: SubjectForm>(shell: &Shell, delivery: &Delivery) -> Result<S, Problem> {
     shell
         .broker
         .subjects()
@@ -119,7 +121,7 @@ fn source_text(error: &dyn std::error::Error) -> String {
 
 /// The case that an aggregate is: the request to open it belongs to no case yet.
 fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
-    let is_case = <M::Event as event::Facts>::AGGREGATE == Aggregate::Case;
+    let is_case = <M::Event as concord_events::AggregateEvent>::AGGREGATE == Aggregate::Case;
     is_case.then(|| CaseId::new(id.as_str()).ok()).flatten()
 }
 
@@ -163,7 +165,7 @@ impl<M: Machine, L: Ledger> FactFeed<M, L> {
 /// The aggregate whose fact a delivery is.
 pub fn aggregate_of(shell: &Shell, delivery: &Delivery) -> Result<(Aggregate, Token), Problem> {
     match subject_of(shell, delivery)? {
-        Subject::Event { aggregate, id, .. } => Ok((aggregate, id)),
+        SystemSubject::Event { aggregate, id, .. } => Ok((aggregate, id)),
         _ => Err(Problem::Refused(Fault::invalid(
             "",
             "The subject is not that of a fact.",
@@ -181,7 +183,7 @@ impl<M: Machine, L: Ledger> Handler for FactFeed<M, L> {
                 Ok(Done::Acknowledge)
             }
             Routed::Step { id, input } => {
-                let meta = RecordMeta::decode(&delivery.payload)?;
+                let meta = EventMeta::decode(&delivery.payload)?;
                 let context = Shell::fact_context(meta.event_id);
                 step(
                     &self.shell,
@@ -206,7 +208,7 @@ pub async fn step<M: Machine, L: Ledger>(
     input: &M::Input,
     contexts: impl Into<Contexts>,
 ) -> Result<Done, Problem> {
-    let aggregate = <M::Event as event::Facts>::AGGREGATE.as_str();
+    let aggregate = <M::Event as concord_events::AggregateEvent>::AGGREGATE.as_str();
     let span = tracing::info_span!(
         target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
         deliberation.id = %id, deliberation.outcome = tracing::field::Empty
@@ -250,7 +252,7 @@ impl<M: Machine> EffectFeed<M> {
 
 impl<M: Machine> Handler for EffectFeed<M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let record = Record::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
+        let record = StoredEvent::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
         let count = effects::deliver::<M>(&self.outbox, &record, delivery.trace.as_ref()).await?;
         self.shell
             .metrics

@@ -1,10 +1,10 @@
 //! Passing over what stands among facts and deadlines and is none; what that is, is decided in
-//! [`concord_protocol::foreign`].
+//! [`concord_events::non_event`].
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
-use concord_protocol::foreign::{COPIED_FROM, Foreign};
-use concord_protocol::stream::StreamKind;
+use concord_events::non_event::{COPIED_FROM, Foreign};
+use concord_events::topology::StreamKind;
 
 use crate::consume::Delivery;
 use crate::described::Described;

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use concord_protocol::stream::ConsumerDefinition;
+use concord_events::topology::ConsumerDefinition;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

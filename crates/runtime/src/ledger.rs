@@ -1,7 +1,7 @@
 //! What the one step needs of the world: reading and appending facts, publishing messages.
 
-use concord_protocol::event::{Facts, Record};
-use concord_protocol::{Envelope, Token};
+use concord_events::{AggregateEvent, StoredEvent};
+use concord_wire::{Envelope, Token};
 
 use crate::trace::Trace;
 
@@ -41,7 +41,7 @@ pub enum Error {
         /// Where.
         sequence: u64,
         /// Why.
-        source: concord_protocol::event::Error,
+        source: concord_events::Error,
     },
     /// A fact could not be written as JSON.
     #[error("the fact cannot be written as JSON")]
@@ -58,7 +58,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Loaded<E> {
     /// Its facts, in order.
-    pub records: Vec<Record<E>>,
+    pub records: Vec<StoredEvent<E>>,
     /// Sequence of the last message under the aggregate; 0 where there is none. It is what the lock expects, and is that of
     /// the last fact unless something was stored there that is no fact.
     pub head: u64,
@@ -77,7 +77,7 @@ impl<E> Loaded<E> {
 /// Where facts are kept.
 pub trait Ledger: Send + Sync + 'static {
     /// The facts of an aggregate after the sequence `after`, in order; 0 for all. What is no fact is passed over.
-    fn load<E: Facts>(
+    fn load<E: AggregateEvent>(
         &self,
         id: &Token,
         after: u64,
@@ -85,9 +85,9 @@ pub trait Ledger: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Loaded<E>, Error>> + Send;
 
     /// Appends a fact if the last message under its aggregate is still that at `head` (0 for none).
-    fn append<E: Facts>(
+    fn append<E: AggregateEvent>(
         &self,
-        record: &Record<E>,
+        record: &StoredEvent<E>,
         head: u64,
         trace: Option<&Trace>,
     ) -> impl Future<Output = Result<Appended, Error>> + Send;
@@ -104,13 +104,18 @@ pub trait Outbox: Send + Sync + 'static {
 }
 
 impl<T: Ledger> Ledger for std::sync::Arc<T> {
-    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Loaded<E>, Error> {
+    async fn load<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        after: u64,
+        read: Read,
+    ) -> Result<Loaded<E>, Error> {
         (**self).load(id, after, read).await
     }
 
-    async fn append<E: Facts>(
+    async fn append<E: AggregateEvent>(
         &self,
-        record: &Record<E>,
+        record: &StoredEvent<E>,
         head: u64,
         trace: Option<&Trace>,
     ) -> Result<Appended, Error> {

@@ -13,10 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::AckKind;
-use concord_protocol::payload::{ErrorReport, RATE_LIMIT};
-use concord_protocol::stream::{ConsumerKind, Layout, is_given_twice};
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, ErrorCode, Fault, MessageType, Timestamp};
+use concord_events::topology::{ConsumerKind, Layout, is_given_twice};
+use concord_wire::payload::{ErrorReport, RATE_LIMIT};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, ErrorCode, Fault, MessageType, Timestamp};
 use lru::LruCache;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;

@@ -7,10 +7,13 @@ use async_nats::jetstream::stream::{
 };
 use bytes::Bytes;
 use concord_domain::chain::Chain;
-use concord_protocol::event::{self, Facts, Record};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Dialect, Encoding, Envelope, Token, header};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_events::{AggregateEvent, StoredEvent};
+use concord_wire::subject::Subject;
+use concord_wire::{Dialect, Encoding, Envelope, Token, header};
 use futures::future::try_join_all;
 
 use crate::broker::{Broker, headers, unavailable};
@@ -66,7 +69,7 @@ impl NatsLedger {
         read: Read,
     ) -> Result<Last, Error> {
         let subjects = self.broker.subjects();
-        let filter = subjects.aggregate(aggregate, id);
+        let filter = subjects.events_of(aggregate, id);
         let stands = match read {
             Read::Any => found(
                 self.events
@@ -92,14 +95,15 @@ impl NatsLedger {
                 head,
             });
         }
-        let build = |name| {
-            subjects.build(&Subject::Event {
+        let build = |name: &'static str| {
+            subjects.build(&SystemSubject::Event {
                 aggregate,
                 id: id.clone(),
-                fact: Token::fixed(name),
+                event: Token::fixed(name),
             })
         };
-        let named: Vec<String> = event::fact_names(aggregate).map(build).collect();
+        let events = aggregate.events().iter();
+        let named: Vec<String> = events.map(|info| build(info.name)).collect();
         let fact = Box::pin(self.last_before(&filter, &named, (after, head))).await?;
         Ok(Last { fact, head })
     }
@@ -172,15 +176,15 @@ impl NatsLedger {
     /// a fact, as many at once as one fact names.
     ///
     /// A fact never changes, so a copy of the stream that has it will do, whoever said that it exists.
-    pub async fn history<E: Facts>(
+    pub async fn history<E: AggregateEvent>(
         &self,
         last: &[u8],
         sequence: u64,
         after: u64,
-    ) -> Result<Vec<Record<E>>, Error> {
+    ) -> Result<Vec<StoredEvent<E>>, Error> {
         let unreadable = |source| Error::Unreadable { sequence, source };
         let mut chain = Chain::new(
-            Record::<E>::decode(last, sequence).map_err(unreadable)?,
+            StoredEvent::<E>::decode(last, sequence).map_err(unreadable)?,
             after,
         );
         loop {
@@ -192,7 +196,7 @@ impl NatsLedger {
         }
     }
 
-    async fn at<E: Facts>(&self, sequence: u64) -> Result<Record<E>, Error> {
+    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
         let message = match found(self.events.direct_get(sequence).await)? {
             Some(message) => message,
             // A copy that lags does not have it yet; the leader does.
@@ -201,7 +205,7 @@ impl NatsLedger {
                 asked.map_err(|error: RawMessageError| unavailable("give a fact", error))?
             }
         };
-        Record::decode(&message.payload, sequence)
+        StoredEvent::decode(&message.payload, sequence)
             .map_err(|source| Error::Unreadable { sequence, source })
     }
 
@@ -373,7 +377,12 @@ pub(crate) fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
 }
 
 impl Ledger for NatsLedger {
-    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Loaded<E>, Error> {
+    async fn load<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        after: u64,
+        read: Read,
+    ) -> Result<Loaded<E>, Error> {
         let Last { fact, head } = self.last_after(E::AGGREGATE, id, after, read).await?;
         let Some(last) = fact.filter(|last| last.sequence > after) else {
             return Ok(Loaded::nothing(head));
@@ -383,9 +392,9 @@ impl Ledger for NatsLedger {
         Ok(Loaded { records, head })
     }
 
-    async fn append<E: Facts>(
+    async fn append<E: AggregateEvent>(
         &self,
-        record: &Record<E>,
+        record: &StoredEvent<E>,
         head: u64,
         trace: Option<&Trace>,
     ) -> Result<Appended, Error> {
@@ -396,7 +405,7 @@ impl Ledger for NatsLedger {
         headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, head.to_string());
         headers.insert(
             header::EXPECTED_LAST_SUBJECT,
-            subjects.aggregate(E::AGGREGATE, &record.meta.id),
+            subjects.events_of(E::AGGREGATE, &record.meta.id),
         );
         let subject = subjects.build(&record.subject());
         match self.broker.store(subject, headers, payload.into()).await {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use concord_domain::Machine;
-use concord_protocol::{ErrorCode, Fault, MessageId, Token};
+use concord_wire::{ErrorCode, Fault, MessageId, Token};
 use serde_json::json;
 
 use crate::api::{Answer, Verb, answer};

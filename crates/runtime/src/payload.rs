@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::ObjectStoreErrorKind;
 use async_nats::jetstream::object_store::{GetErrorKind, Object};
 use concord_encoding::PayloadReference;
-use concord_protocol::Envelope;
+use concord_wire::Envelope;
 use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;

@@ -6,7 +6,7 @@ use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use concord_protocol::stream::{StreamDefinition, StreamKind};
+use concord_events::topology::{StreamDefinition, StreamKind};
 
 use crate::broker::{Broker, unavailable};
 use crate::ledger::Error;

@@ -13,8 +13,8 @@ use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::stream::Stream;
 use async_nats::{HeaderName, StatusCode};
 use bytes::Bytes;
-use concord_protocol::Fault;
-use concord_protocol::stream::StreamKind;
+use concord_events::topology::StreamKind;
+use concord_wire::Fault;
 
 use crate::consume::{Chain, Delivery};
 use crate::described::{self, Described};

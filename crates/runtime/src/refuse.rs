@@ -1,11 +1,11 @@
 //! Refusing a message: its sender gets an `error` with code, place and advice, and the original is kept under `dead`.
 
-use concord_protocol::dead::DeadReason;
-use concord_protocol::envelope::Metadata;
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Lane, Service, Subject};
-use concord_protocol::{
+use concord_events::dead_letter::DeadReason;
+use concord_events::topology::StreamKind;
+use concord_wire::envelope::Metadata;
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::{Lane, Service, Subject};
+use concord_wire::{
     CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, dialect,
 };
 use serde_json::{Value, json};

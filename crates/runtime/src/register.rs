@@ -3,9 +3,9 @@
 
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use bytes::Bytes;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Subject;
-use concord_protocol::{AgentId, Token, header};
+use concord_events::topology::StreamKind;
+use concord_wire::subject::Subject;
+use concord_wire::{AgentId, Token, header};
 
 use crate::broker::{Broker, unavailable};
 use crate::ledger::Error;

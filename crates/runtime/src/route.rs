@@ -1,8 +1,8 @@
 //! What a service makes of something that comes in. Each service's `route` module is a function to this type.
 
 use concord_domain::digest_of_all;
-use concord_protocol::subject::{Service, Subject};
-use concord_protocol::{Envelope, Fault, MessageType, Recipient, Token};
+use concord_wire::subject::{Service, Subject};
+use concord_wire::{Envelope, Fault, MessageType, Recipient, Token};
 
 /// An input for one aggregate, or the reason why there is none.
 #[derive(Debug, Clone)]

@@ -6,8 +6,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_protocol::stream::{ConsumerDefinition, ConsumerKind};
-use concord_protocol::subject::Aggregate;
+use concord_events::Aggregate;
+use concord_events::topology::{ConsumerDefinition, ConsumerKind};
 use tokio::time::Instant;
 
 /// Deadlines are counted over this time.
@@ -47,8 +47,8 @@ impl Turn {
             .is_some_and(|(aggregate, _)| *aggregate == Aggregate::Deadline);
         match definition.kind {
             ConsumerKind::Due => Self::First,
-            ConsumerKind::Facts(_) if of_deadlines => Self::First,
-            ConsumerKind::Facts(_) | ConsumerKind::Effects(_) | ConsumerKind::Deadlines => {
+            ConsumerKind::Events(_) if of_deadlines => Self::First,
+            ConsumerKind::Events(_) | ConsumerKind::Effects(_) | ConsumerKind::Deadlines => {
                 Self::GivesWay
             }
             _ => Self::Apart,
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_is_due_goes_before_what_follows_and_messages_wait_for_neither() {
-        let layout = concord_protocol::stream::Layout::default();
+        let layout = concord_events::topology::Layout::default();
         let turn = |name: &str| {
             let found = layout
                 .consumers()

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use concord_domain::{Context, Machine};
-use concord_protocol::AgentId;
-use concord_protocol::dead::DeadReason;
-use concord_protocol::event::Facts;
-use concord_protocol::stream::{ConsumerDefinition, ConsumerKind};
-use concord_protocol::subject::Service;
+use concord_events::AggregateEvent;
+use concord_events::dead_letter::DeadReason;
+use concord_events::topology::{ConsumerDefinition, ConsumerKind};
+use concord_wire::AgentId;
+use concord_wire::subject::Service;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -258,7 +258,7 @@ impl Shell {
             Outcome::Ignored(reason) => format!("ignored_{}", reason.as_str()).into(),
             Outcome::Rejected(_) => "rejected".into(),
         };
-        let aggregate = <M::Event as Facts>::AGGREGATE.as_str();
+        let aggregate = <M::Event as AggregateEvent>::AGGREGATE.as_str();
         self.metrics
             .steps
             .get_or_create(&StepLabels { aggregate, outcome })
@@ -285,12 +285,12 @@ impl Shell {
     }
 
     /// The context of a decision made now because of a message.
-    pub fn message_context(message_id: concord_protocol::MessageId) -> Context {
+    pub fn message_context(message_id: concord_wire::MessageId) -> Context {
         Context::of_message(crate::clock::now(), message_id)
     }
 
     /// The context of a decision made now because of a fact.
-    pub fn fact_context(event_id: concord_protocol::MessageId) -> Context {
+    pub fn fact_context(event_id: concord_wire::MessageId) -> Context {
         Context::of_fact(crate::clock::now(), event_id)
     }
 }

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use concord_protocol::Token;
-use concord_protocol::stream::StorageChoices;
+use concord_events::topology::StorageChoices;
+use concord_wire::Token;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -127,7 +127,7 @@ pub struct StorageSettings {
 impl Default for StorageSettings {
     fn default() -> Self {
         Self {
-            prefix: Token::fixed(concord_protocol::subject::DEFAULT_PREFIX),
+            prefix: Token::fixed(concord_wire::subject::DEFAULT_PREFIX),
             replicas: 1,
             message_days: 90,
             payload_store_bytes: 1 << 30,
@@ -274,7 +274,7 @@ pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(
         return Err(error);
     }
     let text = merged.to_string();
-    concord_protocol::envelope::from_json(text.as_bytes(), "").map_err(|fault| Error::Value {
+    concord_wire::envelope::from_json(text.as_bytes(), "").map_err(|fault| Error::Value {
         key: fault.pointer.trim_start_matches('/').replace('/', "."),
         message: fault.message,
     })

@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use concord_protocol::payload::Card;
-use concord_protocol::{AgentId, Dialect, Encoding};
+use concord_wire::payload::Card;
+use concord_wire::{AgentId, Dialect, Encoding};
 use lru::LruCache;
 
 /// Agents without a card that are remembered to speak a dialect.

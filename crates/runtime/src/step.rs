@@ -18,8 +18,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use concord_domain::{Context, Decision, Ignored, Machine, Versioned};
-use concord_protocol::event::{Facts, Record};
-use concord_protocol::{Fault, Token};
+use concord_events::{AggregateEvent, StoredEvent};
+use concord_wire::{Fault, Token};
 use lru::LruCache;
 
 use crate::ledger::{self, Appended, Ledger, Loaded, Read};
@@ -158,7 +158,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
                 .map_err(|source| failed::<M>(id, source))?;
             if let Appended::Stored(sequence) = appended {
                 record.sequence = sequence;
-                let fact = record.event.fact();
+                let fact = record.event.name();
                 known.versioned.apply(record);
                 return Ok(Outcome::Appended { fact, sequence });
             }
@@ -179,7 +179,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         known: &mut Known<M>,
         id: &Token,
         read: Read,
-        own: Option<&Record<M::Event>>,
+        own: Option<&StoredEvent<M::Event>>,
     ) -> Result<Refreshed, Error> {
         let loaded = self.ledger.load::<M::Event>(id, known.head(), read).await;
         let Loaded { records, head } = loaded.map_err(|source| failed::<M>(id, source))?;
@@ -195,12 +195,12 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         if records.is_empty() {
             return Ok(Refreshed::Unchanged);
         }
-        let same = |own: &Record<M::Event>, stored: &Record<M::Event>| {
+        let same = |own: &StoredEvent<M::Event>, stored: &StoredEvent<M::Event>| {
             own.meta.event_id == stored.meta.event_id && own.event == stored.event
         };
         let mine = own.and_then(|own| records.iter().find(|stored| same(own, stored)));
         let found = mine.map(|record| Outcome::Appended {
-            fact: record.event.fact(),
+            fact: record.event.name(),
             sequence: record.sequence,
         });
         records

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use concord_protocol::CaseId;
+use concord_wire::CaseId;
 use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry::trace::{SpanId, TraceContextExt, TraceId, TracerProvider};

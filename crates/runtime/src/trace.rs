@@ -1,7 +1,7 @@
 //! Trace context as it travels: two header values, whatever may be installed to record spans.
 
-use concord_protocol::CaseId;
-use concord_protocol::trace::traceparent_of_case;
+use concord_wire::CaseId;
+use concord_wire::trace::traceparent_of_case;
 
 /// W3C trace context of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]

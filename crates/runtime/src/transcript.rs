@@ -1,8 +1,8 @@
 //! Messages that are looked up one by one, as the stream's leader has them.
 
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Lane;
-use concord_protocol::{Envelope, Timestamp};
+use concord_events::topology::StreamKind;
+use concord_wire::subject::Lane;
+use concord_wire::{Envelope, Timestamp};
 
 use crate::broker::{Broker, unavailable};
 use crate::consume::Problem;

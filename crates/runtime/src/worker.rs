@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::AckKind;
 use async_nats::{Message, Subject};
-use concord_protocol::dead::DeadReason;
+use concord_events::dead_letter::DeadReason;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use concord_domain::effect::WOKEN;
-use concord_protocol::Timestamp;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Service, Subject};
+use concord_events::topology::StreamKind;
+use concord_wire::Timestamp;
+use concord_wire::subject::{Service, Subject};
 use serde_json::{Value, json};
 
 use crate::broker::Publication;

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use concord_protocol::event::{Deadline, RecordMeta};
-use concord_protocol::stream::{
+use concord_events::topology::{
     ConsumerDefinition, ConsumerKind, Layout, StreamDefinition, StreamKind,
 };
-use concord_protocol::subject::Service;
+use concord_events::{Deadline, EventMeta};
 use concord_runtime::Appended;
+use concord_wire::subject::Service;
 
 use crate::scheduler::Scheduler;
 
@@ -138,13 +138,13 @@ impl Broker {
     }
 
     /// The facts of the aggregate that `lock` is the wildcard subject of.
-    pub(crate) fn facts_of(&self, lock: &str) -> &[u64] {
+    pub(crate) fn events_of_lock(&self, lock: &str) -> &[u64] {
         self.facts.get(lock).map_or(&[], Vec::as_slice)
     }
 
     /// Sequence of the last message under `lock`, a fact or not; 0 where there is none.
     pub(crate) fn head_of(&self, lock: &str) -> u64 {
-        let last = self.facts_of(lock).last().copied();
+        let last = self.events_of_lock(lock).last().copied();
         last.max(self.foreign.get(lock).copied()).unwrap_or(0)
     }
 
@@ -182,7 +182,7 @@ impl Broker {
         if expected.is_some_and(|expected| expected != self.head_of(lock)) {
             return Appended::Lost;
         }
-        let open = RecordMeta::decode(&fact.body)
+        let open = EventMeta::decode(&fact.body)
             .map(|meta| meta.deadlines)
             .unwrap_or_default();
         let receipt = self.publish(now, StreamKind::Events, fact);
@@ -343,11 +343,11 @@ mod tests {
             Appended::Stored(3),
             "window is over"
         );
-        assert_eq!(broker.facts_of("case.c"), [1, 2, 3]);
+        assert_eq!(broker.events_of_lock("case.c"), [1, 2, 3]);
         broker.disturb(200_000, "case.c", "concord.v1.event.case.c.opened");
         assert_eq!(
             (
-                broker.facts_of("case.c").len(),
+                broker.events_of_lock("case.c").len(),
                 broker.head_of("case.c"),
                 broker.head_of("case.d")
             ),

@@ -7,19 +7,22 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use concord_domain::agent::AgentMachine;
-use concord_domain::audit::{Auditor, Content, Dead, Ending, StoredEvent, StoredMessage};
+use concord_domain::audit::{Auditor, Content, Dead, Ending, RawEvent, StoredMessage};
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::precedent::PrecedentMachine;
-use concord_domain::queue::QueueMachine;
-use concord_domain::record::RecordMachine;
+use concord_domain::queue::ReviewQueueMachine;
+use concord_domain::record::TrackRecordMachine;
 use concord_domain::request::RequestMachine;
 use concord_domain::wake::conversation::WakeMachine;
 use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
-use concord_protocol::event::{CaseEvent, DeadlineEvent, Record};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Lane, Subject};
-use concord_protocol::{Envelope, MessageId};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_events::{CaseEvent, DeadlineEvent, StoredEvent};
+use concord_wire::subject::Lane;
+use concord_wire::subject::Subject;
+use concord_wire::{Envelope, MessageId};
 
 use crate::broker::Stored;
 use crate::report::{Counts, SeedReport};
@@ -79,7 +82,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
 
 fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
     let length = |kind| world.broker.messages(kind).len() as u64;
-    let decided = |records: &&Vec<Record<CaseEvent>>| {
+    let decided = |records: &&Vec<StoredEvent<CaseEvent>>| {
         records
             .iter()
             .any(|record| matches!(record.event, CaseEvent::Decided(_)))
@@ -105,10 +108,10 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
 fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec<String>) {
     let mut auditor = Auditor::new();
     for stored in world.broker.messages(StreamKind::Events) {
-        let Ok(Subject::Event {
+        let Ok(SystemSubject::Event {
             aggregate,
             id,
-            fact,
+            event: fact,
         }) = world.subjects().parse(&stored.publication.subject)
         else {
             violations.push(format!(
@@ -118,7 +121,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             continue;
         };
         let bytes = &stored.publication.body;
-        auditor.event(&StoredEvent {
+        auditor.event(&RawEvent {
             sequence: stored.sequence,
             aggregate,
             id: &id,
@@ -185,14 +188,15 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
 /// A deadline elapses when its time has come by the world's clock, not only by that of the process that says so.
 fn on_time(world: &World, violations: &mut Vec<String>) {
     for stored in world.broker.messages(StreamKind::Events) {
-        let Ok(Subject::Event {
+        let Ok(SystemSubject::Event {
             aggregate: Aggregate::Deadline,
             ..
         }) = world.subjects().parse(&stored.publication.subject)
         else {
             continue;
         };
-        let Ok(record) = Record::<DeadlineEvent>::decode(&stored.publication.body, stored.sequence)
+        let Ok(record) =
+            StoredEvent::<DeadlineEvent>::decode(&stored.publication.body, stored.sequence)
         else {
             continue;
         };
@@ -251,13 +255,13 @@ impl Archive {
             .for_each(|records| differences.extend(rebuild::<DeadlineMachine>(records).1));
         self.records
             .values()
-            .for_each(|records| differences.extend(rebuild::<RecordMachine>(records).1));
+            .for_each(|records| differences.extend(rebuild::<TrackRecordMachine>(records).1));
         self.precedents
             .values()
             .for_each(|records| differences.extend(rebuild::<PrecedentMachine>(records).1));
         self.queues
             .values()
-            .for_each(|records| differences.extend(rebuild::<QueueMachine>(records).1));
+            .for_each(|records| differences.extend(rebuild::<ReviewQueueMachine>(records).1));
         self.agents
             .values()
             .for_each(|records| differences.extend(rebuild::<AgentMachine>(records).1));

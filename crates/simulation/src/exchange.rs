@@ -3,11 +3,13 @@
 use concord_coordinator::route::exchange::{Place, hear, heard, is_between_agents, read_request};
 use concord_domain::Context;
 use concord_domain::request::{RequestInput, Said, id_of, is_asked};
-use concord_protocol::event::{DeadlineElapsed, HeardAnswer, RequestOpened};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Fault, MessageType, Timestamp, dialect};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_events::{DeadlineElapsed, HeardAnswer, RequestOpened};
 use concord_runtime::Routed;
+use concord_wire::subject::Subject;
+use concord_wire::{Fault, MessageType, Timestamp, dialect};
 
 use crate::process::{Delivery, Problem, Process, step};
 use crate::world::instant;
@@ -103,7 +105,7 @@ impl Process {
     /// Whose fact a delivery is.
     pub(crate) fn aggregate_of(&self, delivery: &Delivery) -> Option<Aggregate> {
         match self.connection.subjects().parse(&delivery.subject) {
-            Ok(Subject::Event { aggregate, .. }) => Some(aggregate),
+            Ok(SystemSubject::Event { aggregate, .. }) => Some(aggregate),
             _ => None,
         }
     }

@@ -9,12 +9,14 @@ use concord_domain::detection::DetectionMachine;
 use concord_domain::request::RequestMachine;
 use concord_domain::wake::conversation::WakeMachine;
 use concord_domain::{Machine, effect};
-use concord_protocol::event::{Facts, Record, RecordMeta};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Lane, Subject};
-use concord_protocol::{Envelope, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_events::{AggregateEvent, EventMeta, StoredEvent};
 use concord_runtime::ledger::Error;
 use concord_runtime::{Appended, Ledger, Loaded, Outbox, Read, Trace};
+use concord_wire::subject::{Lane, Subject};
+use concord_wire::{Envelope, Token};
 
 use crate::broker::{Publication, Receipt};
 use crate::faults::Plant;
@@ -31,20 +33,21 @@ impl SimLedger {
         aggregate: Aggregate,
         id: &Token,
         read: Read,
-    ) -> Result<Option<RecordMeta>, Error> {
-        let lock = self.0.subjects().aggregate(aggregate, id);
-        let request = Request::Facts {
+    ) -> Result<Option<EventMeta>, Error> {
+        let lock = self.0.subjects().events_of(aggregate, id);
+        let request = Request::AggregateEvent {
             lock,
             after: 0,
             leader: read == Read::Leader,
         };
-        let Reply::Facts(facts, _) = self.0.ask("give the last fact", request).await? else {
+        let Reply::AggregateEvent(facts, _) = self.0.ask("give the last fact", request).await?
+        else {
             return Ok(None);
         };
         let Some((sequence, _, bytes)) = facts.last() else {
             return Ok(None);
         };
-        let meta = RecordMeta::decode(bytes).map_err(|source| Error::Unreadable {
+        let meta = EventMeta::decode(bytes).map_err(|source| Error::Unreadable {
             sequence: *sequence,
             source,
         })?;
@@ -66,17 +69,17 @@ impl SimLedger {
     }
 
     /// A planted bug: deadlines have no memory and no lock.
-    fn forgets<E: Facts>(&self) -> bool {
+    fn forgets<E: AggregateEvent>(&self) -> bool {
         E::AGGREGATE == Aggregate::Deadline && self.0.plant() == Some(Plant::DeadlineTwice)
     }
 
     /// A planted bug: a debate that climbs leaves open what its level waited for.
-    async fn level_deadlines_kept<E: Facts>(
+    async fn level_deadlines_kept<E: AggregateEvent>(
         &self,
-        record: &Record<E>,
-    ) -> Result<Option<Record<E>>, Error> {
+        record: &StoredEvent<E>,
+    ) -> Result<Option<StoredEvent<E>>, Error> {
         let climbs = E::AGGREGATE == Aggregate::Debate
-            && ["escalated", "fell_back"].contains(&record.event.fact());
+            && ["escalated", "fell_back"].contains(&record.event.name());
         if !climbs || self.0.plant() != Some(Plant::LevelDeadlineKept) {
             return Ok(None);
         }
@@ -96,7 +99,7 @@ impl SimLedger {
     }
 
     /// A planted bug: what would follow from the fact, were it stored next, is published now.
-    async fn publish_early<E: Facts>(&self, record: &Record<E>) -> Result<(), Error> {
+    async fn publish_early<E: AggregateEvent>(&self, record: &StoredEvent<E>) -> Result<(), Error> {
         let bytes = record.encode()?;
         let next = self
             .0
@@ -113,16 +116,17 @@ impl SimLedger {
             Aggregate::Agent => messages_of::<AgentMachine>(&bytes, next),
             Aggregate::Request => messages_of::<RequestMachine>(&bytes, next),
             Aggregate::Wake => messages_of::<WakeMachine>(&bytes, next),
-            Aggregate::Deadline | Aggregate::Record | Aggregate::Precedent | Aggregate::Queue => {
-                Vec::new()
-            }
+            Aggregate::Deadline
+            | Aggregate::TrackRecord
+            | Aggregate::Precedent
+            | Aggregate::ReviewQueue => Vec::new(),
         };
         self.publish(&messages, None).await
     }
 }
 
 fn messages_of<M: Machine>(bytes: &[u8], sequence: u64) -> Vec<Envelope> {
-    let record = Record::<M::Event>::decode(bytes, sequence);
+    let record = StoredEvent::<M::Event>::decode(bytes, sequence);
     record
         .ok()
         .and_then(|record| effect::messages::<M>(&record).ok())
@@ -130,21 +134,27 @@ fn messages_of<M: Machine>(bytes: &[u8], sequence: u64) -> Vec<Envelope> {
 }
 
 impl Ledger for SimLedger {
-    async fn load<E: Facts>(&self, id: &Token, after: u64, read: Read) -> Result<Loaded<E>, Error> {
+    async fn load<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        after: u64,
+        read: Read,
+    ) -> Result<Loaded<E>, Error> {
         if self.forgets::<E>() {
             return Ok(Loaded::nothing(0));
         }
-        let lock = self.0.subjects().aggregate(E::AGGREGATE, id);
-        let request = Request::Facts {
+        let lock = self.0.subjects().events_of(E::AGGREGATE, id);
+        let request = Request::AggregateEvent {
             lock,
             after,
             leader: read == Read::Leader,
         };
-        let Reply::Facts(facts, head) = self.0.ask("give the facts", request).await? else {
+        let Reply::AggregateEvent(facts, head) = self.0.ask("give the facts", request).await?
+        else {
             return Ok(Loaded::nothing(0));
         };
         let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {
-            Record::decode(bytes, *sequence).map_err(|source| Error::Unreadable {
+            StoredEvent::decode(bytes, *sequence).map_err(|source| Error::Unreadable {
                 sequence: *sequence,
                 source,
             })
@@ -159,9 +169,9 @@ impl Ledger for SimLedger {
         })
     }
 
-    async fn append<E: Facts>(
+    async fn append<E: AggregateEvent>(
         &self,
-        record: &Record<E>,
+        record: &StoredEvent<E>,
         head: u64,
         _: Option<&Trace>,
     ) -> Result<Appended, Error> {
@@ -177,7 +187,7 @@ impl Ledger for SimLedger {
             body: record.encode()?.into(),
             original: None,
         };
-        let lock = subjects.aggregate(E::AGGREGATE, &record.meta.id);
+        let lock = subjects.events_of(E::AGGREGATE, &record.meta.id);
         let expected = (!self.forgets::<E>()).then_some(head);
         match self
             .0

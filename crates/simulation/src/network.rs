@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use concord_protocol::event::Deadline;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::{Timestamp, subject::SubjectSpace};
+use concord_events::Deadline;
+use concord_events::topology::StreamKind;
 use concord_runtime::Appended;
 use concord_runtime::ledger::Error;
+use concord_wire::{Timestamp, subject::SubjectSpace};
 
 use crate::broker::{Publication, Receipt};
 use crate::executor::Life;
@@ -31,7 +31,7 @@ pub(crate) enum Request {
         fact: Publication,
     },
     /// Facts under `lock` after a sequence.
-    Facts {
+    AggregateEvent {
         lock: String,
         after: u64,
         leader: bool,
@@ -66,7 +66,7 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     Appended(Appended),
     /// Facts, and the sequence of the last message under their lock, a fact or not.
-    Facts(Vec<(u64, String, Arc<[u8]>)>, u64),
+    AggregateEvent(Vec<(u64, String, Arc<[u8]>)>, u64),
     Published(Receipt),
     Done,
 }
@@ -174,7 +174,7 @@ impl World {
                 expected,
                 fact,
             } => self.append(&lock, expected, fact),
-            Request::Facts {
+            Request::AggregateEvent {
                 lock,
                 after,
                 leader,
@@ -227,7 +227,7 @@ impl World {
 
     fn facts(&mut self, lock: &str, after: u64, leader: bool) -> Reply {
         let leader = leader && self.plant != Some(Plant::StaleRefusal);
-        let all = self.broker.facts_of(lock).len();
+        let all = self.broker.events_of_lock(lock).len();
         let mut seen = all;
         let stale = self.faults.stale_read;
         if !leader && self.random.chance(stale) {
@@ -237,7 +237,7 @@ impl World {
             }
             seen -= lag;
         }
-        let facts = self.broker.facts_of(lock).iter().take(seen);
+        let facts = self.broker.events_of_lock(lock).iter().take(seen);
         let head = if seen == all {
             self.broker.head_of(lock)
         } else {
@@ -246,7 +246,7 @@ impl World {
         let stored = facts.filter(|sequence| **sequence > after);
         let stored =
             stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
-        Reply::Facts(stored.map(content).collect(), head)
+        Reply::AggregateEvent(stored.map(content).collect(), head)
     }
 
     fn overdue(&self) -> Reply {
@@ -260,7 +260,7 @@ impl World {
             .open_deadlines()
             .filter(|(_, open)| late(open))
             .map(|(stored, _)| stored);
-        Reply::Facts(overdue.map(content).collect(), 0)
+        Reply::AggregateEvent(overdue.map(content).collect(), 0)
     }
 }
 

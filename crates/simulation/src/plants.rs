@@ -3,11 +3,11 @@
 use concord_domain::debate::{DebateInput, DebateMachine};
 use concord_domain::ladder::Word;
 use concord_domain::machine::Versioned;
-use concord_domain::queue::{self, QueueInput, QueueMachine};
+use concord_domain::queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::{Context, Decision, Machine};
-use concord_protocol::Token;
-use concord_protocol::event::{DebateEvent, EARLIER_MAX, Record};
+use concord_events::{DebateEvent, EARLIER_MAX, StoredEvent};
 use concord_runtime::{Ledger, Loaded, Read, Routed};
+use concord_wire::Token;
 
 use crate::faults::Plant;
 use crate::ledger::SimLedger;
@@ -24,7 +24,7 @@ pub(crate) async fn assigned_badly(
     {
         return Ok(false);
     }
-    let forget = |known: &mut Versioned<QueueMachine>| {
+    let forget = |known: &mut Versioned<ReviewQueueMachine>| {
         known
             .state
             .desks
@@ -61,7 +61,7 @@ pub(crate) async fn ruled_badly(
         return Ok(Some(routed));
     };
     if plant == Some(Plant::RulingOutOfTime) {
-        let in_time = |record: &Record<DebateEvent>| {
+        let in_time = |record: &StoredEvent<DebateEvent>| {
             !matches!(
                 record.event,
                 DebateEvent::FellBack(_) | DebateEvent::AwaitsGate(_)
@@ -103,7 +103,7 @@ async fn decided_on<M: Machine>(
     id: &Token,
     context: &Context,
     input: &M::Input,
-    counts: impl Fn(&Record<M::Event>) -> bool,
+    counts: impl Fn(&StoredEvent<M::Event>) -> bool,
     forget: impl Fn(&mut Versioned<M>),
 ) -> Result<bool, Problem> {
     let Loaded { records, head } = ledger.load::<M::Event>(id, 0, Read::Leader).await?;

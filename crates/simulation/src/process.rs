@@ -9,15 +9,17 @@ use concord_domain::case::CaseMachine;
 use concord_domain::deadline::DeadlineMachine;
 use concord_domain::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
 use concord_domain::detection::DetectionMachine;
-use concord_domain::queue::{self, QueueMachine};
+use concord_domain::queue::{self, ReviewQueueMachine};
 use concord_domain::request::RequestMachine;
 use concord_domain::wake::conversation::WakeMachine;
 use concord_domain::{Context, Machine};
-use concord_protocol::event::{DeadlineEvent, Record, RecordMeta};
-use concord_protocol::stream::{ConsumerKind, StreamKind};
-use concord_protocol::subject::{Aggregate, Service, Subject};
-use concord_protocol::{CaseId, Fault, dialect};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::{ConsumerKind, StreamKind};
+use concord_events::{DeadlineEvent, EventMeta, StoredEvent};
 use concord_runtime::{Aggregates, Outcome, Routed, bystander, effects};
+use concord_wire::subject::Service;
+use concord_wire::{CaseId, Fault, dialect};
 
 use crate::agents::operators::{Operation, Verb};
 use crate::ledger::SimLedger;
@@ -68,8 +70,8 @@ impl From<concord_runtime::ledger::Error> for Problem {
     }
 }
 
-impl From<concord_protocol::event::Error> for Problem {
-    fn from(_: concord_protocol::event::Error) -> Self {
+impl From<concord_events::Error> for Problem {
+    fn from(_: concord_events::Error) -> Self {
         Self::Failed
     }
 }
@@ -82,7 +84,7 @@ pub(crate) struct Process {
     cases: Aggregates<CaseMachine, SimLedger>,
     detections: Aggregates<DetectionMachine, SimLedger>,
     debates: Aggregates<DebateMachine, SimLedger>,
-    queue: Aggregates<QueueMachine, SimLedger>,
+    queue: Aggregates<ReviewQueueMachine, SimLedger>,
     agents: Aggregates<AgentMachine, SimLedger>,
     pub(crate) requests: Aggregates<RequestMachine, SimLedger>,
     pub(crate) conversations: Aggregates<WakeMachine, SimLedger>,
@@ -137,8 +139,8 @@ impl Process {
     async fn handle(&self, delivery: &Delivery) -> Result<(), Problem> {
         match (delivery.kind, self.service) {
             (ConsumerKind::Inbox(_) | ConsumerKind::UrgentInbox(_), _) => self.hear(delivery).await,
-            (ConsumerKind::Facts(_), Service::ConflictDetector) => self.detect(delivery).await,
-            (ConsumerKind::Facts(_), _) => self.react(delivery).await,
+            (ConsumerKind::Events(_), Service::ConflictDetector) => self.detect(delivery).await,
+            (ConsumerKind::Events(_), _) => self.react(delivery).await,
             (ConsumerKind::Effects(_), Service::Coordinator) => match self.aggregate_of(delivery) {
                 Some(Aggregate::Agent) => self.publish::<AgentMachine>(delivery).await,
                 Some(Aggregate::Request) => self.publish::<RequestMachine>(delivery).await,
@@ -236,7 +238,7 @@ impl Process {
         match self.service {
             Service::Coordinator => {
                 if aggregate == Aggregate::Deadline {
-                    let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?
+                    let elapsed = StoredEvent::<DeadlineEvent>::decode(bytes, sequence)?
                         .event
                         .into_elapsed();
                     if elapsed.aggregate == Aggregate::Request {
@@ -336,7 +338,7 @@ impl Process {
         let Some((_, context)) = self.fact(delivery) else {
             return Err(Problem::Failed);
         };
-        let id = RecordMeta::decode(&delivery.body)?.id;
+        let id = EventMeta::decode(&delivery.body)?.id;
         let known = self.cases.load(&id).await?;
         let case = CaseId::new(id.as_str()).map_err(|_| Problem::Failed)?;
         let Some(input) = concord_conflict_detector::route::from_case(&case, &known.state) else {
@@ -346,12 +348,12 @@ impl Process {
     }
 
     fn fact(&self, delivery: &Delivery) -> Option<(Aggregate, Context)> {
-        let Ok(Subject::Event { aggregate, .. }) =
+        let Ok(SystemSubject::Event { aggregate, .. }) =
             self.connection.subjects().parse(&delivery.subject)
         else {
             return None;
         };
-        let meta = RecordMeta::decode(&delivery.body).ok()?;
+        let meta = EventMeta::decode(&delivery.body).ok()?;
         Some((
             aggregate,
             Context::of_fact(self.connection.now(), meta.event_id),
@@ -359,7 +361,7 @@ impl Process {
     }
 
     async fn publish<M: Machine>(&self, delivery: &Delivery) -> Result<(), Problem> {
-        let record = Record::<M::Event>::decode(&delivery.body, delivery.sequence)?;
+        let record = StoredEvent::<M::Event>::decode(&delivery.body, delivery.sequence)?;
         effects::deliver::<M>(&self.ledger, &record, None).await?;
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! Refusing what cannot be used: the sender is told, and the original is kept among the dead.
 
-use concord_protocol::dead::DeadReason;
-use concord_protocol::envelope::Metadata;
-use concord_protocol::payload::ErrorReport;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Lane, Service, Subject};
-use concord_protocol::{Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority};
+use concord_events::dead_letter::DeadReason;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
 use concord_runtime::Outbox;
 use concord_runtime::ledger::Error;
+use concord_wire::envelope::Metadata;
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::{Lane, Service, Subject};
+use concord_wire::{Envelope, ErrorCode, Extensions, Fault, MessageId, MessageType, Priority};
 
 use crate::broker::Publication;
 use crate::network::Request;
@@ -88,7 +89,7 @@ async fn keep(
     fault: &Fault,
     reason: DeadReason,
 ) -> Result<(), Error> {
-    let subject = Subject::Dead {
+    let subject = SystemSubject::DeadLetter {
         service: process.service,
         reason: reason.token(),
     };

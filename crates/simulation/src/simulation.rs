@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 
 use crate::agents::Agents;
 use crate::agents::operators::Operation;

@@ -2,10 +2,11 @@
 
 use concord_domain::deadline::{Fire, TimerAction, timer_actions};
 use concord_domain::{Context, machine::Ignored};
-use concord_protocol::event::{Deadline, FiredBy, RecordMeta};
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{MessageId, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::{Deadline, EventMeta, FiredBy};
 use concord_runtime::{Outcome, Read};
+use concord_wire::{MessageId, Token};
 
 use crate::faults::Plant;
 use crate::network::{Reply, Request, WATCHDOG_GRACE_MS};
@@ -14,14 +15,14 @@ use crate::process::{Delivery, Problem, Process};
 /// A fact that may move deadlines: the scheduler is told.
 pub(crate) async fn arm(process: &Process, delivery: &Delivery) -> Result<(), Problem> {
     let subjects = process.connection.subjects();
-    let Ok(Subject::Event { aggregate, id, .. }) = subjects.parse(&delivery.subject) else {
+    let Ok(SystemSubject::Event { aggregate, id, .. }) = subjects.parse(&delivery.subject) else {
         return Err(Problem::Failed);
     };
-    for action in timer_actions(&RecordMeta::decode(&delivery.body)?) {
+    for action in timer_actions(&EventMeta::decode(&delivery.body)?) {
         match action {
             TimerAction::Arm(deadline) => hold(process, aggregate, &id, &deadline).await?,
             TimerAction::Cancel(name) => {
-                let target = subjects.build(&Subject::TimerDue {
+                let target = subjects.build(&SystemSubject::TimerDue {
                     aggregate,
                     id: id.clone(),
                     name,
@@ -42,7 +43,7 @@ async fn hold(
     id: &Token,
     deadline: &Deadline,
 ) -> Result<(), Problem> {
-    let subject = Subject::TimerDue {
+    let subject = SystemSubject::TimerDue {
         aggregate,
         id: id.clone(),
         name: deadline.name.clone(),
@@ -66,7 +67,7 @@ async fn hold(
 /// The broker has delivered a deadline: what counts is what the aggregate's last fact says of it. That it is open and due
 /// is believed on the word of any copy, everything else on the leader's alone.
 pub(crate) async fn due(process: &Process, delivery: &Delivery) -> Result<(), Problem> {
-    let Ok(Subject::TimerDue {
+    let Ok(SystemSubject::TimerDue {
         aggregate,
         id,
         name,
@@ -104,7 +105,7 @@ pub(crate) async fn watch(process: &Process) {
     if process.connection.plant() == Some(Plant::NoWatchdog) {
         return;
     }
-    let Ok(Reply::Facts(facts, _)) = process
+    let Ok(Reply::AggregateEvent(facts, _)) = process
         .connection
         .ask("list the facts", Request::Overdue)
         .await
@@ -112,12 +113,12 @@ pub(crate) async fn watch(process: &Process) {
         return;
     };
     for (_, subject, body) in facts {
-        let Ok(Subject::Event { aggregate, id, .. }) =
+        let Ok(SystemSubject::Event { aggregate, id, .. }) =
             process.connection.subjects().parse(&subject)
         else {
             continue;
         };
-        let Ok(meta) = RecordMeta::decode(&body) else {
+        let Ok(meta) = EventMeta::decode(&body) else {
             continue;
         };
         let now = process.connection.now();

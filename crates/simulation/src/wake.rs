@@ -7,12 +7,12 @@ use concord_domain::wake::conversation::{WakeInput, Weigh, conversation_of, thre
 use concord_domain::wake::{
     Conversation, LoopBounds, Matcher, Message, Parameters, Previous, decide_all,
 };
-use concord_protocol::event::Remembered;
-use concord_protocol::payload::Card;
-use concord_protocol::stream::is_given_twice;
-use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, dialect};
+use concord_events::Remembered;
+use concord_events::topology::is_given_twice;
 use concord_runtime::Routed;
+use concord_wire::payload::Card;
+use concord_wire::subject::Service;
+use concord_wire::{Envelope, dialect};
 use serde_json::{Value, json};
 
 use crate::process::{Delivery, Problem, Process, step};

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use concord_protocol::Timestamp;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Subject, SubjectSpace};
+use concord_events::topology::StreamKind;
+use concord_wire::Timestamp;
+use concord_wire::subject::{Subject, SubjectSpace};
 
 use crate::agents::Speech;
 use crate::agents::operators::Operation;

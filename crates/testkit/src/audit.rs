@@ -2,13 +2,14 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use concord_domain::audit::{Auditor, Content, Dead, Ending, Report, StoredEvent, StoredMessage};
-use concord_protocol::dead::header;
-use concord_protocol::foreign::{COPIED_FROM, Foreign};
-use concord_protocol::header::DIALECT;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Lane, Service, Subject};
-use concord_protocol::{Dialect, Timestamp};
+use concord_domain::audit::{Auditor, Content, Dead, Ending, RawEvent, Report, StoredMessage};
+use concord_events::dead_letter::header;
+use concord_events::non_event::{COPIED_FROM, Foreign};
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_wire::header::DIALECT;
+use concord_wire::subject::{Lane, Service};
+use concord_wire::{Dialect, Timestamp};
 
 use crate::stored::{Stored, layout, stored};
 
@@ -22,13 +23,13 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
             continue;
         }
         match subjects.parse(&fact.subject) {
-            Ok(Subject::Event {
+            Ok(SystemSubject::Event {
                 aggregate,
                 id,
-                fact: name,
+                event: name,
             }) => {
                 let bytes = &fact.payload;
-                auditor.event(&StoredEvent {
+                auditor.event(&RawEvent {
                     sequence: fact.sequence,
                     aggregate,
                     id: &id,

@@ -3,9 +3,11 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
 use concord_installation::{Installation, Plan};
-use concord_protocol::subject::{Aggregate, Service, SubjectSpace};
-use concord_protocol::{CaseId, Token};
+use concord_wire::subject::{Service, SubjectSpace};
+use concord_wire::{CaseId, Token};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -84,7 +86,7 @@ impl TestInstallation {
         verb: &'static str,
         request: &Value,
     ) -> Result<Value, String> {
-        let subject = SubjectSpace::default().build(&concord_protocol::subject::Subject::Api {
+        let subject = SubjectSpace::default().build(&concord_wire::subject::Subject::Api {
             service,
             verb: Token::fixed(verb),
         });
@@ -121,10 +123,10 @@ impl TestInstallation {
     /// When there is none in time.
     pub async fn decision(&self, case: &CaseId, within: Duration) -> Value {
         let jetstream = async_nats::jetstream::new(self.client.clone());
-        let subject = SubjectSpace::default().build(&concord_protocol::subject::Subject::Event {
+        let subject = SubjectSpace::default().build(&SystemSubject::Event {
             aggregate: Aggregate::Case,
             id: case.token(),
-            fact: Token::fixed("decided"),
+            event: Token::fixed("decided"),
         });
         let decided = until(format!("the decision of case {case}"), within, async || {
             let stream = jetstream

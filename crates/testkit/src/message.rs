@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use concord_protocol::Timestamp;
+use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
 /// An id that no other call has given, in this process or another.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, Context};
-use concord_protocol::Timestamp;
-use concord_protocol::header::CONTENT_ENCODING;
-use concord_protocol::stream::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
+use concord_events::topology::{ConsumerDefinition, ConsumerKind, Layout, StreamKind};
+use concord_wire::Timestamp;
+use concord_wire::header::CONTENT_ENCODING;
 use futures::StreamExt;
 
 use crate::{Missing, until};

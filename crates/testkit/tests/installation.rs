@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use concord_protocol::subject::Service;
 use concord_testkit::{Agent, TestBroker, TestInstallation, until};
+use concord_wire::subject::Service;
 use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(20);

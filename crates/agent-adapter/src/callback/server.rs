@@ -10,10 +10,10 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use concord_protocol::{AgentId, Dialect, Envelope, header};
 use concord_runtime::consume::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::{Trace, clock};
+use concord_wire::{AgentId, Dialect, Envelope, header};
 use serde_json::json;
 use tokio::net::TcpListener;
 

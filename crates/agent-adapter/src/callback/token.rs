@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use concord_protocol::{AgentId, CaseId, Envelope, MessageId, Timestamp};
+use concord_wire::{AgentId, CaseId, Envelope, MessageId, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;

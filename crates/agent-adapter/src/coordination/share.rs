@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use concord_domain::metrics::{Counted, What};
-use concord_protocol::MessageId;
+use concord_wire::MessageId;
 use lru::LruCache;
 
 /// Messages of which it is remembered whose they are.

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use concord_protocol::Timestamp;
-use concord_protocol::payload::Card;
+use concord_wire::Timestamp;
+use concord_wire::payload::Card;
 use serde::Serialize;
 
 use super::{Host, Runner};

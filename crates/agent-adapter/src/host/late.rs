@@ -1,11 +1,11 @@
 //! What comes of a request whose time is over: whoever asked is told so by the coordinator, and nothing more by the adapter.
 
 use concord_domain::effect::ANSWERED_LATE;
-use concord_protocol::payload::{Notification, NotificationSeverity};
-use concord_protocol::subject::Service;
-use concord_protocol::{Envelope, MessageType, Recipient};
 use concord_runtime::clock;
 use concord_runtime::consume::Problem;
+use concord_wire::payload::{Notification, NotificationSeverity};
+use concord_wire::subject::Service;
+use concord_wire::{Envelope, MessageType, Recipient};
 use serde_json::json;
 
 use super::Host;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Lane;
-use concord_protocol::{Envelope, ErrorCode, MessageType};
+use concord_events::topology::StreamKind;
 use concord_runtime::consume::{Delivery, Problem};
 use concord_runtime::{clock, transcript};
+use concord_wire::subject::Lane;
+use concord_wire::{Envelope, ErrorCode, MessageType};
 
 use super::{Host, Stop};
 use crate::callback::Wait;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_protocol::event::Record;
-use concord_protocol::stream::{Channel, StreamKind, notifies};
-use concord_protocol::subject::Subject;
-use concord_protocol::{ErrorCode, Fault};
+use concord_events::StoredEvent;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::{Channel, StreamKind};
 use concord_runtime::api::{Answer, Verb, answer};
 use concord_runtime::consume::Chain;
 use concord_runtime::service::Shell;
+use concord_wire::{ErrorCode, Fault};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -34,7 +34,7 @@ pub(super) fn verb(shell: &Shell, notifiers: Vec<Arc<Notifier>>) -> Verb {
     Arc::new(move |request: Bytes| {
         let (shell, notifiers) = (shell.clone(), notifiers.clone());
         let done: Answer = Box::pin(async move {
-            let request: Request = concord_protocol::envelope::from_json(&request, "")?;
+            let request: Request = concord_wire::envelope::from_json(&request, "")?;
             let of_channel = |notifier: &&Arc<Notifier>| notifier.channel == request.channel;
             let notifier = notifiers
                 .iter()
@@ -90,17 +90,19 @@ async fn again(shell: &Shell, notifier: &Notifier, sequence: u64) -> Result<Byte
         .get_raw_message(sequence)
         .await
         .map_err(|error| failed(Chain(&error)))?;
-    let Ok(Subject::Event {
-        aggregate, fact, ..
+    let Ok(SystemSubject::Event {
+        aggregate,
+        event: fact,
+        ..
     }) = shell.broker.subjects().parse(&stored.subject)
     else {
         return Err(none());
     };
-    if !notifies(aggregate, fact.as_str()) {
+    if !aggregate.notifies(fact.as_str()) {
         return Err(none());
     }
     let record =
-        Record::decode(&stored.payload, sequence).map_err(|error| failed(Chain(&error)))?;
+        StoredEvent::decode(&stored.payload, sequence).map_err(|error| failed(Chain(&error)))?;
     let notice = Notice::of(record).ok_or_else(none)?;
     let recipients = sender.recipients(&notice);
     for recipient in &recipients {

@@ -1,6 +1,6 @@
 //! Completions of requests with a callback: posted to the address that the request names, signed as all webhooks are.
 
-use concord_protocol::event::{Record, RequestEvent};
+use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::consume::{Delivery, Done, Handler, Patience, Problem};
 use concord_runtime::metrics::NoticeLabels;
 use concord_runtime::service::Shell;
@@ -72,7 +72,7 @@ fn completion(event: &RequestEvent) -> Option<(&str, Value)> {
 
 impl Handler for Completions {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let record = Record::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
+        let record = StoredEvent::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
         let Some((url, body)) = completion(&record.event) else {
             return Ok(Done::Acknowledge);
         };

@@ -1,10 +1,8 @@
 //! What people are told, made from the facts of debates.
 
-use concord_protocol::event::{
-    AwaitsGate, DebateAssigned, DebateEvent, FellBack, Record, Reminded,
-};
-use concord_protocol::payload::{BriefedPosition, Contact, DebatePriority, Resolution};
-use concord_protocol::{AgentId, CaseId, DebateId, Timestamp};
+use concord_events::{AwaitsGate, DebateAssigned, DebateEvent, FellBack, Reminded, StoredEvent};
+use concord_wire::payload::{BriefedPosition, Contact, DebatePriority, Resolution};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -78,7 +76,7 @@ pub(crate) struct Position {
 
 impl Notice {
     /// What people are told because of a fact, if anything.
-    pub(crate) fn of(record: Record<DebateEvent>) -> Option<Self> {
+    pub(crate) fn of(record: StoredEvent<DebateEvent>) -> Option<Self> {
         let (sequence, at) = (record.sequence, record.meta.at);
         let debate_id = DebateId::new(record.meta.id.as_str()).ok()?;
         let new = |case_id, topic, what, to, until| {
@@ -210,12 +208,12 @@ impl Notice {
 mod tests {
     use super::*;
 
-    fn reminded(contact: &str, due: &str) -> Record<DebateEvent> {
+    fn reminded(contact: &str, due: &str) -> StoredEvent<DebateEvent> {
         let bytes = format!(
             r#"{{"fact":"reminded","aggregate":"debate","event_id":"e","id":"d-1","cause":"m","at":"2026-01-01T00:00:00.000Z",
             "data":{{"case_id":"c-1","topic":"t","expert":"eva",{contact}"percent":50,"due":"{due}","waits_for":[]}}}}"#
         );
-        Record::decode(bytes.as_bytes(), 7).unwrap()
+        StoredEvent::decode(bytes.as_bytes(), 7).unwrap()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The words of a mail. Topics and positions are written by strangers: each becomes one line of bounded length, so that
 //! it can neither add a header nor pretend to be a part of the text around it.
 
-use concord_protocol::AgentId;
+use concord_wire::AgentId;
 
 use super::notice::{Audience, Notice, Position, What};
 

@@ -7,8 +7,8 @@ use concord_outbound::{
     Allowed, Caller as Outbound, HeaderMap, HeaderName, HeaderValue, Key, Limits, Method, Origin,
     Request, StatusCode, TlsError, header,
 };
-use concord_protocol::payload::Contact;
 use concord_runtime::clock;
+use concord_wire::payload::Contact;
 use serde_json::{Map, Value, json};
 
 use super::Failure;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use concord_protocol::payload::{Question, Task};
-use concord_protocol::{Envelope, MessageType};
+use concord_wire::payload::{Question, Task};
+use concord_wire::{Envelope, MessageType};
 use serde::Serialize;
 
 use super::said::Form;

@@ -1,10 +1,8 @@
 //! From a model's words to a message: only of a type that answers what was asked, and only what is good as that type.
 
-use concord_protocol::envelope::from_json;
-use concord_protocol::payload::{
-    Answer, Clarification, Evidence, Finding, Question, ResponseStatus,
-};
-use concord_protocol::{Envelope, Fault, MessageType};
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{Answer, Clarification, Evidence, Finding, Question, ResponseStatus};
+use concord_wire::{Envelope, Fault, MessageType};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 

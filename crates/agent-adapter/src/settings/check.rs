@@ -2,8 +2,8 @@
 
 use concord_domain::wake::DEPTH_MAX;
 use concord_outbound::HeaderName;
-use concord_protocol::Token;
-use concord_protocol::subject::Service;
+use concord_wire::Token;
+use concord_wire::subject::Service;
 
 use super::{AdapterSettings, BudgetSettings, CallbackSettings, HostedAgent, LoopSettings};
 use crate::callback;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use concord_domain::wake::{Matcher, Message, Parameters, Previous, centroid, texts_of};
 use concord_embedding::{Embedder, Server, ServerError};
-use concord_protocol::AgentId;
-use concord_protocol::payload::{Card, Skill};
 use concord_runtime::Directory;
 use concord_runtime::metrics::MatchingLabel;
 use concord_runtime::service::Shell;
+use concord_wire::AgentId;
+use concord_wire::payload::{Card, Skill};
 use tokio::sync::oneshot;
 
 use super::settings::WakeSettings;

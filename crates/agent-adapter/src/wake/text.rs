@@ -1,7 +1,7 @@
 //! What a message says, as text.
 
 use concord_domain::text::beginning;
-use concord_protocol::{AgentId, Envelope};
+use concord_wire::{AgentId, Envelope};
 use serde_json::Value;
 
 /// As much text as is taken from a message, in bytes.
@@ -62,7 +62,7 @@ pub(super) fn preferred(envelope: &Envelope) -> Vec<AgentId> {
 
 #[cfg(test)]
 mod tests {
-    use concord_protocol::subject::SubjectSpace;
+    use concord_wire::subject::SubjectSpace;
     use serde_json::json;
 
     use super::*;

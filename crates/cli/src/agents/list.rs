@@ -1,9 +1,9 @@
 //! The register as a table.
 
-use concord_protocol::Timestamp;
-use concord_protocol::payload::{AgentStatus, Card};
-use concord_protocol::subject::Service;
 use concord_runtime::Broker;
+use concord_wire::Timestamp;
+use concord_wire::payload::{AgentStatus, Card};
+use concord_wire::subject::Service;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! `concord agents`: who is registered, how they are, and which of them the agent adapter hosts.
 
 use clap::{Args, Subcommand};
-use concord_protocol::payload::Card;
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, Fault};
+use concord_wire::payload::Card;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, Fault};
 use serde_json::json;
 
 use crate::args::{JsonArg, agent_id, words};
@@ -99,7 +99,7 @@ fn read(args: &RegisterArgs) -> Result<Card, Failure> {
             fault.advice
         ))
     };
-    let card: Card = concord_protocol::envelope::from_json(&bytes, "").map_err(data)?;
+    let card: Card = concord_wire::envelope::from_json(&bytes, "").map_err(data)?;
     card.check("").map_err(data)?;
     Ok(card)
 }

@@ -1,10 +1,10 @@
 //! What changes on the register, as it is announced.
 
 use async_nats::Subscriber;
-use concord_protocol::payload::{AgentJoined, StatusReport};
-use concord_protocol::subject::{Lane, Service};
-use concord_protocol::{Envelope, MessageType};
 use concord_runtime::Broker;
+use concord_wire::payload::{AgentJoined, StatusReport};
+use concord_wire::subject::{Lane, Service};
+use concord_wire::{Envelope, MessageType};
 use futures::StreamExt;
 use futures::stream::{SelectAll, select_all};
 

@@ -1,8 +1,8 @@
 //! `concord case cancel`.
 
 use clap::Args;
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, CaseId};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId};
 use serde_json::json;
 
 use crate::args::{JsonArg, agent_id, words};

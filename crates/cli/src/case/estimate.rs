@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use concord_domain::estimate::{Assumptions, Estimate, Phase, Range, estimate};
-use concord_protocol::payload::OpenCase;
-use concord_protocol::policy::Policy;
+use concord_wire::payload::OpenCase;
+use concord_wire::policy::Policy;
 use serde::Serialize;
 use serde_json::Value;
 

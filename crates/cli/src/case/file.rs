@@ -4,11 +4,11 @@ use concord_domain::case::{CaseMachine, CaseState, DecisionPackage, package};
 use concord_domain::debate::{DebateMachine, DebateState};
 use concord_domain::machine::Versioned;
 use concord_domain::{Machine, detection::DetectionMachine};
-use concord_protocol::event::{DebateEvent, ReceivedAnswer, Record};
-use concord_protocol::payload::{Conflict, ConflictOutcome, RoundRecord};
-use concord_protocol::{AgentId, CaseId, Timestamp, Token};
+use concord_events::{DebateEvent, ReceivedAnswer, StoredEvent};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::{Broker, Ledger, Read};
+use concord_wire::payload::{Conflict, ConflictOutcome, RoundRecord};
+use concord_wire::{AgentId, CaseId, Timestamp, Token};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -59,7 +59,7 @@ pub(crate) struct RoundFile {
 pub(crate) async fn aggregate<M: Machine>(
     ledger: &NatsLedger,
     id: &Token,
-) -> Result<(M::State, Vec<Record<M::Event>>), Failure> {
+) -> Result<(M::State, Vec<StoredEvent<M::Event>>), Failure> {
     let records = ledger.load::<M::Event>(id, 0, Read::Leader).await?.records;
     let mut rebuilt = Versioned::<M>::default();
     for record in &records {
@@ -117,7 +117,7 @@ pub(crate) async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFi
 fn debate_file(
     conflict: Conflict,
     debate: &DebateState,
-    records: &[Record<DebateEvent>],
+    records: &[StoredEvent<DebateEvent>],
 ) -> DebateFile {
     let mut rounds: Vec<RoundFile> = Vec::new();
     let begin = |round, asked: &[AgentId], due| RoundFile {

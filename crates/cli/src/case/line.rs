@@ -1,8 +1,10 @@
 //! Messages and facts on one line each.
 
-use concord_protocol::header::DIALECT;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{Dialect, Timestamp, dialect};
+use concord_events::Aggregate;
+use concord_events::subject::{AnySubject, SystemSubject};
+use concord_wire::header::DIALECT;
+use concord_wire::subject::Subject;
+use concord_wire::{Dialect, Timestamp, dialect};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -33,15 +35,17 @@ pub(super) struct Line {
 
 impl Line {
     /// What was stored on `subject`, the parsed one, where it is one.
-    pub(super) fn new(stored: &Stored, subject: Option<&Subject>) -> Self {
+    pub(super) fn new(stored: &Stored, subject: Option<&AnySubject>) -> Self {
         let written = serde_json::from_slice(&stored.payload).unwrap_or_else(|_| {
             Value::String(String::from_utf8_lossy(&stored.payload).into_owned())
         });
-        let (dialect, body, original) =
-            match subject.and_then(|subject| translated(stored, subject)) {
-                Some((dialect, envelope)) => (Some(dialect), envelope, Some(written)),
-                None => (None, written, None),
-            };
+        let (dialect, body, original) = match subject.and_then(|subject| match subject {
+            AnySubject::Agents(subject) => translated(stored, subject),
+            AnySubject::System(_) => None,
+        }) {
+            Some((dialect, envelope)) => (Some(dialect), envelope, Some(written)),
+            None => (None, written, None),
+        };
         let subject = stored.subject.clone();
         Self {
             stored_at: stored.at,
@@ -54,12 +58,12 @@ impl Line {
     }
 
     /// For the eye; `subject` is the parsed one, where it is one.
-    pub(super) fn text(&self, subject: Option<&Subject>) -> String {
+    pub(super) fn text(&self, subject: Option<&AnySubject>) -> String {
         let at = self.stored_at.to_string();
         // The day is that of the case; what matters here is the time within it.
         let at = styled(FAINT, at.get(11..23).unwrap_or(&at));
         let rest = match subject {
-            Some(Subject::Message { from, to, kind, .. }) => {
+            Some(AnySubject::Agents(Subject::Message { from, to, kind, .. })) => {
                 let round = self
                     .body
                     .get("round")
@@ -82,11 +86,11 @@ impl Line {
                     styled(style, kind)
                 )
             }
-            Some(Subject::Event {
+            Some(AnySubject::System(SystemSubject::Event {
                 aggregate,
                 id,
-                fact,
-            }) => {
+                event: fact,
+            })) => {
                 let happened = happened(*aggregate, self.body.get("data").unwrap_or(&Value::Null));
                 format!(
                     "{} {}",

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use concord_domain::case::{CaseState, Phase};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{AgentId, CaseId, Timestamp};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
+use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
 use crate::args::JsonArg;
@@ -102,14 +104,14 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
 
 /// The cases that were opened, the oldest first. The facts themselves are not needed for that.
 async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
-    let filter = broker.subjects().fact(Aggregate::Case, "opened");
+    let filter = broker.subjects().event_of_kind(Aggregate::Case, "opened");
     let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
     read::each(
         broker,
         &Scope::of(StreamKind::Events, filter).without_bodies(),
         "reading cases",
         |stored| {
-            if let Ok(Subject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
+            if let Ok(SystemSubject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
                 // What else stands on that subject names the case a second time, or one that there is not.
                 ids.extend(
                     CaseId::new(id.as_str())

@@ -1,7 +1,7 @@
 //! `concord case`: opening, listing, showing and following cases.
 
 use clap::Subcommand;
-use concord_protocol::CaseId;
+use concord_wire::CaseId;
 
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use concord_protocol::payload::OpenCase;
-use concord_protocol::policy::Policy;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Service, Subject};
-use concord_protocol::{CaseId, Fault, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
+use concord_wire::payload::OpenCase;
+use concord_wire::policy::Policy;
+use concord_wire::subject::Service;
+use concord_wire::{CaseId, Fault, Token};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +110,7 @@ pub(crate) fn read_input(path: &Path, verb: &str) -> Result<Vec<u8>, Failure> {
 
 /// The request and its policy: what can be seen to be wrong is said before anything is sent.
 pub(crate) fn parse(bytes: &[u8]) -> Result<(OpenCase, Policy), Fault> {
-    let request: OpenCase = concord_protocol::envelope::from_json(bytes, "")?;
+    let request: OpenCase = concord_wire::envelope::from_json(bytes, "")?;
     let policy = Policy::resolve(&request.policy, "/policy")?;
     Ok((request, policy))
 }
@@ -128,10 +130,10 @@ pub(crate) fn malformed(name: &str, fault: &Fault) -> Failure {
 
 /// Waits for the decision of a case.
 async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), Failure> {
-    let subject = Subject::Event {
+    let subject = SystemSubject::Event {
         aggregate: Aggregate::Case,
         id: case.token(),
-        fact: Token::fixed("decided"),
+        event: Token::fixed("decided"),
     };
     let scope = Scope::of(StreamKind::Events, broker.subjects().build(&subject));
     let (_, facts) = read::follow(broker, &scope).await?;

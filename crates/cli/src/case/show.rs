@@ -3,8 +3,8 @@
 use anstyle::Style;
 use clap::Args;
 use concord_domain::case::Phase;
-use concord_protocol::CaseId;
 use concord_runtime::Broker;
+use concord_wire::CaseId;
 
 use crate::args::JsonArg;
 use crate::case::{case_id, file, unknown, view};

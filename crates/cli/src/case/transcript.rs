@@ -1,9 +1,9 @@
 //! `concord case transcript`.
 
 use clap::Args;
-use concord_protocol::CaseId;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Lane;
+use concord_events::topology::StreamKind;
+use concord_wire::CaseId;
+use concord_wire::subject::Lane;
 
 use crate::args::JsonArg;
 use crate::case::line::Line;

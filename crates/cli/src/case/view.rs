@@ -2,8 +2,8 @@
 
 use std::fmt::{Result, Write};
 
-use concord_protocol::AgentId;
-use concord_protocol::payload::{Conflict, Decision, Position, SetAsideReason, Status, Tally};
+use concord_wire::AgentId;
+use concord_wire::payload::{Conflict, Decision, Position, SetAsideReason, Status, Tally};
 
 use crate::case::file::{CaseFile, DebateFile, RoundFile};
 use crate::case::show::{phase_name, phase_style};

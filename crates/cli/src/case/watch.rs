@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use concord_domain::case::Phase;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Lane, Subject};
-use concord_protocol::{CaseId, Token};
+use concord_events::Aggregate;
+use concord_events::subject::{AnySubject, SystemSubject};
+use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
+use concord_wire::subject::Lane;
+use concord_wire::{CaseId, Token};
 use futures::StreamExt;
 use futures::stream::select_all;
 
@@ -65,7 +67,7 @@ impl Watched {
                 }
                 self.debates.contains(id)
             }
-            Aggregate::Record => data("/data/case_id") == Some(self.case.as_str()),
+            Aggregate::TrackRecord => data("/data/case_id") == Some(self.case.as_str()),
             Aggregate::Precedent => {
                 data("/data/precedent/debate_id").is_some_and(|of| self.has_debate(of))
             }
@@ -78,7 +80,7 @@ impl Watched {
                 let case = Some(self.case.as_str());
                 data("/data/case_id") == case || data("/data/request/case_id") == case
             }
-            Aggregate::Queue => {
+            Aggregate::ReviewQueue => {
                 data("/data/case_id") == Some(self.case.as_str())
                     || data("/data/debate_id").is_some_and(|of| self.has_debate(of))
             }
@@ -111,7 +113,7 @@ impl Display<'_> {
         }
         let subject = self.broker.subjects().parse(&stored.subject).ok();
         let line = Line::new(stored, subject.as_ref());
-        if let (Some(watched), Some(Subject::Event { aggregate, id, .. })) =
+        if let (Some(watched), Some(AnySubject::System(SystemSubject::Event { aggregate, id, .. }))) =
             (&mut self.watched, &subject)
             && !watched.concerns(*aggregate, id, &line)
         {
@@ -121,11 +123,11 @@ impl Display<'_> {
             true => output::json_line(&line)?,
             false => output::print(&line.text(subject.as_ref()))?,
         }
-        let Some(Subject::Event {
+        let Some(AnySubject::System(SystemSubject::Event {
             aggregate: Aggregate::Case,
-            fact,
+            event: fact,
             ..
-        }) = &subject
+        })) = &subject
         else {
             return Ok(false);
         };

@@ -3,12 +3,12 @@
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use bytes::Bytes;
-use concord_protocol::Timestamp;
-use concord_protocol::dead::{DeadLetter, DeadReason, header};
-use concord_protocol::stream::{Channel, ConsumerKind, StreamKind};
-use concord_protocol::subject::Subject;
+use concord_events::dead_letter::{DeadLetter, DeadReason, header};
+use concord_events::subject::SystemSubject;
+use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_runtime::Broker;
 use concord_runtime::consume::Chain;
+use concord_wire::Timestamp;
 
 use crate::failure::Failure;
 use crate::read::{self, Scope};
@@ -41,7 +41,8 @@ impl Letter {
         headers: HeaderMap,
         payload: Bytes,
     ) -> Option<Self> {
-        let Ok(Subject::Dead { service, reason }) = broker.subjects().parse(&subject) else {
+        let Ok(SystemSubject::DeadLetter { service, reason }) = broker.subjects().parse(&subject)
+        else {
             return None;
         };
         let header = |name: &str| {

@@ -1,6 +1,6 @@
 //! `concord dead list`.
 
-use concord_protocol::dead::DeadLetter;
+use concord_events::dead_letter::DeadLetter;
 use concord_runtime::Broker;
 
 use super::{Letter, ListArgs, letters};

@@ -2,12 +2,13 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use concord_protocol::dead::header;
-use concord_protocol::header as wire;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Service, Subject};
+use concord_events::dead_letter::header;
+use concord_events::subject::{AnySubject, SystemSubject};
+use concord_events::topology::StreamKind;
 use concord_runtime::consume::Chain;
 use concord_runtime::{Broker, clock};
+use concord_wire::header as wire;
+use concord_wire::subject::{Service, Subject};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -151,8 +152,11 @@ async fn publish_again(broker: &Broker, letter: &Letter) -> Result<(), Failure> 
 fn check(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
     let subject = &letter.about.subject;
     match broker.subjects().parse(subject) {
-        Ok(Subject::Message { .. } | Subject::TimerDue { .. }) => Ok(()),
-        Ok(Subject::Event { .. }) => Err(Failure::failed(
+        Ok(
+            AnySubject::Agents(Subject::Message { .. })
+            | AnySubject::System(SystemSubject::TimerDue { .. }),
+        ) => Ok(()),
+        Ok(AnySubject::System(SystemSubject::Event { .. })) => Err(Failure::failed(
             "it is a fact, and publishing it again would store it twice; mend what its error names and restart the \
              service with its consumer deleted, so that it reads its facts again",
         )),

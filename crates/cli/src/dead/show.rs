@@ -17,7 +17,7 @@ const SHOWN_MAX: usize = 8_192;
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
-    about: &'a concord_protocol::dead::DeadLetter,
+    about: &'a concord_events::dead_letter::DeadLetter,
     headers: std::collections::BTreeMap<String, String>,
     /// The original; a text where it is no JSON.
     original: Value,

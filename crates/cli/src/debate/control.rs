@@ -1,9 +1,9 @@
 //! What operators do to a debate: hold, resume, extend, cancel.
 
 use clap::{ArgGroup, Args};
-use concord_protocol::event::DeadlineControl;
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, DebateId};
+use concord_events::DeadlineControl;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, DebateId};
 use serde_json::json;
 
 use super::load;

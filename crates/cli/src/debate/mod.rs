@@ -2,10 +2,10 @@
 
 use clap::Subcommand;
 use concord_domain::debate::{DebateMachine, DebateState};
-use concord_protocol::event::{DebateEvent, Record};
-use concord_protocol::{CaseId, DebateId};
+use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
 use concord_runtime::nats_ledger::NatsLedger;
+use concord_wire::{CaseId, DebateId};
 
 use crate::case::file;
 use crate::connection::ConnectionArgs;
@@ -52,7 +52,7 @@ pub(crate) fn case_of(state: &DebateState, debate: &DebateId) -> Result<CaseId, 
 pub(crate) async fn load(
     broker: &Broker,
     debate: &DebateId,
-) -> Result<(DebateState, Vec<Record<DebateEvent>>), Failure> {
+) -> Result<(DebateState, Vec<StoredEvent<DebateEvent>>), Failure> {
     let ledger = NatsLedger::new(broker.clone()).await?;
     let (state, records) = file::aggregate::<DebateMachine>(&ledger, &debate.token()).await?;
     match state.opened {

@@ -4,10 +4,10 @@ use std::fmt::{Result as Written, Write};
 
 use clap::Args;
 use concord_domain::debate::DebateState;
-use concord_protocol::event::{Deadline, DebateEvent, Facts, Record};
-use concord_protocol::payload::{ConflictOutcome, DebateTerms, Level, Position, Resolution};
-use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Timestamp};
+use concord_events::{AggregateEvent, Deadline, DebateEvent, StoredEvent};
 use concord_runtime::clock;
+use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position, Resolution};
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 use serde::Serialize;
 
 use super::load;
@@ -82,7 +82,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
 fn shown<'a>(
     debate_id: &'a DebateId,
     state: &'a DebateState,
-    records: &'a [Record<DebateEvent>],
+    records: &'a [StoredEvent<DebateEvent>],
 ) -> Option<Shown<'a>> {
     let opened = state.opened.as_ref()?;
     let ladder = state.ladder.as_deref();
@@ -101,7 +101,7 @@ fn shown<'a>(
     let facts = records.iter().map(|record| Fact {
         sequence: record.sequence,
         at: record.meta.at,
-        fact: record.event.fact(),
+        fact: record.event.name(),
         cause: &record.meta.cause,
         data: &record.event,
     });

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use concord_protocol::CaseId;
-use concord_protocol::payload::LogEntry;
 use concord_runtime::Broker;
+use concord_wire::CaseId;
+use concord_wire::payload::LogEntry;
 
 use super::list::code;
 use super::log::{self, Entered};

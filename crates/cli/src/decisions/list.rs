@@ -1,9 +1,9 @@
 //! `concord decisions list`.
 
 use clap::Args;
-use concord_protocol::CaseId;
-use concord_protocol::payload::Status;
 use concord_runtime::Broker;
+use concord_wire::CaseId;
+use concord_wire::payload::Status;
 
 use super::log::{self, Entered};
 use crate::args::JsonArg;
@@ -94,7 +94,7 @@ fn text(entries: &[Entered]) -> String {
 }
 
 /// A position in words alone; the whole of it is in `concord decisions show`.
-fn plain(resolution: &concord_protocol::payload::Resolution) -> String {
+fn plain(resolution: &concord_wire::payload::Resolution) -> String {
     let value = resolution
         .value
         .as_ref()

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use concord_domain::case::entry_faults;
-use concord_protocol::event::{CaseEvent, Record};
-use concord_protocol::payload::LogEntry;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{CaseId, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_events::{CaseEvent, StoredEvent};
 use concord_runtime::Broker;
+use concord_wire::payload::LogEntry;
+use concord_wire::{CaseId, Token};
 use serde::Serialize;
 
 use crate::case::{file, unknown};
@@ -39,14 +41,14 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
     }
     let filters = CARRIERS.map(|fact| match case {
         Some(case) => {
-            let subject = Subject::Event {
+            let subject = SystemSubject::Event {
                 aggregate: Aggregate::Case,
                 id: case.token(),
-                fact: Token::fixed(fact),
+                event: Token::fixed(fact),
             };
             broker.subjects().build(&subject)
         }
-        None => broker.subjects().fact(Aggregate::Case, fact),
+        None => broker.subjects().event_of_kind(Aggregate::Case, fact),
     });
     let mut entries = Vec::new();
     let mut chains = BTreeMap::new();
@@ -55,8 +57,8 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
         &Scope::any_of(StreamKind::Events, filters.to_vec()),
         "reading decisions",
         |stored| {
-            let record =
-                Record::<CaseEvent>::decode(&stored.payload, stored.sequence).map_err(|error| {
+            let record = StoredEvent::<CaseEvent>::decode(&stored.payload, stored.sequence)
+                .map_err(|error| {
                     Failure::failed(format!(
                         "the fact at {} cannot be read: {error}",
                         stored.sequence

@@ -3,8 +3,8 @@
 use std::fmt::{Result as Written, Write};
 
 use clap::Args;
-use concord_protocol::CaseId;
 use concord_runtime::Broker;
+use concord_wire::CaseId;
 
 use super::list::code;
 use super::log::{self, Entered};

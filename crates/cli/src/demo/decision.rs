@@ -1,7 +1,7 @@
 //! The decision as text.
 
-use concord_protocol::AgentId;
-use concord_protocol::payload::{Decision, Severity, Status};
+use concord_wire::AgentId;
+use concord_wire::payload::{Decision, Severity, Status};
 
 use super::words::{seconds, wrap};
 use crate::output::{STRONG, count, one_line, styled};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use concord_protocol::event::{CaseEvent, DebateEvent, DetectionEvent, Record};
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{CaseId, Token};
+use concord_events::Aggregate;
+use concord_events::{CaseEvent, DebateEvent, DetectionEvent, StoredEvent};
+use concord_wire::{CaseId, Token};
 
 use crate::failure::Failure;
 use crate::panel::facts::Fact;
@@ -13,11 +13,11 @@ use crate::panel::facts::Fact;
 #[allow(clippy::large_enum_variant)] // Made one at a time and shown at once.
 pub(super) enum Happening {
     /// Of the case itself.
-    Case(Record<CaseEvent>),
+    Case(StoredEvent<CaseEvent>),
     /// Its conflicts.
-    Detection(Record<DetectionEvent>),
+    Detection(StoredEvent<DetectionEvent>),
     /// Of one of its debates.
-    Debate(Record<DebateEvent>),
+    Debate(StoredEvent<DebateEvent>),
 }
 
 impl Happening {

@@ -3,10 +3,11 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use concord_protocol::event::{CaseEvent, DebateEvent, Record};
-use concord_protocol::payload::{LogEntry, OpenCase, Task};
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{AgentId, CaseId, MessageType, Token};
+use concord_events::Aggregate;
+use concord_events::{CaseEvent, DebateEvent, StoredEvent};
+use concord_wire::payload::{LogEntry, OpenCase, Task};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, MessageType, Token};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -149,7 +150,7 @@ async fn goes_on(
     screen: &Screen,
     case: &CaseId,
     cast: &Cast,
-    record: Record<CaseEvent>,
+    record: StoredEvent<CaseEvent>,
     log: &mut Vec<LogEntry>,
 ) -> Result<bool, Failure> {
     match record.event {
@@ -214,7 +215,7 @@ async fn debate(
     cast: &Cast,
     fact: &Fact,
 ) -> Result<(), Failure> {
-    let record: Record<DebateEvent> = fact.read()?;
+    let record: StoredEvent<DebateEvent> = fact.read()?;
     let level = |number: u8, what: &str| styled(STRONG, format!("Level {number}  {what}"));
     let lines = match &record.event {
         DebateEvent::Opened(opened) => vec![

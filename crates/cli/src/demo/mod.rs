@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use concord_protocol::CaseId;
-use concord_protocol::payload::OpenCase;
-use concord_protocol::subject::Service;
+use concord_wire::CaseId;
+use concord_wire::payload::OpenCase;
+use concord_wire::subject::Service;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
@@ -146,9 +146,7 @@ async fn deliberate(
 
 /// What the next fact will be about.
 fn waiting_for(happening: &Happening) -> &'static str {
-    use concord_protocol::event::CaseEvent::{
-        FindingRecorded, FindingSetAside, FindingsClosed, Opened,
-    };
+    use concord_events::CaseEvent::{FindingRecorded, FindingSetAside, FindingsClosed, Opened};
     match happening {
         Happening::Case(record) => match record.event {
             Opened(_) | FindingRecorded(_) | FindingSetAside(_) => "waiting for findings",

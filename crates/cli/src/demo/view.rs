@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::event::{
+use concord_events::{
     CaseEvent, CaseOpened, DebateEvent, DetectionEvent, FindingsClosed, ReceivedAnswer,
 };
-use concord_protocol::event::{ReceivedFinding, RoundClosed};
-use concord_protocol::payload::{
+use concord_events::{ReceivedFinding, RoundClosed};
+use concord_wire::payload::{
     Conflict, ConflictOutcome, Position, RoundRecord, SetAsideReason, Severity,
 };
-use concord_protocol::policy::VoteRule;
-use concord_protocol::{AgentId, DebateId, Timestamp};
+use concord_wire::policy::VoteRule;
+use concord_wire::{AgentId, DebateId, Timestamp};
 
 use super::decision;
 use super::happening::Happening;

@@ -1,6 +1,6 @@
 //! Values, durations and long texts in words.
 
-use concord_protocol::payload::{Conflict, Position};
+use concord_wire::payload::{Conflict, Position};
 use serde_json::Value;
 
 use crate::output::one_line;

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use concord_protocol::Timestamp;
-use concord_protocol::envelope::ENVELOPE_BYTES_MAX;
-use concord_protocol::stream::{BROKER_VERSION_MIN, StreamKind};
+use concord_events::topology::{BROKER_VERSION_MIN, StreamKind};
 use concord_runtime::{Broker, clock};
+use concord_wire::Timestamp;
+use concord_wire::envelope::ENVELOPE_BYTES_MAX;
 use serde::Deserialize;
 
 use super::Check;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use concord_installation::{Instance, SERVICES, binary_name, instances};
-use concord_protocol::subject::Service;
 use concord_runtime::Broker;
+use concord_wire::subject::Service;
 use serde::Deserialize;
 
 use super::Check;

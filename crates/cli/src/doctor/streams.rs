@@ -2,7 +2,7 @@
 
 use async_nats::jetstream::consumer::Info;
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
-use concord_protocol::stream::{ConsumerDefinition, StreamKind};
+use concord_events::topology::{ConsumerDefinition, StreamKind};
 use concord_runtime::{Broker, provision};
 
 use super::Check;

@@ -1,9 +1,9 @@
 //! `concord expert list`.
 
 use concord_domain::queue::{Desk, QueueState};
-use concord_protocol::DebateId;
-use concord_protocol::payload::Expert;
 use concord_runtime::nats_ledger::NatsLedger;
+use concord_wire::DebateId;
+use concord_wire::payload::Expert;
 use serde::Serialize;
 
 use crate::args::JsonArg;

@@ -1,9 +1,9 @@
 //! `concord expert`: people who rule.
 
 use clap::{Args, Subcommand};
-use concord_protocol::AgentId;
-use concord_protocol::payload::{Contact, Expert};
-use concord_protocol::subject::Service;
+use concord_wire::AgentId;
+use concord_wire::payload::{Contact, Expert};
+use concord_wire::subject::Service;
 use serde_json::json;
 
 use crate::args::{JsonArg, agent_id, words};
@@ -43,7 +43,7 @@ pub(crate) struct RegisterArgs {
     #[arg(long = "domain", value_name = "DOMAIN", value_parser = words)]
     domains: Vec<String>,
     /// Debates that the person has at most at a time.
-    #[arg(long, value_name = "N", default_value_t = concord_protocol::payload::CAPACITY_USUAL)]
+    #[arg(long, value_name = "N", default_value_t = concord_wire::payload::CAPACITY_USUAL)]
     capacity: u32,
     /// Where the person is written to when a debate waits.
     #[arg(long)]
@@ -104,7 +104,7 @@ impl RegisterArgs {
             },
             capacity: self.capacity,
         };
-        let wrong = |fault: concord_protocol::Fault| {
+        let wrong = |fault: concord_wire::Fault| {
             Failure::usage(format!(
                 "{}: {} {}",
                 fault.pointer.trim_start_matches('/'),

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use concord_domain::case::CaseState;
-use concord_protocol::event::{CaseEvent, Record};
-use concord_protocol::{AgentId, CaseId, DebateId, Timestamp};
+use concord_events::{CaseEvent, StoredEvent};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 
 use super::{load, requires_review};
@@ -77,7 +77,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
 fn shown<'a>(
     case_id: &'a CaseId,
     state: &'a CaseState,
-    records: &'a [Record<CaseEvent>],
+    records: &'a [StoredEvent<CaseEvent>],
 ) -> Shown<'a> {
     let mut passed = records.iter().filter_map(|record| match &record.event {
         CaseEvent::GatePassed(passed) => Some(Passed {

@@ -2,10 +2,10 @@
 
 use clap::Subcommand;
 use concord_domain::case::{CaseMachine, CaseState};
-use concord_protocol::CaseId;
-use concord_protocol::event::{CaseEvent, Record};
+use concord_events::{CaseEvent, StoredEvent};
 use concord_runtime::Broker;
 use concord_runtime::nats_ledger::NatsLedger;
+use concord_wire::CaseId;
 
 use crate::case::{file, unknown};
 use crate::connection::ConnectionArgs;
@@ -39,7 +39,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: GateVerb) -> Result<u
 async fn load(
     broker: &Broker,
     case: &CaseId,
-) -> Result<(CaseState, Vec<Record<CaseEvent>>), Failure> {
+) -> Result<(CaseState, Vec<StoredEvent<CaseEvent>>), Failure> {
     let ledger = NatsLedger::new(broker.clone()).await?;
     let (state, records) = file::aggregate::<CaseMachine>(&ledger, &case.token()).await?;
     if state.opened.is_some() {

@@ -1,10 +1,11 @@
 //! `concord gate review`.
 
 use clap::{ArgGroup, Args};
-use concord_protocol::event::{GatePassed, GateReviewed};
-use concord_protocol::payload::{Review, ReviewAction};
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{AgentId, CaseId, DebateId, MessageType};
+use concord_events::Aggregate;
+use concord_events::{GatePassed, GateReviewed};
+use concord_wire::payload::{Review, ReviewAction};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, DebateId, MessageType};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ use std::fmt::{Result as Written, Write};
 
 use clap::Args;
 use concord_domain::case::CaseState;
-use concord_protocol::payload::ConflictOutcome;
-use concord_protocol::{CaseId, DebateId};
+use concord_wire::payload::ConflictOutcome;
+use concord_wire::{CaseId, DebateId};
 use serde::Serialize;
 
 use super::{load, requires_review};

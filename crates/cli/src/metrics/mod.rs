@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use concord_domain::metrics::{Follow, Limits, Report, Tally};
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, CaseId, Timestamp};
 use concord_runtime::{Broker, clock};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
 use crate::args::{JsonArg, agent_id};

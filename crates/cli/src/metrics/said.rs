@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use concord_domain::metrics::{Said, leads_by_card};
-use concord_protocol::event::{AgentEvent, Record, WakeDecided, WakeEvent};
-use concord_protocol::header::DIALECT;
-use concord_protocol::payload::Card;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Lane};
-use concord_protocol::{AgentId, CaseId, Dialect, Timestamp, dialect};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_events::{AgentEvent, StoredEvent, WakeDecided, WakeEvent};
 use concord_runtime::Broker;
+use concord_wire::header::DIALECT;
+use concord_wire::payload::Card;
+use concord_wire::subject::Lane;
+use concord_wire::{AgentId, CaseId, Dialect, Timestamp, dialect};
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll, select_all};
 
@@ -60,8 +62,8 @@ impl Reader {
             None => Scope::all(kind),
         };
         let facts = match case {
-            Some(case) => subjects.aggregate(Aggregate::Wake, &case.token()),
-            None => subjects.facts_of(Aggregate::Wake),
+            Some(case) => subjects.events_of(Aggregate::Wake, &case.token()),
+            None => subjects.events_of_kind(Aggregate::Wake),
         };
         // Of what was stored in the same millisecond, messages come before what was decided about them.
         let scopes = [
@@ -145,9 +147,9 @@ impl Source {
 
 fn heard(broker: &Broker, kind: StreamKind, stored: &Stored) -> Heard {
     if kind == StreamKind::Events {
-        let record = Record::<WakeEvent>::decode(&stored.payload, stored.sequence);
+        let record = StoredEvent::<WakeEvent>::decode(&stored.payload, stored.sequence);
         return match record {
-            Ok(Record {
+            Ok(StoredEvent {
                 event: WakeEvent::Decided(decided),
                 ..
             }) => Heard::Woken(Box::new(decided)),
@@ -169,10 +171,12 @@ pub(super) async fn leads_on_the_register(broker: &Broker) -> Result<BTreeSet<Ag
     let mut cards: BTreeMap<AgentId, Card> = BTreeMap::new();
     let scope = Scope::of(
         StreamKind::Events,
-        broker.subjects().fact(Aggregate::Agent, "registered"),
+        broker
+            .subjects()
+            .event_of_kind(Aggregate::Agent, "registered"),
     );
     read::each(broker, &scope, "reading the register", |stored| {
-        if let Ok(record) = Record::<AgentEvent>::decode(&stored.payload, stored.sequence)
+        if let Ok(record) = StoredEvent::<AgentEvent>::decode(&stored.payload, stored.sequence)
             && let AgentEvent::Registered(registered) = record.event
         {
             cards.insert(registered.card.agent_id.clone(), registered.card);

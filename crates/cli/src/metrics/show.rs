@@ -131,7 +131,7 @@ fn feedback(of: &Feedbacks, part: u64, what: &str, who: &str) -> String {
 #[cfg(test)]
 mod tests {
     use concord_domain::metrics::{Feedback, Tally, Waiting, What};
-    use concord_protocol::AgentId;
+    use concord_wire::AgentId;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concord_protocol::Timestamp;
+use concord_wire::Timestamp;
 
 /// From when on.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::pull;
+use concord_events::topology::StreamKind;
 use concord_installation::{Process, Program};
-use concord_protocol::AgentId;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Lane;
 use concord_runtime::Broker;
+use concord_wire::AgentId;
+use concord_wire::subject::Lane;
 use serde_json::json;
 
 use crate::failure::Failure;

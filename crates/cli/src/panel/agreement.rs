@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use concord_domain::compare::normalise;
-use concord_protocol::payload::{Finding, Outcome};
+use concord_wire::payload::{Finding, Outcome};
 use serde::Serialize;
 use serde_json::Value;
 

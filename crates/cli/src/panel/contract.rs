@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use concord_protocol::payload::Task;
+use concord_wire::payload::Task;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -2,12 +2,13 @@
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use bytes::Bytes;
-use concord_protocol::Token;
-use concord_protocol::event::{Facts, Record};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_events::{AggregateEvent, StoredEvent};
 use concord_runtime::consume::Chain;
 use concord_runtime::{Broker, foreign};
+use concord_wire::Token;
 use futures::{Stream, StreamExt};
 
 use crate::failure::Failure;
@@ -24,8 +25,8 @@ pub(crate) struct Fact {
 
 impl Fact {
     /// The record of a kind of aggregate.
-    pub(crate) fn read<E: Facts>(&self) -> Result<Record<E>, Failure> {
-        let record = Record::decode(&self.bytes, self.sequence);
+    pub(crate) fn read<E: AggregateEvent>(&self) -> Result<StoredEvent<E>, Failure> {
+        let record = StoredEvent::decode(&self.bytes, self.sequence);
         record.map_err(|error| {
             Failure::failed(format!(
                 "fact {} of the stream: {}",
@@ -66,12 +67,12 @@ pub(crate) async fn follow(
     let facts = messages.filter_map(move |message| {
         let fact = match message {
             Ok(message) => match (subjects.parse(message.subject.as_str()), message.info()) {
-                (Ok(Subject::Event { .. }), _)
+                (Ok(SystemSubject::Event { .. }), _)
                     if foreign::of_stored(message.headers.as_ref(), &message.payload).is_some() =>
                 {
                     None
                 }
-                (Ok(Subject::Event { aggregate, id, .. }), Ok(info)) => Some(Ok(Fact {
+                (Ok(SystemSubject::Event { aggregate, id, .. }), Ok(info)) => Some(Ok(Fact {
                     aggregate,
                     id,
                     sequence: info.stream_sequence,

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use concord_domain::Versioned;
 use concord_domain::case::{CaseMachine, CaseState, Phase};
-use concord_protocol::event::{CaseEvent, Facts};
-use concord_protocol::payload::{Decision, OpenCase, SetAsideReason, Status};
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{AgentId, CaseId, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::{AggregateEvent, CaseEvent};
 use concord_runtime::Broker;
+use concord_wire::payload::{Decision, OpenCase, SetAsideReason, Status};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, Token};
 use futures::StreamExt;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -180,9 +182,9 @@ pub(crate) async fn run(
     concurrency: usize,
     mut progress: impl FnMut(&CaseResult),
 ) -> Result<Vec<CaseResult>, Failure> {
-    let of_cases = CaseEvent::FACTS
+    let of_cases = CaseEvent::EVENTS
         .iter()
-        .map(|fact| broker.subjects().fact(Aggregate::Case, fact.name))
+        .map(|fact| broker.subjects().event_of_kind(Aggregate::Case, fact.name))
         .collect();
     let mut facts = facts::follow(broker, of_cases).await?;
     let participants = agents::names();
@@ -300,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_policy_is_one_that_the_coordinator_accepts() {
-        let policy = concord_protocol::policy::Policy::resolve(&policy(), "").unwrap();
+        let policy = concord_wire::policy::Policy::resolve(&policy(), "").unwrap();
         assert!(policy.case_timeout_ms > policy.finding_timeout_ms);
         assert_eq!(policy.rounds_max, 2);
     }

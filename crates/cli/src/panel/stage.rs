@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use concord_installation::{Installation, Plan, Process};
-use concord_protocol::subject::Service;
 use concord_runtime::Broker;
+use concord_wire::subject::Service;
 
 use super::agents;
 use crate::connection::ConnectionArgs;

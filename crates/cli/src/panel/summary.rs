@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use concord_protocol::payload::ConflictType;
+use concord_wire::payload::ConflictType;
 use serde::Serialize;
 
 use super::runner::{CaseResult, Counts};
@@ -229,7 +229,7 @@ mod tests {
         };
         let differences: Vec<_> = differences.iter().map(difference).collect();
         CaseResult {
-            case_id: concord_protocol::CaseId::new("c").unwrap(),
+            case_id: concord_wire::CaseId::new("c").unwrap(),
             contract_id: "c".into(),
             reason: reason.map(Into::into),
             refused: None,
@@ -243,7 +243,7 @@ mod tests {
                 findings: 4,
                 late: 1,
             },
-            missing: vec![concord_protocol::AgentId::fixed("a")],
+            missing: vec![concord_wire::AgentId::fixed("a")],
             lawyers: Some(Agreement {
                 compared: 10,
                 extractor: 8,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::AgentId;
-use concord_protocol::subject::{Permissions, SubjectSpace};
+use concord_wire::AgentId;
+use concord_wire::subject::{Permissions, SubjectSpace};
 use serde::Serialize;
 
 use super::quoted;

@@ -3,9 +3,9 @@
 use std::fmt::{Result, Write};
 
 use concord_domain::debate::DebateState;
-use concord_protocol::event::{Briefed, DebateEvent, Record, names};
-use concord_protocol::payload::{Brief, BriefedPosition, Mediation, Position};
+use concord_events::{Briefed, DebateEvent, StoredEvent, names};
 use concord_runtime::clock;
+use concord_wire::payload::{Brief, BriefedPosition, Mediation, Position};
 use serde_json::Value;
 
 use crate::output::{
@@ -16,7 +16,7 @@ use crate::output::{
 const TEXT: usize = 4_096;
 
 /// The brief that the expert of a debate was given last. Its time is the one that counts now: it may have been moved.
-pub(crate) fn latest(state: &DebateState, records: &[Record<DebateEvent>]) -> Option<Briefed> {
+pub(crate) fn latest(state: &DebateState, records: &[StoredEvent<DebateEvent>]) -> Option<Briefed> {
     let last = records.iter().rev().find_map(|record| match &record.event {
         DebateEvent::Assigned(assigned) => Some(Some(assigned.briefed.clone())),
         DebateEvent::EvidenceGiven(given) => given.brief.clone().map(Some),

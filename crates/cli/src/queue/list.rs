@@ -3,11 +3,11 @@
 use clap::Args;
 use concord_domain::debate::{DebateMachine, DebateState};
 use concord_domain::queue::{InQueue, QueueState};
-use concord_protocol::event::names;
-use concord_protocol::payload::DebatePriority;
-use concord_protocol::{AgentId, CaseId, DebateId, Timestamp};
+use concord_events::names;
 use concord_runtime::clock;
 use concord_runtime::nats_ledger::NatsLedger;
+use concord_wire::payload::DebatePriority;
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 
 use super::state;

@@ -1,10 +1,10 @@
 //! `concord queue`: debates that wait for a person, and people who have them.
 
 use clap::{Args, Subcommand};
-use concord_domain::queue::{QueueMachine, QueueState};
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, DebateId};
+use concord_domain::queue::{QueueState, ReviewQueueMachine};
 use concord_runtime::nats_ledger::NatsLedger;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, DebateId};
 use serde_json::json;
 
 use crate::args::{JsonArg, agent_id, debate_id, words};
@@ -74,7 +74,8 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: QueueArgs) -> Result<
 
 /// The queue as it is; without a fact it is an empty one.
 pub(crate) async fn state(ledger: &NatsLedger) -> Result<QueueState, Failure> {
-    let (state, _) = file::aggregate::<QueueMachine>(ledger, &concord_domain::queue::id()).await?;
+    let (state, _) =
+        file::aggregate::<ReviewQueueMachine>(ledger, &concord_domain::queue::id()).await?;
     Ok(state)
 }
 

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use concord_domain::debate::DebateMachine;
-use concord_protocol::AgentId;
-use concord_protocol::event::Briefed;
-use concord_protocol::payload::Level;
+use concord_events::Briefed;
 use concord_runtime::nats_ledger::NatsLedger;
+use concord_wire::AgentId;
+use concord_wire::payload::Level;
 
 use super::{brief, state};
 use crate::args::{JsonArg, agent_id};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use concord_domain::compare::normalise;
-use concord_domain::record::{RecordMachine, RecordState, credibility_of};
-use concord_protocol::payload::track_record::{Context, Query, Version};
-use concord_protocol::payload::{Circumstances, Credibility};
-use concord_protocol::{AgentId, Timestamp};
+use concord_domain::record::{RecordState, TrackRecordMachine, credibility_of};
 use concord_runtime::clock;
 use concord_runtime::nats_ledger::NatsLedger;
+use concord_wire::payload::track_record::{Context, Query, Version};
+use concord_wire::payload::{Circumstances, Credibility};
+use concord_wire::{AgentId, Timestamp};
 use serde::Serialize;
 
 use crate::args::JsonArg;
@@ -92,7 +92,7 @@ pub(super) struct InDomain {
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let ledger = NatsLedger::new(broker).await?;
-    let (record, _) = file::aggregate::<RecordMachine>(&ledger, &args.agent.token()).await?;
+    let (record, _) = file::aggregate::<TrackRecordMachine>(&ledger, &args.agent.token()).await?;
     let shown = shown(args, &record, clock::now())?;
     match args.json.json {
         true => output::json(&shown)?,

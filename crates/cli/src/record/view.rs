@@ -3,8 +3,8 @@
 use std::fmt::{Result, Write};
 
 use concord_domain::credibility::DATA_POINTS_MIN;
-use concord_protocol::payload::Credibility;
-use concord_protocol::payload::track_record::{Context, Version};
+use concord_wire::payload::Credibility;
+use concord_wire::payload::track_record::{Context, Version};
 
 use crate::output::{
     Cell, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, STRONG, Table, count, one_line, styled,

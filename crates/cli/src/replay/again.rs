@@ -2,16 +2,16 @@
 
 use concord_domain::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
 use concord_domain::{Context, Decision, Machine, conflict};
-use concord_protocol::event::{
-    CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin, Record,
+use concord_events::Aggregate;
+use concord_events::{
+    CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin, StoredEvent,
 };
-use concord_protocol::payload::Conflict;
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{CaseId, Timestamp, Token};
+use concord_wire::payload::Conflict;
+use concord_wire::{CaseId, Timestamp, Token};
 
 /// The debates that a detection led to; none for any other fact.
 pub(super) fn debates_of(bytes: &[u8], sequence: u64) -> Vec<Token> {
-    let Ok(record) = Record::<DetectionEvent>::decode(bytes, sequence) else {
+    let Ok(record) = StoredEvent::<DetectionEvent>::decode(bytes, sequence) else {
         return Vec::new();
     };
     let DetectionEvent::Completed(detected) = record.event;
@@ -36,7 +36,7 @@ pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String
     if stored == (&again.debated, &again.deferred, again.omitted) {
         return Ok(());
     }
-    let ids = |conflicts: &[concord_protocol::payload::Conflict]| {
+    let ids = |conflicts: &[concord_wire::payload::Conflict]| {
         conflicts
             .iter()
             .map(|conflict| conflict.conflict_id.to_string())
@@ -49,14 +49,14 @@ pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String
 }
 
 /// Decides again what led to a fact of a case; false where the input cannot be told from the facts.
-pub(super) fn decide(before: &CaseState, record: &Record<CaseEvent>) -> Result<bool, String> {
+pub(super) fn decide(before: &CaseState, record: &StoredEvent<CaseEvent>) -> Result<bool, String> {
     let Some(input) = input(before, record) else {
         return Ok(false);
     };
     let context = Context {
         now: record.meta.at,
         cause: record.meta.cause.clone(),
-        origin: Origin::Fact,
+        origin: Origin::Event,
     };
     match CaseMachine::decide(before, &context, &input) {
         Decision::Append(event) if event == record.event => Ok(true),
@@ -75,12 +75,12 @@ pub(super) fn decide(before: &CaseState, record: &Record<CaseEvent>) -> Result<b
 }
 
 fn name(event: &CaseEvent) -> &'static str {
-    use concord_protocol::event::Facts;
-    event.fact()
+    use concord_events::AggregateEvent;
+    event.name()
 }
 
 /// What a case must have been asked for this fact to be the answer.
-fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
+fn input(before: &CaseState, record: &StoredEvent<CaseEvent>) -> Option<CaseInput> {
     let opened = before.opened.as_ref()?;
     let elapsed = |name: &'static str, due: Timestamp| {
         CaseInput::Elapsed(DeadlineElapsed {
@@ -117,9 +117,8 @@ fn input(before: &CaseState, record: &Record<CaseEvent>) -> Option<CaseInput> {
         };
         Some(CaseInput::Detected(Box::new(detected)))
     };
-    let finding = |received: &concord_protocol::event::ReceivedFinding| {
-        CaseInput::Finding(Box::new(received.clone()))
-    };
+    let finding =
+        |received: &concord_events::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
     Some(match &record.event {
         CaseEvent::Opened(_) => return None,
         CaseEvent::FindingRecorded(recorded) => finding(&recorded.received),

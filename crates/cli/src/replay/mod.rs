@@ -1,10 +1,12 @@
 //! `concord replay`: rebuilds aggregates and counts votes again from the stored facts, with the domain alone.
 
 use clap::Args;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{CaseId, Token};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
+use concord_wire::{CaseId, Token};
 use serde::Serialize;
 
 use crate::args::JsonArg;
@@ -82,7 +84,7 @@ fn take(broker: &Broker, rebuilt: &mut Rebuilt, stored: &Stored) {
         return rebuilt.pass_over();
     }
     match broker.subjects().parse(&stored.subject) {
-        Ok(Subject::Event { aggregate, id, .. }) => {
+        Ok(SystemSubject::Event { aggregate, id, .. }) => {
             rebuilt.take(aggregate, &id, stored.sequence, &stored.payload)
         }
         _ => rebuilt.foreign(&stored.subject, stored.sequence),
@@ -122,7 +124,7 @@ async fn facts_of(
     let mut facts = Vec::new();
     let scope = Scope::of(
         StreamKind::Events,
-        broker.subjects().aggregate(aggregate, id),
+        broker.subjects().events_of(aggregate, id),
     )
     .with_foreign();
     read::each(broker, &scope, "reading facts", |fact| {

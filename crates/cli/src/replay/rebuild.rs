@@ -10,14 +10,14 @@ use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::precedent::PrecedentMachine;
-use concord_domain::queue::{self, QueueMachine};
-use concord_domain::record::RecordMachine;
+use concord_domain::queue::{self, ReviewQueueMachine};
+use concord_domain::record::TrackRecordMachine;
 use concord_domain::replay::{Difference, recount_one, step};
 use concord_domain::request::RequestMachine;
 use concord_domain::wake::conversation::WakeMachine;
-use concord_protocol::Token;
-use concord_protocol::event::{DebateEvent, DetectionEvent, Facts, Record};
-use concord_protocol::subject::Aggregate;
+use concord_events::Aggregate;
+use concord_events::{AggregateEvent, DebateEvent, DetectionEvent, StoredEvent};
+use concord_wire::Token;
 use serde::Serialize;
 
 use super::again;
@@ -29,9 +29,9 @@ pub(super) struct Rebuilt {
     detections: Of<DetectionMachine>,
     debates: Of<DebateMachine>,
     deadlines: Of<DeadlineMachine>,
-    records: Of<RecordMachine>,
+    records: Of<TrackRecordMachine>,
     precedents: Of<PrecedentMachine>,
-    queues: Of<QueueMachine>,
+    queues: Of<ReviewQueueMachine>,
     agents: Of<AgentMachine>,
     requests: Of<RequestMachine>,
     conversations: Of<WakeMachine>,
@@ -125,7 +125,7 @@ impl<M: Machine> Of<M> {
         bytes: &[u8],
     ) -> Result<Unapplied<'_, M>, String> {
         self.facts += 1;
-        let record = Record::<M::Event>::decode(bytes, sequence)
+        let record = StoredEvent::<M::Event>::decode(bytes, sequence)
             .map_err(|error| format!("it cannot be read: {error}"))?;
         if record.meta.id != *id {
             return Err(format!(
@@ -137,11 +137,11 @@ impl<M: Machine> Of<M> {
     }
 }
 
-type Unapplied<'a, M> = (&'a mut Versioned<M>, Record<<M as Machine>::Event>);
+type Unapplied<'a, M> = (&'a mut Versioned<M>, StoredEvent<<M as Machine>::Event>);
 
 struct Taken<'a, M: Machine> {
     after: &'a M::State,
-    record: Record<M::Event>,
+    record: StoredEvent<M::Event>,
     differences: Vec<String>,
 }
 
@@ -156,7 +156,7 @@ impl Rebuilt {
                 .deadlines
                 .take(id, sequence, bytes)
                 .map(|taken| taken.differences),
-            Aggregate::Record => self
+            Aggregate::TrackRecord => self
                 .records
                 .take(id, sequence, bytes)
                 .map(|taken| taken.differences),
@@ -164,7 +164,7 @@ impl Rebuilt {
                 .precedents
                 .take(id, sequence, bytes)
                 .map(|taken| taken.differences),
-            Aggregate::Queue => self.queue(id, sequence, bytes),
+            Aggregate::ReviewQueue => self.queue(id, sequence, bytes),
             Aggregate::Agent => self
                 .agents
                 .take(id, sequence, bytes)

@@ -1,11 +1,12 @@
 //! `concord wake`: whom messages wake, and why.
 
 use clap::{Args, Subcommand};
-use concord_protocol::event::{LoopBroken, Record, WakeDecided, WakeEvent, WakeOutcome, Weighed};
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{MessageId, Timestamp};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_events::{LoopBroken, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed};
 use concord_runtime::Broker;
+use concord_wire::{MessageId, Timestamp};
 use serde::Serialize;
 
 use crate::args::JsonArg;
@@ -74,10 +75,10 @@ async fn find(broker: &Broker, message: &MessageId) -> Result<Option<Explained>,
     let mut found = None;
     let scope = Scope::of(
         StreamKind::Events,
-        broker.subjects().facts_of(Aggregate::Wake),
+        broker.subjects().events_of_kind(Aggregate::Wake),
     );
     read::each(broker, &scope, "decisions", |stored| {
-        if let Ok(record) = Record::<WakeEvent>::decode(&stored.payload, stored.sequence)
+        if let Ok(record) = StoredEvent::<WakeEvent>::decode(&stored.payload, stored.sequence)
             && let WakeEvent::Decided(decided) = record.event
             && decided.said.message_id == *message
         {

@@ -1,7 +1,7 @@
 //! The doctor finds what is wrong, and only that.
 
-use concord_protocol::subject::Service;
 use concord_testkit::TestInstallation;
+use concord_wire::subject::Service;
 use serde_json::Value;
 
 use crate::command::run;

@@ -2,9 +2,9 @@
 
 use std::process::Stdio;
 
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::Service;
+use concord_events::topology::StreamKind;
 use concord_testkit::{Message, TestInstallation, settled, stored, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -206,7 +206,7 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
         (&json!(["ann", "coordinator"]), &json!(1.0))
     );
     let since =
-        concord_protocol::Timestamp::from_unix_millis(stage.stored_at(&answered).await).to_string();
+        concord_wire::Timestamp::from_unix_millis(stage.stored_at(&answered).await).to_string();
     let later = stage.metrics(&["--since", &since, "--json"]).await.json();
     assert_eq!(
         (&later["messages"], &later["since"]),

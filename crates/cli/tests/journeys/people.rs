@@ -1,7 +1,7 @@
 //! A disagreement on its way to a person and past a gate, with nothing but the command line.
 
-use concord_protocol::subject::Service;
 use concord_testkit::{Message, TestInstallation, settled, until};
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use crate::command::{LONG, Said, run, run_with};

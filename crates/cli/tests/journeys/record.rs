@@ -3,14 +3,14 @@
 use std::num::NonZeroUsize;
 
 use concord_domain::Context;
-use concord_domain::record::{Observe, RecordMachine};
-use concord_protocol::payload::Observation;
-use concord_protocol::payload::track_record::{self, Source};
-use concord_protocol::{AgentId, DebateId, MessageId, Timestamp};
+use concord_domain::record::{Observe, TrackRecordMachine};
 use concord_runtime::nats_ledger::NatsLedger;
 use concord_runtime::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Outcome, clock, provision};
 use concord_testkit::TestBroker;
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{self, Source};
+use concord_wire::{AgentId, DebateId, MessageId, Timestamp};
 use serde_json::{Value, json};
 
 use crate::command::run;
@@ -43,7 +43,7 @@ async fn fill(broker: &TestBroker, agent: &str, observations: Vec<Observation>) 
         .unwrap();
     provision::streams(&broker).await.unwrap();
     let ledger = NatsLedger::new(broker).await.unwrap();
-    let records = Aggregates::<RecordMachine, _>::new(ledger, NonZeroUsize::MIN);
+    let records = Aggregates::<TrackRecordMachine, _>::new(ledger, NonZeroUsize::MIN);
     let agent = AgentId::new(agent).unwrap();
     for (place, observation) in observations.into_iter().enumerate() {
         let id = format!("{agent}-{place}");

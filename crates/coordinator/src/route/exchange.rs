@@ -2,11 +2,11 @@
 
 use concord_domain::effect::ANSWERED_LATE;
 use concord_domain::request::{ACKNOWLEDGE_MS, Refusal, RequestInput, Said, id_of, terms};
-use concord_protocol::event::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
-use concord_protocol::payload::{Card, ErrorReport, Notification, Request, Response};
-use concord_protocol::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
+use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::route::digest_of;
 pub use concord_runtime::route::is_between_agents;
+use concord_wire::payload::{Card, ErrorReport, Notification, Request, Response};
+use concord_wire::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
 /// The largest answer that is repeated to who asked with a callback, in bytes.
@@ -173,7 +173,7 @@ pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>
 
 #[cfg(test)]
 mod tests {
-    use concord_protocol::subject::SubjectSpace;
+    use concord_wire::subject::SubjectSpace;
     use serde_json::json;
 
     use super::*;

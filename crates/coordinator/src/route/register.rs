@@ -1,13 +1,13 @@
 //! Which messages are about an agent's entry in the register.
 
 use concord_domain::agent::AgentInput;
-use concord_protocol::envelope::from_json;
-use concord_protocol::payload::{
+use concord_runtime::Routed;
+use concord_wire::envelope::from_json;
+use concord_wire::payload::{
     Card, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, Request, StatusReport, UPDATE_AGENT,
 };
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, Envelope, ErrorCode, Fault, MessageType};
-use concord_runtime::Routed;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType};
 
 /// Where the parameters of a request stand.
 const PARAMETERS: &str = "/payload/parameters";

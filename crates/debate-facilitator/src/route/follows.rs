@@ -4,13 +4,13 @@
 use concord_domain::debate::DebateInput;
 use concord_domain::ladder::Order;
 use concord_domain::queue::{Enqueue, QueueInput};
-use concord_protocol::event::{
-    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, GateReviewed,
-    OutcomeKnown, QueueEvent, Record, RecordMeta, ReleaseReason,
+use concord_events::Aggregate;
+use concord_events::{
+    self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, EventMeta,
+    GateReviewed, OutcomeKnown, ReleaseReason, ReviewQueueEvent, StoredEvent,
 };
-use concord_protocol::payload::{Level, Status};
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{DebateId, Token};
+use concord_wire::payload::{Level, Status};
+use concord_wire::{DebateId, Token};
 
 /// One thing to do because of a fact.
 #[derive(Debug, Clone)]
@@ -36,10 +36,10 @@ pub fn follows(
     aggregate: Aggregate,
     bytes: &[u8],
     sequence: u64,
-) -> Result<Vec<FollowUp>, event::Error> {
+) -> Result<Vec<FollowUp>, concord_events::Error> {
     Ok(match aggregate {
         Aggregate::Deadline => {
-            let elapsed = Record::<DeadlineEvent>::decode(bytes, sequence)?
+            let elapsed = StoredEvent::<DeadlineEvent>::decode(bytes, sequence)?
                 .event
                 .into_elapsed();
             let of_debate = Some(elapsed).filter(|elapsed| elapsed.aggregate == Aggregate::Debate);
@@ -48,11 +48,13 @@ pub fn follows(
                 .into_iter()
                 .collect()
         }
-        Aggregate::Debate => of_debate(Record::decode(bytes, sequence)?),
-        Aggregate::Queue => of_queue(Record::<QueueEvent>::decode(bytes, sequence)?.event),
-        Aggregate::Case => of_case(Record::<CaseEvent>::decode(bytes, sequence)?.event),
+        Aggregate::Debate => of_debate(StoredEvent::decode(bytes, sequence)?),
+        Aggregate::ReviewQueue => {
+            of_queue(StoredEvent::<ReviewQueueEvent>::decode(bytes, sequence)?.event)
+        }
+        Aggregate::Case => of_case(StoredEvent::<CaseEvent>::decode(bytes, sequence)?.event),
         Aggregate::Detection
-        | Aggregate::Record
+        | Aggregate::TrackRecord
         | Aggregate::Precedent
         | Aggregate::Agent
         | Aggregate::Request
@@ -60,7 +62,7 @@ pub fn follows(
     })
 }
 
-fn of_debate(record: Record<DebateEvent>) -> Vec<FollowUp> {
+fn of_debate(record: StoredEvent<DebateEvent>) -> Vec<FollowUp> {
     let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) else {
         return Vec::new();
     };
@@ -96,7 +98,7 @@ fn of_debate(record: Record<DebateEvent>) -> Vec<FollowUp> {
     }
 }
 
-fn enqueue(debate_id: DebateId, escalated: &Escalated, meta: &RecordMeta) -> Option<Enqueue> {
+fn enqueue(debate_id: DebateId, escalated: &Escalated, meta: &EventMeta) -> Option<Enqueue> {
     let entry = escalated.queue.as_ref()?;
     Some(Enqueue {
         entry: Enqueued {
@@ -122,23 +124,23 @@ fn reason_of(status: Status) -> ReleaseReason {
 }
 
 /// What the queue decided reaches the debate first; then the queue goes on.
-fn of_queue(event: QueueEvent) -> Vec<FollowUp> {
+fn of_queue(event: ReviewQueueEvent) -> Vec<FollowUp> {
     let mut told = match event {
-        QueueEvent::Assigned(assigned) => {
+        ReviewQueueEvent::Assigned(assigned) => {
             let (expert, contact) = (assigned.expert, assigned.contact);
             vec![FollowUp::order(
                 &assigned.debate_id,
                 Order::Assigned { expert, contact },
             )]
         }
-        QueueEvent::Reassigned(reassigned) => {
+        ReviewQueueEvent::Reassigned(reassigned) => {
             let (expert, contact) = (reassigned.to, reassigned.contact);
             vec![FollowUp::order(
                 &reassigned.debate_id,
                 Order::Assigned { expert, contact },
             )]
         }
-        QueueEvent::Overflowed(overflowed) => {
+        ReviewQueueEvent::Overflowed(overflowed) => {
             vec![FollowUp::order(
                 &overflowed.debate_id,
                 Order::Overflowed {
@@ -146,7 +148,7 @@ fn of_queue(event: QueueEvent) -> Vec<FollowUp> {
                 },
             )]
         }
-        QueueEvent::ExpertLeft(left) => {
+        ReviewQueueEvent::ExpertLeft(left) => {
             let order = || Order::Unassigned {
                 expert: left.agent_id.clone(),
             };
@@ -155,9 +157,9 @@ fn of_queue(event: QueueEvent) -> Vec<FollowUp> {
                 .map(|debate| FollowUp::order(debate, order()))
                 .collect()
         }
-        QueueEvent::ExpertRegistered(_) | QueueEvent::Enqueued(_) | QueueEvent::Released(_) => {
-            Vec::new()
-        }
+        ReviewQueueEvent::ExpertRegistered(_)
+        | ReviewQueueEvent::Enqueued(_)
+        | ReviewQueueEvent::Released(_) => Vec::new(),
     };
     told.push(FollowUp::Queue(QueueInput::Advance));
     told

@@ -4,8 +4,8 @@
 //! like any other, once. A replica that has just started has heard nothing yet, so it counts from its own start: it is
 //! late rather than wrong.
 
-use concord_protocol::Timestamp;
-use concord_protocol::payload::AgentStatus;
+use concord_wire::Timestamp;
+use concord_wire::payload::AgentStatus;
 
 use super::AgentState;
 
@@ -85,7 +85,7 @@ pub fn conclude(
 
 #[cfg(test)]
 mod tests {
-    use concord_protocol::payload::{AgentStatus::*, Card};
+    use concord_wire::payload::{AgentStatus::*, Card};
 
     use super::*;
     use crate::fixtures::*;

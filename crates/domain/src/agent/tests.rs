@@ -1,5 +1,5 @@
-use concord_protocol::event::CardChange;
-use concord_protocol::payload::{AgentStatus, Card, Skill};
+use concord_events::CardChange;
+use concord_wire::payload::{AgentStatus, Card, Skill};
 
 use super::*;
 use crate::effect;

@@ -1,6 +1,6 @@
 //! Invariant 6: an expert is never given a debate beyond their capacity at the time.
 
-use concord_protocol::event::{QueueEvent, Record};
+use concord_events::{ReviewQueueEvent, StoredEvent};
 
 use super::place;
 use super::report::{Invariant, Ledgers};
@@ -10,18 +10,18 @@ use crate::queue::{QueueState, over_capacity};
 pub(super) fn event(
     ledgers: &mut Ledgers,
     before: Option<&QueueState>,
-    record: &Record<QueueEvent>,
+    record: &StoredEvent<ReviewQueueEvent>,
 ) {
     if !matches!(
         record.event,
-        QueueEvent::Assigned(_) | QueueEvent::Reassigned(_)
+        ReviewQueueEvent::Assigned(_) | ReviewQueueEvent::Reassigned(_)
     ) {
         return;
     }
     ledgers.examined(Invariant::Capacity);
     let nobody = QueueState::default();
     if let Some(what) = over_capacity(before.unwrap_or(&nobody), &record.event) {
-        let place = place(concord_protocol::subject::Aggregate::Queue, &record.meta.id);
+        let place = place(concord_events::Aggregate::ReviewQueue, &record.meta.id);
         ledgers.violated(Invariant::Capacity, place, Some(record.sequence), what);
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::payload::{ErrorReport, RATE_LIMIT};
-use concord_protocol::subject::{Lane, Service, Subject, SubjectSpace};
-use concord_protocol::{AgentId, Envelope, MessageId, Recipient};
+use concord_wire::payload::{ErrorReport, RATE_LIMIT};
+use concord_wire::subject::{Lane, Service, Subject, SubjectSpace};
+use concord_wire::{AgentId, Envelope, MessageId, Recipient};
 use serde_json::Value;
 
 use super::Dead;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use concord_protocol::event::{Facts, Record};
-use concord_protocol::stream::owner;
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{AgentId, Envelope, MessageId, MessageType, Timestamp, Token};
+use concord_events::Aggregate;
+use concord_events::{AggregateEvent, StoredEvent};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, Envelope, MessageId, MessageType, Timestamp, Token};
 
 use super::report::{Invariant, Ledgers};
 use super::{Ending, place};
@@ -41,7 +41,11 @@ pub(super) struct Effects {
 }
 
 impl Effects {
-    pub(super) fn event<M: Machine>(&mut self, ledgers: &mut Ledgers, record: &Record<M::Event>) {
+    pub(super) fn event<M: Machine>(
+        &mut self,
+        ledgers: &mut Ledgers,
+        record: &StoredEvent<M::Event>,
+    ) {
         let messages = match effect::messages::<M>(record) {
             Ok(messages) => messages,
             Err(error) => {
@@ -99,7 +103,7 @@ impl Effects {
         // A service without aggregates has no facts that its messages could follow from.
         if !Aggregate::ALL
             .iter()
-            .any(|aggregate| owner(*aggregate) == from)
+            .any(|aggregate| aggregate.owner() == from)
         {
             return;
         }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::event::{CaseEvent, Record};
-use concord_protocol::payload::Decision;
-use concord_protocol::{CaseId, MessageId, Token};
+use concord_events::{CaseEvent, StoredEvent};
+use concord_wire::payload::Decision;
+use concord_wire::{CaseId, MessageId, Token};
 
 use super::dead::{DeadLetters, Position};
 use super::report::{Invariant, Ledgers};
@@ -24,7 +24,7 @@ impl Findings {
         &mut self,
         ledgers: &mut Ledgers,
         before: Option<&CaseState>,
-        record: &Record<CaseEvent>,
+        record: &StoredEvent<CaseEvent>,
     ) {
         let received = match &record.event {
             CaseEvent::FindingRecorded(recorded) => Some(&recorded.received),

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::event::{Origin, RecordMeta, event_id};
-use concord_protocol::payload::Request;
-use concord_protocol::subject::{Aggregate, Service};
-use concord_protocol::{Envelope, MessageId, MessageType, Token};
+use concord_events::Aggregate;
+use concord_events::{EventMeta, Origin, event_id};
+use concord_wire::payload::Request;
+use concord_wire::subject::Service;
+use concord_wire::{Envelope, MessageId, MessageType, Token};
 
 use super::dead::{DeadLetters, Position};
 use super::life::Lives;
@@ -37,7 +38,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn event(&mut self, aggregate: Aggregate, meta: &RecordMeta) {
+    pub(super) fn event(&mut self, aggregate: Aggregate, meta: &EventMeta) {
         if meta.event_id == event_id(aggregate, &meta.id, Origin::Message, &meta.cause) {
             self.heard.remove(&meta.cause);
             self.causes.insert(meta.cause.clone());

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use concord_protocol::Token;
-use concord_protocol::event::{
-    CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent, QueueEvent,
-    Record, RecordEvent,
+use concord_events::{
+    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, PrecedentEvent,
+    ReviewQueueEvent, StoredEvent, TrackRecordEvent,
 };
-use concord_protocol::payload::{Level, Status};
+use concord_wire::Token;
+use concord_wire::payload::{Level, Status};
 
 use super::report::{Invariant, Ledgers};
 use super::{Ending, place};
@@ -19,8 +19,8 @@ use crate::detection::DetectionMachine;
 use crate::ladder::Ladder;
 use crate::machine::{Machine, Versioned};
 use crate::precedent::PrecedentMachine;
-use crate::queue::{QueueMachine, QueueState};
-use crate::record::RecordMachine;
+use crate::queue::{QueueState, ReviewQueueMachine};
+use crate::record::TrackRecordMachine;
 use crate::replay;
 
 mod exchange;
@@ -53,7 +53,7 @@ pub(super) trait Life: Machine {
         None
     }
     /// Decides again what can be decided again, given the state after the fact.
-    fn recount(_after: &Self::State, _record: &Record<Self::Event>) -> Vec<String> {
+    fn recount(_after: &Self::State, _record: &StoredEvent<Self::Event>) -> Vec<String> {
         Vec::new()
     }
     /// Where lives of this kind are kept.
@@ -158,7 +158,7 @@ impl Life for DebateMachine {
         }
     }
 
-    fn recount(after: &DebateState, record: &Record<DebateEvent>) -> Vec<String> {
+    fn recount(after: &DebateState, record: &StoredEvent<DebateEvent>) -> Vec<String> {
         replay::recount_one(after, record)
     }
 
@@ -233,18 +233,18 @@ impl Life for DeadlineMachine {
     }
 }
 
-impl Life for RecordMachine {
+impl Life for TrackRecordMachine {
     const ENDS: bool = false;
 
-    fn begins(_: &RecordEvent) -> bool {
+    fn begins(_: &TrackRecordEvent) -> bool {
         true
     }
 
-    fn ends(_: &RecordEvent) -> bool {
+    fn ends(_: &TrackRecordEvent) -> bool {
         false
     }
 
-    fn may_follow_end(_: &RecordEvent) -> bool {
+    fn may_follow_end(_: &TrackRecordEvent) -> bool {
         true
     }
 
@@ -273,18 +273,18 @@ impl Life for PrecedentMachine {
     }
 }
 
-impl Life for QueueMachine {
+impl Life for ReviewQueueMachine {
     const ENDS: bool = false;
 
-    fn begins(_: &QueueEvent) -> bool {
+    fn begins(_: &ReviewQueueEvent) -> bool {
         true
     }
 
-    fn ends(_: &QueueEvent) -> bool {
+    fn ends(_: &ReviewQueueEvent) -> bool {
         false
     }
 
-    fn may_follow_end(_: &QueueEvent) -> bool {
+    fn may_follow_end(_: &ReviewQueueEvent) -> bool {
         true
     }
 
@@ -323,7 +323,7 @@ impl<M: Machine> Default for LivesOf<M> {
 }
 
 impl<M: Life> LivesOf<M> {
-    pub(super) fn event(&mut self, ledgers: &mut Ledgers, record: &Record<M::Event>) {
+    pub(super) fn event(&mut self, ledgers: &mut Ledgers, record: &StoredEvent<M::Event>) {
         let place = place(M::Event::AGGREGATE, &record.meta.id);
         let one = self.0.entry(record.meta.id.clone()).or_default();
         let is_first = one.versioned.sequences.is_empty();
@@ -395,7 +395,7 @@ impl<M: Life> LivesOf<M> {
 }
 
 fn misplaced<M: Life>(one: &One<M>, is_first: bool, event: &M::Event) -> Vec<String> {
-    let fact = event.fact();
+    let fact = event.name();
     let mut found = Vec::new();
     let begins = M::begins(event);
     if M::ENDS && (is_first && !begins || !is_first && begins && !M::MAY_BEGIN_LATER) {
@@ -421,9 +421,9 @@ pub(super) struct Lives {
     debates: LivesOf<DebateMachine>,
     detections: LivesOf<DetectionMachine>,
     deadlines: LivesOf<DeadlineMachine>,
-    records: LivesOf<RecordMachine>,
+    records: LivesOf<TrackRecordMachine>,
     precedents: LivesOf<PrecedentMachine>,
-    queues: LivesOf<QueueMachine>,
+    queues: LivesOf<ReviewQueueMachine>,
     agents: LivesOf<AgentMachine>,
     requests: LivesOf<RequestMachine>,
     conversations: LivesOf<WakeMachine>,

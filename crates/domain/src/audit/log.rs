@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use concord_protocol::Token;
-use concord_protocol::event::{CaseEvent, Record};
-use concord_protocol::payload::{ConflictOutcome, LogEntry};
-use concord_protocol::subject::Aggregate;
+use concord_events::Aggregate;
+use concord_events::{CaseEvent, StoredEvent};
+use concord_wire::Token;
+use concord_wire::payload::{ConflictOutcome, LogEntry};
 
 use super::place;
 use super::report::{Invariant, Ledgers};
@@ -17,7 +17,7 @@ pub(super) struct Logs(BTreeMap<Token, (u64, String)>);
 
 impl Logs {
     /// A fact of a case.
-    pub(super) fn event(&mut self, ledgers: &mut Ledgers, record: &Record<CaseEvent>) {
+    pub(super) fn event(&mut self, ledgers: &mut Ledgers, record: &StoredEvent<CaseEvent>) {
         let (outcome, entry) = match &record.event {
             CaseEvent::DebateSettled(settled) => (Some(&settled.outcome), settled.entry.as_deref()),
             CaseEvent::Decided(decided) => (decided.last.as_ref(), decided.entry.as_deref()),

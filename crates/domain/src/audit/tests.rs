@@ -1,5 +1,6 @@
-use concord_protocol::event::Deadline;
-use concord_protocol::payload::Status;
+use concord_events::Deadline;
+use concord_events::subject::SystemSubject;
+use concord_wire::payload::Status;
 use serde_json::json;
 
 use super::*;
@@ -373,9 +374,13 @@ const PLANTED: [Planted; 27] = [
     ),
 ];
 
-fn caused_by<E: Facts>(record: &mut Record<E>, aggregate: Aggregate, cause: &MessageId) {
+fn caused_by<E: AggregateEvent>(
+    record: &mut StoredEvent<E>,
+    aggregate: Aggregate,
+    cause: &MessageId,
+) {
     record.meta.cause = cause.clone();
-    record.meta.event_id = event_id(aggregate, &record.meta.id, Origin::Fact, cause);
+    record.meta.event_id = event_id(aggregate, &record.meta.id, Origin::Event, cause);
 }
 
 #[test]
@@ -410,18 +415,18 @@ fn too_many(hall: &mut Hall, to: &str, first: u64, last: Option<u64>) {
     let mut refusal: Envelope = serde_json::from_slice(&hall.messages[0].bytes).unwrap();
     refusal.message_id = MessageId::of_refusal("msg", first);
     refusal.from_agent = Service::Coordinator.agent_id();
-    refusal.to_agent = concord_protocol::Recipient::Agent(agent(to));
+    refusal.to_agent = concord_wire::Recipient::Agent(agent(to));
     refusal.message_type = MessageType::Error;
     let fault = Fault::new(
-        concord_protocol::ErrorCode::CapacityExceeded,
+        concord_wire::ErrorCode::CapacityExceeded,
         "",
         "Too many.",
         "Send fewer.",
     );
-    let mut report = concord_protocol::payload::ErrorReport::from(&fault);
+    let mut report = concord_wire::payload::ErrorReport::from(&fault);
     report
         .details
-        .insert("limit".into(), json!(concord_protocol::payload::RATE_LIMIT));
+        .insert("limit".into(), json!(concord_wire::payload::RATE_LIMIT));
     report.details.insert("sequence".into(), json!(first));
     report
         .details
@@ -606,16 +611,16 @@ fn more_can_be_fed_after_a_report() {
     let hall = Hall::told(Until::End);
     let mut auditor = Auditor::new();
     for stored in &hall.events {
-        let Subject::Event {
+        let SystemSubject::Event {
             aggregate,
             id,
-            fact,
+            event: fact,
         } = &stored.subject
         else {
             panic!()
         };
         let (sequence, bytes) = (stored.sequence, &stored.bytes);
-        auditor.event(&StoredEvent {
+        auditor.event(&RawEvent {
             sequence,
             aggregate: *aggregate,
             id,

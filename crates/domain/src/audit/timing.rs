@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use concord_protocol::event::{Deadline, DeadlineEvent, Origin, Record, RecordMeta, event_id};
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{MessageId, Timestamp, Token};
+use concord_events::Aggregate;
+use concord_events::{Deadline, DeadlineEvent, EventMeta, Origin, StoredEvent, event_id};
+use concord_wire::{MessageId, Timestamp, Token};
 
 use super::report::{Invariant, Ledgers};
 use super::{Ending, place};
@@ -32,7 +32,7 @@ pub(super) struct Timing {
 
 impl Timing {
     /// A deadline is said to have passed.
-    pub(super) fn elapsed(&mut self, ledgers: &mut Ledgers, record: &Record<DeadlineEvent>) {
+    pub(super) fn elapsed(&mut self, ledgers: &mut Ledgers, record: &StoredEvent<DeadlineEvent>) {
         let elapsed = record.event.elapsed();
         ledgers.examined(Invariant::Deadlines);
         let place = format!("{}/{}/{}", elapsed.aggregate, elapsed.id, elapsed.name);
@@ -79,7 +79,7 @@ impl Timing {
         ledgers: &mut Ledgers,
         aggregate: Aggregate,
         sequence: u64,
-        meta: &RecordMeta,
+        meta: &EventMeta,
     ) {
         let key = (aggregate, meta.id.clone());
         if meta.deadlines.is_empty() {
@@ -88,7 +88,7 @@ impl Timing {
             self.open.insert(key, meta.deadlines.clone());
         }
         // A sender may give its message the id of a fact; only a fact's event_id tells the two apart.
-        if meta.event_id != event_id(aggregate, &meta.id, Origin::Fact, &meta.cause) {
+        if meta.event_id != event_id(aggregate, &meta.id, Origin::Event, &meta.cause) {
             return;
         }
         let Some(elapsed) = self.elapsed.get_mut(&meta.cause) else {

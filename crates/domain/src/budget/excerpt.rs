@@ -1,6 +1,6 @@
 //! Beginnings of texts that are too long, and positions with as much evidence as there is room for.
 
-use concord_protocol::payload::{Position, json_text_bytes};
+use concord_wire::payload::{Position, json_text_bytes};
 use serde_json::{Value, json};
 
 use super::{count, json_bytes};

@@ -1,10 +1,8 @@
 //! Whatever agents write, every fact and every message that follows from one has room. [`Story`] looks at each.
 
-use concord_protocol::event::{CaseEvent, Facts};
-use concord_protocol::payload::{
-    Answer, COMPARED_MAX, ConflictType, NAME_BYTES_MAX, json_text_bytes,
-};
-use concord_protocol::policy::Policy;
+use concord_events::{AggregateEvent, CaseEvent};
+use concord_wire::payload::{Answer, COMPARED_MAX, ConflictType, NAME_BYTES_MAX, json_text_bytes};
+use concord_wire::policy::Policy;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -227,7 +225,7 @@ impl Hostile {
 fn decides_the_same_again(case: &Story<CaseMachine>) {
     let (last, before) = case.records.split_last().unwrap();
     let CaseEvent::Decided(decided) = &last.event else {
-        panic!("{:?}", last.event.fact())
+        panic!("{:?}", last.event.name())
     };
     let Some(outcome) = &decided.last else { return };
     let (rebuilt, _) = replay::rebuild::<CaseMachine>(before);

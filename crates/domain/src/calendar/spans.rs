@@ -1,7 +1,7 @@
 //! Open time, day by day.
 
-use concord_protocol::Timestamp;
-use concord_protocol::payload::{Calendar, OpeningHours};
+use concord_wire::Timestamp;
+use concord_wire::payload::{Calendar, OpeningHours};
 use jiff::civil::Date;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 

@@ -1,4 +1,4 @@
-use concord_protocol::payload::Weekday;
+use concord_wire::payload::Weekday;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! Challenges: one agent disputes another's finding on purpose.
 
-use concord_protocol::event::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
-use concord_protocol::payload::{
+use concord_events::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
+use concord_wire::payload::{
     Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Position,
 };
-use concord_protocol::{CaseId, DebateId, ErrorCode, Fault, MessageId};
+use concord_wire::{CaseId, DebateId, ErrorCode, Fault, MessageId};
 use serde_json::{Value, json};
 
 use super::ReceivedChallenge;

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use concord_protocol::event::{
+use concord_events::{
     CaseCancelled, CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled,
     Decided, Detected, FindingRecorded, FindingsClosed, Heard, ReceivedFinding, SetAsideFinding,
 };
-use concord_protocol::payload::{
-    Conflict, ConflictOutcome, LogEntry, SetAsideReason, Status, Task,
-};
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, CaseId, DebateId, ErrorCode, Fault};
+use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry, SetAsideReason, Status, Task};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
 use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, gate, log, outcome};
@@ -152,7 +150,7 @@ fn exists(case: &CaseId) -> Fault {
     )
 }
 
-fn check_participants(participants: &[concord_protocol::AgentId]) -> Result<(), Fault> {
+fn check_participants(participants: &[concord_wire::AgentId]) -> Result<(), Fault> {
     const POINTER: &str = "/payload/parameters/participants";
     if participants.is_empty() || participants.len() > PARTICIPANTS_MAX {
         return Err(Fault::invalid(

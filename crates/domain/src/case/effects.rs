@@ -1,14 +1,14 @@
 //! What follows from the facts of a case.
 
-use concord_protocol::Token;
-use concord_protocol::event::{CaseEvent, DebateAsked, Record};
-use concord_protocol::payload::TaskAssignment;
-use concord_protocol::subject::Service;
+use concord_events::{CaseEvent, DebateAsked, StoredEvent};
+use concord_wire::Token;
+use concord_wire::payload::TaskAssignment;
+use concord_wire::subject::Service;
 use serde_json::json;
 
 use crate::effect::Effect;
 
-pub(super) fn effects(record: &Record<CaseEvent>) -> Vec<Effect> {
+pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
     match &record.event {
         CaseEvent::Opened(opened) => {
             let confirm = Effect::ConfirmCase {

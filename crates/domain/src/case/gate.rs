@@ -1,9 +1,9 @@
 //! Gates: people review what stands provisionally, and let the case go on.
 
-use concord_protocol::event::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
-use concord_protocol::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
-use concord_protocol::subject::Service;
-use concord_protocol::{CaseId, DebateId, ErrorCode, Fault};
+use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
+use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
+use concord_wire::subject::Service;
+use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
 use super::decide::repeated;

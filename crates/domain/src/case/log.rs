@@ -1,7 +1,7 @@
 //! Entries of a case's decision log.
 
-use concord_protocol::payload::{ConflictOutcome, Level, LogEntry};
-use concord_protocol::{AgentId, CaseId, Timestamp};
+use concord_wire::payload::{ConflictOutcome, Level, LogEntry};
+use concord_wire::{AgentId, CaseId, Timestamp};
 
 use super::state::CaseState;
 use crate::budget::excerpt;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::event::{CaseOpened, ReceivedFinding};
-use concord_protocol::payload::{
+use concord_events::{CaseOpened, ReceivedFinding};
+use concord_wire::payload::{
     ClauseOutcome, Conflict, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome,
 };
-use concord_protocol::policy::Policy;
+use concord_wire::policy::Policy;
 use serde_json::Value;
 
 use super::state::CaseState;

@@ -1,9 +1,9 @@
 //! The decision package: everything about a decided case in one piece, for people and programs.
 
-use concord_protocol::event::ReceivedFinding;
-use concord_protocol::payload::{Decision, Task};
-use concord_protocol::policy::Policy;
-use concord_protocol::{AgentId, CaseId, Timestamp};
+use concord_events::ReceivedFinding;
+use concord_wire::payload::{Decision, Task};
+use concord_wire::policy::Policy;
+use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;
 
 use super::state::{CaseState, Phase};
@@ -40,9 +40,9 @@ pub struct DecisionPackage {
 pub struct AsideFinding {
     /// Why and when.
     #[serde(flatten)]
-    pub note: concord_protocol::payload::SetAside,
+    pub note: concord_wire::payload::SetAside,
     /// What was found.
-    pub finding: concord_protocol::payload::Finding,
+    pub finding: concord_wire::payload::Finding,
 }
 
 /// The package of a case; none when it was never opened.

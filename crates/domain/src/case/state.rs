@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_protocol::event::{CaseEvent, CaseOpened, DebateAsked, Heard, ReceivedFinding, Record};
-use concord_protocol::payload::{
+use concord_events::{CaseEvent, CaseOpened, DebateAsked, Heard, ReceivedFinding, StoredEvent};
+use concord_wire::payload::{
     Conflict, ConflictOutcome, Decision, LogEntry, ReviewAction, SetAside, Status,
 };
-use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Timestamp};
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
 /// Where a case stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
@@ -72,7 +72,7 @@ pub struct CaseState {
 }
 
 impl CaseState {
-    pub(super) fn apply(&mut self, record: Record<CaseEvent>) {
+    pub(super) fn apply(&mut self, record: StoredEvent<CaseEvent>) {
         let at = record.meta.at;
         match record.event {
             CaseEvent::Opened(opened) => {

@@ -1,4 +1,4 @@
-use concord_protocol::payload::{Conflict, ConflictType, SetAsideReason, Status};
+use concord_wire::payload::{Conflict, ConflictType, SetAsideReason, Status};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -302,7 +302,7 @@ fn whoever_opens_a_case_that_exists_is_told_which_one_and_what_to_do() {
     let Decision::Reject(fault) = decided else {
         panic!("{decided:?}")
     };
-    assert_eq!(fault.code, concord_protocol::ErrorCode::InvalidRequest);
+    assert_eq!(fault.code, concord_wire::ErrorCode::InvalidRequest);
     assert_eq!(fault.message, "The case c-1 exists already.");
     assert!(
         fault.advice.contains("another case_id") && fault.advice.contains("concord case show c-1"),
@@ -609,7 +609,7 @@ fn what_is_too_large_for_a_fact_is_refused_with_the_limit() {
     };
     assert_eq!(
         (fault.code, fault.pointer.as_str()),
-        (concord_protocol::ErrorCode::CapacityExceeded, "/payload")
+        (concord_wire::ErrorCode::CapacityExceeded, "/payload")
     );
     assert!(
         fault.message.contains("1025 bytes; at most 1024"),

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use concord_protocol::event::{
-    DeadlineElapsed, DeadlineEvent, EARLIER_MAX, FiredBy, Origin, RecordMeta, event_id,
+use concord_events::Aggregate;
+use concord_events::{
+    DeadlineElapsed, DeadlineEvent, EARLIER_MAX, EventMeta, FiredBy, Origin, event_id,
 };
-use concord_protocol::subject::Aggregate;
 use proptest::prelude::*;
 
 use super::*;
@@ -12,9 +12,9 @@ use crate::fixtures::*;
 use crate::machine::Versioned;
 use crate::replay;
 
-type Stored = BTreeMap<u64, Record<DeadlineEvent>>;
+type Stored = BTreeMap<u64, StoredEvent<DeadlineEvent>>;
 
-fn fact(sequence: u64, earlier: Vec<u64>) -> Record<DeadlineEvent> {
+fn fact(sequence: u64, earlier: Vec<u64>) -> StoredEvent<DeadlineEvent> {
     let (id, cause) = (token("x"), message(&format!("m-{sequence}")));
     let event = DeadlineEvent::of(DeadlineElapsed {
         aggregate: Aggregate::Case,
@@ -24,7 +24,7 @@ fn fact(sequence: u64, earlier: Vec<u64>) -> Record<DeadlineEvent> {
         fired_by: FiredBy::Scheduler,
         lateness_ms: 0,
     });
-    let meta = RecordMeta {
+    let meta = EventMeta {
         event_id: event_id(Aggregate::Deadline, &id, Origin::Message, &cause),
         id,
         at: after(sequence),
@@ -34,7 +34,7 @@ fn fact(sequence: u64, earlier: Vec<u64>) -> Record<DeadlineEvent> {
         closed: vec![],
         earlier,
     };
-    Record {
+    StoredEvent {
         meta,
         sequence,
         event,
@@ -145,7 +145,7 @@ proptest! {
     ) {
         let mut story = Story::<DeadlineMachine>::of("x");
         for due in 0..length as u64 {
-            let deadline = concord_protocol::event::Deadline { name: token("case"), due: after(due) };
+            let deadline = concord_events::Deadline { name: token("case"), due: after(due) };
             let fire =
                 Fire { aggregate: Aggregate::Case, id: token("c-1"), deadline, fired_by: FiredBy::Scheduler };
             prop_assert_eq!(story.hears(&said(&format!("m-{due}"), due), &fire), "case_elapsed");

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::event::ReceivedFinding;
-use concord_protocol::payload::ConflictType;
-use concord_protocol::policy::Policy;
+use concord_events::ReceivedFinding;
+use concord_wire::payload::ConflictType;
+use concord_wire::policy::Policy;
 use serde_json::json;
 
 use super::ranking::Ranking;

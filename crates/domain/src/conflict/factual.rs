@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use concord_protocol::event::ReceivedFinding;
-use concord_protocol::payload::{ConflictType, FactClaim};
-use concord_protocol::policy::Policy;
+use concord_events::ReceivedFinding;
+use concord_wire::payload::{ConflictType, FactClaim};
+use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
 use super::ranking::Ranking;

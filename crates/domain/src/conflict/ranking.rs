@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use concord_protocol::payload::{Conflict, ConflictType, Position};
-use concord_protocol::policy::Policy;
-use concord_protocol::{CaseId, DebateId};
+use concord_wire::payload::{Conflict, ConflictType, Position};
+use concord_wire::policy::Policy;
+use concord_wire::{CaseId, DebateId};
 
 use super::{Found, Held};
 use crate::budget::excerpt::{self, Room};

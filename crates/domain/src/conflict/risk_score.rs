@@ -1,8 +1,8 @@
 //! Risk scores further apart than the policy allows.
 
-use concord_protocol::event::ReceivedFinding;
-use concord_protocol::payload::ConflictType;
-use concord_protocol::policy::Policy;
+use concord_events::ReceivedFinding;
+use concord_wire::payload::ConflictType;
+use concord_wire::policy::Policy;
 use serde_json::json;
 
 use super::ranking::Ranking;

@@ -1,4 +1,4 @@
-use concord_protocol::payload::ConflictType as Type;
+use concord_wire::payload::ConflictType as Type;
 use proptest::prelude::*;
 use serde_json::json;
 

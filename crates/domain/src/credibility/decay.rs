@@ -1,6 +1,6 @@
 //! What an observation weighs by its age, and proportions of weighted observations.
 
-use concord_protocol::Timestamp;
+use concord_wire::Timestamp;
 
 /// The age at which an observation weighs half: two years.
 pub const HALF_LIFE_DAYS: f64 = 730.0;

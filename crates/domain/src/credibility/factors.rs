@@ -1,7 +1,7 @@
 //! The factors of a credibility, one function each. An explanation here has no full stop; the product adds it.
 
-use concord_protocol::payload::Observation;
-use concord_protocol::payload::track_record::{Context, Factor, FactorName, Query};
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{Context, Factor, FactorName, Query};
 
 use super::{HALF_LIFE_DAYS, R_SQUARED_MIN, Sample, Weighed, Z, fit, trend, wilson};
 use crate::compare::normalise;

@@ -1,7 +1,7 @@
 //! Whether credibility alone settles a dispute.
 
-use concord_protocol::payload::Credibility;
-use concord_protocol::payload::track_record::{Settlement, SettlementReason, Side};
+use concord_wire::payload::Credibility;
+use concord_wire::payload::track_record::{Settlement, SettlementReason, Side};
 
 use super::rounded;
 

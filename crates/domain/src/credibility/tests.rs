@@ -3,10 +3,8 @@
 mod factors;
 mod properties;
 
-use concord_protocol::Timestamp;
-use concord_protocol::payload::track_record::{
-    Context, FactorName, SettlementReason, Side, Source,
-};
+use concord_wire::Timestamp;
+use concord_wire::payload::track_record::{Context, FactorName, SettlementReason, Side, Source};
 
 use super::*;
 

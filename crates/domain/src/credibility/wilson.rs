@@ -1,6 +1,6 @@
 //! Wilson's score interval (Wilson 1927, JASA 22:209).
 
-use concord_protocol::payload::track_record::Interval;
+use concord_wire::payload::track_record::Interval;
 
 /// The normal quantile of a two-sided interval of 95%.
 pub const Z: f64 = 1.959_963_984_540_054;

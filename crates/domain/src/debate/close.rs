@@ -1,14 +1,14 @@
 //! The end of a round: settled, next round, or vote.
 
-use concord_protocol::event::{
+use concord_events::{
     CloseReason, DebateEvent, DebateOpened, DebateResolved, DiscussionEnded, EscalationReason,
     ReceivedAnswer, RoundClosed,
 };
-use concord_protocol::payload::{
+use concord_wire::payload::{
     Conflict, ConflictOutcome, Level, Position, Resolution, RoundRecord, Status, Tally,
 };
-use concord_protocol::policy::ConflictHandling;
-use concord_protocol::{AgentId, DebateId};
+use concord_wire::policy::ConflictHandling;
+use concord_wire::{AgentId, DebateId};
 
 use super::decide::asked;
 use super::state::{DebateState, Heard};

@@ -1,14 +1,14 @@
 //! What to do about an input to a debate. Split by input; the table is in the module above.
 
-use concord_protocol::event::{
+use concord_events::{
     AnswerSetAside, Answered, CloseReason, DeadlineElapsed, DebateEvent, DebateOpened, Heard,
     ReceivedAnswer,
 };
-use concord_protocol::payload::{
+use concord_wire::payload::{
     Answer, Conflict, OpenDebate, Position, SetAsideReason, json_text_bytes,
 };
-use concord_protocol::policy::Policy;
-use concord_protocol::{AgentId, ErrorCode, Fault};
+use concord_wire::policy::Policy;
+use concord_wire::{AgentId, ErrorCode, Fault};
 
 use super::state::DebateState;
 use super::{DebateInput, GivenAnswer, Opening, close, position, proved, round_name};

@@ -1,10 +1,10 @@
 //! What follows from the facts of a debate.
 
-use concord_protocol::event::{DebateEvent, Record};
+use concord_events::{DebateEvent, StoredEvent};
 
 use crate::effect::{Effect, Round};
 
-pub(super) fn effects(record: &Record<DebateEvent>) -> Vec<Effect> {
+pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
     match &record.event {
         DebateEvent::Opened(opened) => Round {
             case_id: &opened.case_id,

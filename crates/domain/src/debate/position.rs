@@ -1,6 +1,6 @@
 //! What a party holds after an answer.
 
-use concord_protocol::payload::Position;
+use concord_wire::payload::Position;
 
 use super::GivenAnswer;
 use crate::budget::excerpt::{self, Room};

@@ -1,8 +1,8 @@
 //! What proved right is said after the debate, by somebody who had no part in it.
 
-use concord_protocol::event::{DebateEvent, DebateOpened, Heard, OutcomeKnown, ProvedParty};
-use concord_protocol::payload::{OutcomeReport, Position};
-use concord_protocol::{AgentId, CaseId, ErrorCode, Fault, MessageId};
+use concord_events::{DebateEvent, DebateOpened, Heard, OutcomeKnown, ProvedParty};
+use concord_wire::payload::{OutcomeReport, Position};
+use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId};
 
 use super::state::DebateState;
 use super::verdicts::holds;

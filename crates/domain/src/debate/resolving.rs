@@ -1,8 +1,8 @@
 //! The end of a debate on the ladder, provisional or final, with everything that its record must say.
 
-use concord_protocol::DebateId;
-use concord_protocol::event::{DebateEvent, DebateOpened, DebateResolved, Heard};
-use concord_protocol::payload::{
+use concord_events::{DebateEvent, DebateOpened, DebateResolved, Heard};
+use concord_wire::DebateId;
+use concord_wire::payload::{
     ConflictOutcome, Level, Mediation, Provisional, Resolution, RuledBy, Status,
 };
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use concord_protocol::event::{
+use concord_events::{
     DeadlineControl, DebateEvent, DebateOpened, Escalated, Heard as HeardMessage, ReceivedAnswer,
-    Record,
+    StoredEvent,
 };
-use concord_protocol::payload::{
+use concord_wire::payload::{
     ConflictOutcome, Contact, Level, Position, RoundRecord, SetAsideReason,
 };
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, MessageId, Timestamp};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, MessageId, Timestamp};
 
 use crate::ladder::{self, Ladder};
 
@@ -61,7 +61,7 @@ pub struct DebateState {
 }
 
 impl DebateState {
-    pub(super) fn apply(&mut self, record: Record<DebateEvent>) {
+    pub(super) fn apply(&mut self, record: StoredEvent<DebateEvent>) {
         if matches!(
             record.event,
             DebateEvent::Assigned(_) | DebateEvent::Unassigned(_)

@@ -1,6 +1,6 @@
-use concord_protocol::event::CloseReason;
-use concord_protocol::payload::{Answer, Conflict, ConflictType, SetAsideReason, Status};
-use concord_protocol::policy::Policy;
+use concord_events::CloseReason;
+use concord_wire::payload::{Answer, Conflict, ConflictType, SetAsideReason, Status};
+use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
 use super::*;

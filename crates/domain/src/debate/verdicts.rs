@@ -1,11 +1,11 @@
 //! Who was right in a debate, for the track records: where a person has decided, and where it proved later.
 
-use concord_protocol::event::{DebateOpened, DebateResolved, OutcomeKnown};
-use concord_protocol::payload::track_record::Source;
-use concord_protocol::payload::{
+use concord_events::{DebateOpened, DebateResolved, OutcomeKnown};
+use concord_wire::payload::track_record::Source;
+use concord_wire::payload::{
     Circumstances, Conflict, ConflictOutcome, DebateTerms, Observation, Position, Status,
 };
-use concord_protocol::{AgentId, Timestamp};
+use concord_wire::{AgentId, Timestamp};
 use serde_json::Value;
 
 use crate::record::Observe;

@@ -1,8 +1,8 @@
 //! The messages about requests and agents.
 
-use concord_protocol::payload::{Notification, NotificationSeverity, Response, ResponseStatus};
-use concord_protocol::subject::Service;
-use concord_protocol::{MessageId, MessageType, Recipient};
+use concord_wire::payload::{Notification, NotificationSeverity, Response, ResponseStatus};
+use concord_wire::subject::Service;
+use concord_wire::{MessageId, MessageType, Recipient};
 
 use super::{Draft, Effect};
 

@@ -1,9 +1,9 @@
 //! The messages of the ladder.
 
-use concord_protocol::event::{Briefed, RulingRefusal};
-use concord_protocol::payload::{ErrorReport, Notification, NotificationSeverity};
-use concord_protocol::subject::Service;
-use concord_protocol::{ErrorCode, Fault, MessageId, MessageType};
+use concord_events::{Briefed, RulingRefusal};
+use concord_wire::payload::{ErrorReport, Notification, NotificationSeverity};
+use concord_wire::subject::Service;
+use concord_wire::{ErrorCode, Fault, MessageId, MessageType};
 use serde_json::json;
 
 use super::{Draft, Effect, MEDIATE, RULE};

@@ -1,7 +1,7 @@
 //! The questions of one round of a debate.
 
-use concord_protocol::payload::{Conflict, ConflictView, DebateLimits, Question};
-use concord_protocol::{AgentId, CaseId, DebateId, Timestamp, Token};
+use concord_wire::payload::{Conflict, ConflictView, DebateLimits, Question};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp, Token};
 
 use super::Effect;
 

@@ -1,4 +1,4 @@
-use concord_protocol::payload::ConflictType;
+use concord_wire::payload::ConflictType;
 use proptest::prelude::*;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use concord_protocol::subject::Lane;
+use concord_wire::subject::Lane;
 
 /// What becomes of a message that comes.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The tables, and the bounds of the queue whoever comes and goes.
 
-use concord_protocol::subject::Lane;
+use concord_wire::subject::Lane;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,9 +1,9 @@
 //! What an expert is shown, and how it differs from what they were shown before.
 
-use concord_protocol::AgentId;
-use concord_protocol::event::names::PERSON;
-use concord_protocol::event::{Briefed, DebateOpened};
-use concord_protocol::payload::{Brief, BriefedPosition, Level, Position};
+use concord_events::names::PERSON;
+use concord_events::{Briefed, DebateOpened};
+use concord_wire::AgentId;
+use concord_wire::payload::{Brief, BriefedPosition, Level, Position};
 
 use super::Ladder;
 use crate::budget::excerpt;

@@ -1,10 +1,8 @@
 //! What operators do: hold, resume and extend deadlines, and cancel.
 
-use concord_protocol::event::{
-    Deadline, DeadlineControl, DeadlinesMoved, DebateEvent, DebateOpened,
-};
-use concord_protocol::payload::{Level, RuledBy, Status};
-use concord_protocol::{AgentId, Fault};
+use concord_events::{Deadline, DeadlineControl, DeadlinesMoved, DebateEvent, DebateOpened};
+use concord_wire::payload::{Level, RuledBy, Status};
+use concord_wire::{AgentId, Fault};
 
 use super::Ladder;
 use crate::budget::excerpt;

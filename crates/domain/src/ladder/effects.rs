@@ -1,8 +1,8 @@
 //! What others are told because of a fact of the ladder.
 
-use concord_protocol::event::{DebateEvent, DebateOpened, Escalated};
-use concord_protocol::payload::{Challenge, Clarification};
-use concord_protocol::{AgentId, DebateId};
+use concord_events::{DebateEvent, DebateOpened, Escalated};
+use concord_wire::payload::{Challenge, Clarification};
+use concord_wire::{AgentId, DebateId};
 use serde_json::json;
 
 use crate::effect::Effect;

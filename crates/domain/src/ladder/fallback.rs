@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use concord_protocol::AgentId;
-use concord_protocol::event::names::PROVISIONAL;
-use concord_protocol::event::{DebateEvent, DebateOpened, FellBack};
-use concord_protocol::payload::{
+use concord_events::names::PROVISIONAL;
+use concord_events::{DebateEvent, DebateOpened, FellBack};
+use concord_wire::AgentId;
+use concord_wire::payload::{
     BriefedPosition, Level, Provisional, Resolution, Review, ReviewAction, RuledBy, Status,
 };
-use concord_protocol::{DebateId, Fault};
+use concord_wire::{DebateId, Fault};
 
 use super::{Ladder, brief, named};
 use crate::budget::excerpt;

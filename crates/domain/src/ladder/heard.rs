@@ -1,15 +1,15 @@
 //! Levels 1 to 3: what the parties and the mediator say.
 
-use concord_protocol::event::names::{ACKNOWLEDGE, COMPARE, EVALUATION, EVIDENCE};
-use concord_protocol::event::{
+use concord_events::names::{ACKNOWLEDGE, COMPARE, EVALUATION, EVIDENCE};
+use concord_events::{
     Acknowledged, ChallengerAsked, Clarified, Deadline, DebateEvent, DebateOpened,
     EscalationReason, EvidenceGiven, Heard, OpinionGiven,
 };
-use concord_protocol::payload::{
+use concord_wire::payload::{
     Answer, ChallengeTerms, ConflictView, DebateLimits, Evidence, LADDER_ITEMS_MAX, Level,
     Position, Question, Resolution, SetAsideReason, Status,
 };
-use concord_protocol::{ErrorCode, Fault, Timestamp, Token};
+use concord_wire::{ErrorCode, Fault, Timestamp, Token};
 
 use super::{Ladder, Said, Word, brief, named, person, times};
 use crate::budget::excerpt::{self, Room};

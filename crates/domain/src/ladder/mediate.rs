@@ -1,8 +1,8 @@
 //! Level 2: the track records of both sides are compared.
 
-use concord_protocol::Token;
-use concord_protocol::event::{DebateEvent, DebateOpened, EscalationReason};
-use concord_protocol::payload::{
+use concord_events::{DebateEvent, DebateOpened, EscalationReason};
+use concord_wire::Token;
+use concord_wire::payload::{
     Credibility, Level, MediatedSide, Mediation, Position, Resolution, SettlementReason, Status,
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn mediate(
         let settled =
             others.map(|other| credibility::settle(&first.credibility, &other.credibility));
         settled.min_by(|a, b| {
-            let clear = |one: &concord_protocol::payload::Settlement| one.winner.is_some();
+            let clear = |one: &concord_wire::payload::Settlement| one.winner.is_some();
             clear(a)
                 .cmp(&clear(b))
                 .then_with(|| (a.gap - a.threshold).total_cmp(&(b.gap - b.threshold)))

@@ -1,11 +1,11 @@
 //! Level 3: a person is given the debate, and rules.
 
-use concord_protocol::AgentId;
-use concord_protocol::event::{
+use concord_events::{
     DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside, Unassigned,
 };
-use concord_protocol::payload::{Contact, Level, Overflow, Resolution, RuledBy, Ruling, Status};
-use concord_protocol::{ErrorCode, Fault};
+use concord_wire::AgentId;
+use concord_wire::payload::{Contact, Level, Overflow, Resolution, RuledBy, Ruling, Status};
+use concord_wire::{ErrorCode, Fault};
 
 use super::fallback::Because;
 use super::heard::heard;

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use concord_protocol::Timestamp;
-use concord_protocol::event::{DeadlineControl, DebateEvent, EscalationReason};
-use concord_protocol::payload::{
+use concord_events::Aggregate;
+use concord_events::{DeadlineControl, DebateEvent, EscalationReason};
+use concord_wire::Timestamp;
+use concord_wire::payload::{
     ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Level,
     OpenDebate, Overflow, Review, ReviewAction, Ruling, Status,
 };
-use concord_protocol::policy::{ConflictHandling, Policy};
-use concord_protocol::subject::Aggregate;
+use concord_wire::policy::{ConflictHandling, Policy};
 use serde_json::{Value, json};
 
 use super::*;
@@ -133,7 +133,7 @@ fn contact_of(expert: &str) -> Contact {
 
 fn rules(expert: &str, id: &str, digest: &str, position_id: &str) -> DebateInput {
     let ruling = Ruling {
-        debate_id: concord_protocol::DebateId::new("d-1").unwrap(),
+        debate_id: concord_wire::DebateId::new("d-1").unwrap(),
         digest: digest.into(),
         position_id: Some(position_id.into()),
         position: None,
@@ -147,7 +147,7 @@ fn reviews(action: ReviewAction) -> DebateInput {
     let review = Review {
         gate: "valuation review".into(),
         action,
-        debate_id: Some(concord_protocol::DebateId::new("d-1").unwrap()),
+        debate_id: Some(concord_wire::DebateId::new("d-1").unwrap()),
         position: Some("28".into()),
         value: Some(json!(28)),
         rationale: "Management guidance.".into(),

@@ -1,13 +1,13 @@
 //! Climbing: what a debate waits for on the level that it enters, and what the passing of a deadline means.
 
-use concord_protocol::event::names::{
+use concord_events::names::{
     ACKNOWLEDGE, COMPARE, EVALUATION, EVIDENCE, HALF, MEDIATION, NEARLY, PERSON, PROVISIONAL,
 };
-use concord_protocol::event::{
+use concord_events::{
     AwaitsGate, Deadline, DeadlineElapsed, DebateEvent, DebateOpened, DiscussionEnded, Escalated,
     EscalationReason, Heard, MediatorAsked, QueueEntry, Reminded,
 };
-use concord_protocol::payload::{Level, Mediation, Position, Status};
+use concord_wire::payload::{Level, Mediation, Position, Status};
 
 use super::fallback::Because;
 use super::{Ladder, fallback, mediate, named, parties};

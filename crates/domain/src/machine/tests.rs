@@ -1,4 +1,4 @@
-use concord_protocol::event::{CaseEvent, Origin};
+use concord_events::{CaseEvent, Origin};
 use serde_json::json;
 
 use super::*;
@@ -81,7 +81,7 @@ fn the_same_cause_gives_the_same_event_id_and_a_message_is_no_fact() {
     }
     assert_eq!(
         (said("x", 1).origin, happened("x", 1).origin),
-        (Origin::Message, Origin::Fact)
+        (Origin::Message, Origin::Event)
     );
 }
 

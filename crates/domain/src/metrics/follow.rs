@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use concord_protocol::event::WakeDecided;
-use concord_protocol::payload::Card;
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, MessageId, Recipient, Timestamp, Token};
+use concord_events::WakeDecided;
+use concord_wire::payload::Card;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, MessageId, Recipient, Timestamp, Token};
 
 use super::said::{Ask, Said};
 use super::tally::{Feedbacks, Waiting};

@@ -1,8 +1,8 @@
 //! What of a message counts.
 
-use concord_protocol::payload::{DEREGISTER_AGENT, REGISTER_AGENT, UPDATE_AGENT};
-use concord_protocol::stream::may_wake;
-use concord_protocol::{AgentId, Envelope, MessageId, MessageType, Recipient, Timestamp, Token};
+use concord_events::topology::may_wake;
+use concord_wire::payload::{DEREGISTER_AGENT, REGISTER_AGENT, UPDATE_AGENT};
+use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
 use crate::wake::conversation::conversation_of;

@@ -1,8 +1,8 @@
 //! Stories of agents that help each other, and what counts of them.
 
-use concord_protocol::event::{Remembered, WakeDecided, WakeOutcome, Weighed};
-use concord_protocol::payload::{Card, Skill};
-use concord_protocol::{Envelope, MessageType, Recipient, Token};
+use concord_events::{Remembered, WakeDecided, WakeOutcome, Weighed};
+use concord_wire::payload::{Card, Skill};
+use concord_wire::{Envelope, MessageType, Recipient, Token};
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use concord_protocol::Timestamp;
-use concord_protocol::event::Facts;
-use concord_protocol::payload::{NAME_BYTES_MAX, json_text_bytes};
+use concord_events::AggregateEvent;
+use concord_wire::Timestamp;
+use concord_wire::payload::{NAME_BYTES_MAX, json_text_bytes};
 use proptest::prelude::*;
 
 use super::*;
@@ -248,7 +248,7 @@ fn precedents_have_no_effects_and_move_no_deadlines() {
     story.hears(&said("m-1", 9), &entry(1, 1, 1, "80"));
     assert_eq!(PrecedentMachine::effects(story.last()), []);
     assert!(
-        PrecedentEvent::FACTS
+        PrecedentEvent::EVENTS
             .iter()
             .all(|info| !info.has_effects && !info.moves_deadlines)
     );

@@ -1,15 +1,15 @@
 //! What can be checked of the queue's facts afterwards.
 
-use concord_protocol::event::{Origin, QueueEvent, Reassigned, Record};
+use concord_events::{Origin, Reassigned, ReviewQueueEvent, StoredEvent};
 
-use super::{Enqueue, QueueInput, QueueMachine, QueueState, fact_id};
+use super::{Enqueue, QueueInput, QueueState, ReviewQueueMachine, fact_id};
 use crate::machine::{Context, Decision, Machine};
 
 /// What is wrong with an assignment, given the state before it: the expert must have room at that time.
-pub fn over_capacity(before: &QueueState, event: &QueueEvent) -> Option<String> {
+pub fn over_capacity(before: &QueueState, event: &ReviewQueueEvent) -> Option<String> {
     let (debate_id, expert) = match event {
-        QueueEvent::Assigned(assigned) => (&assigned.debate_id, &assigned.expert),
-        QueueEvent::Reassigned(reassigned) => (&reassigned.debate_id, &reassigned.to),
+        ReviewQueueEvent::Assigned(assigned) => (&assigned.debate_id, &assigned.expert),
+        ReviewQueueEvent::Reassigned(reassigned) => (&reassigned.debate_id, &reassigned.to),
         _ => return None,
     };
     let Some(desk) = before.desks.get(expert) else {
@@ -24,14 +24,17 @@ pub fn over_capacity(before: &QueueState, event: &QueueEvent) -> Option<String> 
 }
 
 /// Decides again what led to a fact, given the state before it; false where the input cannot be told from the fact.
-pub fn decided_again(before: &QueueState, record: &Record<QueueEvent>) -> Result<bool, String> {
+pub fn decided_again(
+    before: &QueueState,
+    record: &StoredEvent<ReviewQueueEvent>,
+) -> Result<bool, String> {
     let Some(input) = input(record) else {
         return Ok(false);
     };
     let (now, cause) = (record.meta.at, record.meta.cause.clone());
     let said = record.meta.event_id == fact_id(Origin::Message, &cause);
-    let origin = if said { Origin::Message } else { Origin::Fact };
-    match QueueMachine::decide(before, &Context { now, cause, origin }, &input) {
+    let origin = if said { Origin::Message } else { Origin::Event };
+    match ReviewQueueMachine::decide(before, &Context { now, cause, origin }, &input) {
         Decision::Append(event) if event == record.event => Ok(true),
         Decision::Append(event) => Err(format!("decided again it is {event:?}")),
         Decision::Ignore(why) => Err(format!(
@@ -43,28 +46,30 @@ pub fn decided_again(before: &QueueState, record: &Record<QueueEvent>) -> Result
 }
 
 /// What the queue must have been asked for this fact to be the answer.
-fn input(record: &Record<QueueEvent>) -> Option<QueueInput> {
+fn input(record: &StoredEvent<ReviewQueueEvent>) -> Option<QueueInput> {
     Some(match record.event.clone() {
-        QueueEvent::ExpertRegistered(registered) => QueueInput::Register(Box::new(registered)),
-        QueueEvent::ExpertLeft(left) => QueueInput::Leave {
+        ReviewQueueEvent::ExpertRegistered(registered) => {
+            QueueInput::Register(Box::new(registered))
+        }
+        ReviewQueueEvent::ExpertLeft(left) => QueueInput::Leave {
             agent_id: left.agent_id,
             by: left.by,
             why: left.why,
         },
         // The limit is not in the fact. It was not reached.
-        QueueEvent::Enqueued(entry) => QueueInput::Enqueue(Box::new(Enqueue {
+        ReviewQueueEvent::Enqueued(entry) => QueueInput::Enqueue(Box::new(Enqueue {
             entry,
             overflow: Default::default(),
             queue_max: u32::MAX,
         })),
-        QueueEvent::Assigned(_) => QueueInput::Advance,
+        ReviewQueueEvent::Assigned(_) => QueueInput::Advance,
         // What was asked is not in the fact: only what became of it.
-        QueueEvent::Overflowed(_) => return None,
-        QueueEvent::Released(released) => QueueInput::Release {
+        ReviewQueueEvent::Overflowed(_) => return None,
+        ReviewQueueEvent::Released(released) => QueueInput::Release {
             debate_id: released.debate_id,
             reason: released.reason,
         },
-        QueueEvent::Reassigned(Reassigned {
+        ReviewQueueEvent::Reassigned(Reassigned {
             debate_id,
             to,
             by,

@@ -1,11 +1,11 @@
 //! What to do about an input to the queue. Split by input; the table is in the module above.
 
-use concord_protocol::event::{
-    Assigned, ExpertLeft, ExpertRegistered, Overflowed, QueueEvent, Reassigned, ReleaseReason,
-    Released,
+use concord_events::{
+    Assigned, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason, Released,
+    ReviewQueueEvent,
 };
-use concord_protocol::payload::{Contact, DebatePriority, json_text_bytes};
-use concord_protocol::{AgentId, DebateId, ErrorCode, Fault};
+use concord_wire::payload::{Contact, DebatePriority, json_text_bytes};
+use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
 use serde::Serialize;
 
 use super::state::{InQueue, QueueState};
@@ -14,7 +14,7 @@ use crate::case::reused_message_id;
 use crate::digest;
 use crate::machine::{Context, Decision, Ignored};
 
-type QueueDecision = Decision<QueueEvent>;
+type QueueDecision = Decision<ReviewQueueEvent>;
 
 /// Where the parameters of a request stand.
 const PARAMETERS: &str = "/payload/parameters";
@@ -64,15 +64,15 @@ fn asked(input: &QueueInput) -> String {
 }
 
 /// What was asked for when this was the answer.
-pub(super) fn asked_for(event: &QueueEvent) -> String {
+pub(super) fn asked_for(event: &ReviewQueueEvent) -> String {
     match event {
-        QueueEvent::ExpertRegistered(registered) => same("register", registered),
-        QueueEvent::ExpertLeft(left) => same("leave", (&left.agent_id, &left.by, &left.why)),
-        QueueEvent::Enqueued(entry) => same("enqueue", &entry.debate_id),
-        QueueEvent::Overflowed(overflowed) => same("enqueue", &overflowed.debate_id),
-        QueueEvent::Assigned(_) => same("advance", ()),
-        QueueEvent::Released(released) => same("release", &released.debate_id),
-        QueueEvent::Reassigned(Reassigned {
+        ReviewQueueEvent::ExpertRegistered(registered) => same("register", registered),
+        ReviewQueueEvent::ExpertLeft(left) => same("leave", (&left.agent_id, &left.by, &left.why)),
+        ReviewQueueEvent::Enqueued(entry) => same("enqueue", &entry.debate_id),
+        ReviewQueueEvent::Overflowed(overflowed) => same("enqueue", &overflowed.debate_id),
+        ReviewQueueEvent::Assigned(_) => same("advance", ()),
+        ReviewQueueEvent::Released(released) => same("release", &released.debate_id),
+        ReviewQueueEvent::Reassigned(Reassigned {
             debate_id,
             to,
             by,
@@ -102,7 +102,7 @@ fn register(state: &QueueState, registered: &ExpertRegistered) -> QueueDecision 
             "Remove those who rule no more.",
         ));
     }
-    Decision::Append(QueueEvent::ExpertRegistered(registered.clone()))
+    Decision::Append(ReviewQueueEvent::ExpertRegistered(registered.clone()))
 }
 
 fn leave(state: &QueueState, agent_id: &AgentId, by: &AgentId, why: &str) -> QueueDecision {
@@ -114,7 +114,7 @@ fn leave(state: &QueueState, agent_id: &AgentId, by: &AgentId, why: &str) -> Que
     }
     let (agent_id, by, why) = (agent_id.clone(), by.clone(), why.to_owned());
     let returned = desk.held.iter().cloned().collect();
-    Decision::Append(QueueEvent::ExpertLeft(ExpertLeft {
+    Decision::Append(ReviewQueueEvent::ExpertLeft(ExpertLeft {
         agent_id,
         by,
         why,
@@ -161,16 +161,16 @@ fn enqueue_debate(state: &QueueState, enqueue: &Enqueue) -> QueueDecision {
             case_id,
             handling: enqueue.overflow,
         };
-        return Decision::Append(QueueEvent::Overflowed(overflowed));
+        return Decision::Append(ReviewQueueEvent::Overflowed(overflowed));
     }
-    Decision::Append(QueueEvent::Enqueued(debate.entry))
+    Decision::Append(ReviewQueueEvent::Enqueued(debate.entry))
 }
 
 fn advance(state: &QueueState, context: &Context) -> QueueDecision {
     let Some((debate, expert)) = order::next(state) else {
         return Decision::Ignore(Ignored::AlreadyDone);
     };
-    Decision::Append(QueueEvent::Assigned(Assigned {
+    Decision::Append(ReviewQueueEvent::Assigned(Assigned {
         debate_id: debate.entry.debate_id.clone(),
         case_id: debate.entry.case_id.clone(),
         expert: expert.clone(),
@@ -197,7 +197,7 @@ fn release(state: &QueueState, debate_id: &DebateId, reason: ReleaseReason) -> Q
         .get(debate_id)
         .and_then(|debate| debate.holder.as_ref());
     let expert = holder.map(|holder| holder.expert.clone());
-    Decision::Append(QueueEvent::Released(Released {
+    Decision::Append(ReviewQueueEvent::Released(Released {
         debate_id: debate_id.clone(),
         expert,
         reason,
@@ -217,7 +217,7 @@ fn reassign(
     if let Err(fault) = check_why(why).and_then(|()| check_receiver(state, debate, to)) {
         return Decision::Reject(fault);
     }
-    Decision::Append(QueueEvent::Reassigned(Reassigned {
+    Decision::Append(ReviewQueueEvent::Reassigned(Reassigned {
         debate_id: debate_id.clone(),
         case_id: debate.entry.case_id.clone(),
         from: debate.holder.as_ref().map(|holder| holder.expert.clone()),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use concord_protocol::AgentId;
+use concord_wire::AgentId;
 
 use super::state::{Desk, InQueue, QueueState};
 

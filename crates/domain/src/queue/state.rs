@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::event::{Enqueued, QueueEvent, Record};
-use concord_protocol::payload::{DebatePriority, Expert};
-use concord_protocol::{AgentId, DebateId, MessageId, Timestamp};
+use concord_events::{Enqueued, ReviewQueueEvent, StoredEvent};
+use concord_wire::payload::{DebatePriority, Expert};
+use concord_wire::{AgentId, DebateId, MessageId, Timestamp};
 
 use super::decide::asked_for;
 use super::{CAUSES_MAX, FINISHED_MAX, Recent};
@@ -137,16 +137,16 @@ impl QueueState {
         held
     }
 
-    pub(super) fn apply(&mut self, record: Record<QueueEvent>) {
-        let Record {
+    pub(super) fn apply(&mut self, record: StoredEvent<ReviewQueueEvent>) {
+        let StoredEvent {
             meta,
             sequence,
             event,
         } = record;
         self.causes.insert(meta.event_id, asked_for(&event));
         match event {
-            QueueEvent::ExpertRegistered(registered) => self.register(registered.expert),
-            QueueEvent::ExpertLeft(left) => {
+            ReviewQueueEvent::ExpertRegistered(registered) => self.register(registered.expert),
+            ReviewQueueEvent::ExpertLeft(left) => {
                 self.desks.remove(&left.agent_id);
                 for id in &left.returned {
                     if let Some(debate) = self.debates.get_mut(id) {
@@ -155,12 +155,12 @@ impl QueueState {
                     }
                 }
             }
-            QueueEvent::Enqueued(entry) => {
+            ReviewQueueEvent::Enqueued(entry) => {
                 self.waiting.insert(Place::of(&entry));
                 self.debates
                     .insert(entry.debate_id.clone(), InQueue::waiting(entry));
             }
-            QueueEvent::Assigned(given) => {
+            ReviewQueueEvent::Assigned(given) => {
                 self.give(
                     &given.debate_id,
                     Holder {
@@ -170,7 +170,7 @@ impl QueueState {
                     sequence,
                 );
             }
-            QueueEvent::Reassigned(given) => {
+            ReviewQueueEvent::Reassigned(given) => {
                 self.give(
                     &given.debate_id,
                     Holder {
@@ -180,8 +180,10 @@ impl QueueState {
                     sequence,
                 );
             }
-            QueueEvent::Overflowed(overflowed) => self.finished.insert(overflowed.debate_id, ()),
-            QueueEvent::Released(released) => {
+            ReviewQueueEvent::Overflowed(overflowed) => {
+                self.finished.insert(overflowed.debate_id, ())
+            }
+            ReviewQueueEvent::Released(released) => {
                 self.take_back(&released.debate_id);
                 self.debates.remove(&released.debate_id);
                 self.finished.insert(released.debate_id, ());

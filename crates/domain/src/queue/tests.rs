@@ -1,5 +1,5 @@
-use concord_protocol::Fault;
-use concord_protocol::payload::{Contact, DebatePriority, Expert};
+use concord_wire::Fault;
+use concord_wire::payload::{Contact, DebatePriority, Expert};
 
 use super::*;
 use crate::fixtures::*;
@@ -8,7 +8,7 @@ mod experts;
 mod properties;
 mod rules;
 
-type QueueStory = Story<QueueMachine>;
+type QueueStory = Story<ReviewQueueMachine>;
 
 const URGENT: DebatePriority = DebatePriority::CriticalPath;
 const USUAL: DebatePriority = DebatePriority::Valuation;
@@ -136,7 +136,7 @@ fn picture(story: &QueueStory) -> String {
 }
 
 fn refusal(story: &QueueStory, input: &QueueInput) -> Fault {
-    match QueueMachine::decide(story.state(), &said("m-refused", 0), input) {
+    match ReviewQueueMachine::decide(story.state(), &said("m-refused", 0), input) {
         Decision::Reject(fault) => fault,
         other => panic!("{other:?}"),
     }
@@ -208,11 +208,11 @@ fn the_facts_say_what_happened() {
     let assigned: Vec<_> = story
         .records
         .iter()
-        .filter(|record| record.event.fact() == "assigned")
+        .filter(|record| record.event.name() == "assigned")
         .collect();
     assert_eq!(assigned.len(), 2);
     hears(&mut story, &said("m-9", 1_503), &release("d-2"));
-    let QueueEvent::Assigned(given) = &story.last().event else {
+    let ReviewQueueEvent::Assigned(given) = &story.last().event else {
         panic!("{:?}", story.last())
     };
     assert_eq!(
@@ -234,7 +234,7 @@ fn the_facts_say_what_happened() {
         .iter()
         .rev()
         .find_map(|record| match &record.event {
-            QueueEvent::Released(released) => Some(released.clone()),
+            ReviewQueueEvent::Released(released) => Some(released.clone()),
             _ => None,
         });
     let released = released.unwrap();
@@ -242,8 +242,8 @@ fn the_facts_say_what_happened() {
         (released.expert, released.reason),
         (Some(agent("finn")), ReleaseReason::Ruled)
     );
-    assert_eq!(QueueMachine::case_of(story.last()), None);
-    assert!(!QueueMachine::creates(&QueueInput::Advance));
+    assert_eq!(ReviewQueueMachine::case_of(story.last()), None);
+    assert!(!ReviewQueueMachine::creates(&QueueInput::Advance));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn who_is_given_a_debate_is_notified_where_it_was_registered_last() {
         [registered("old@example.org"), registered("new@example.org")],
     );
     hears_all(&mut story, [enqueue("d-1", DebatePriority::Valuation, 0)]);
-    let QueueEvent::Assigned(given) = &story.last().event else {
+    let ReviewQueueEvent::Assigned(given) = &story.last().event else {
         panic!("{:?}", story.last())
     };
     assert_eq!(given.contact, at("new@example.org"));
@@ -281,7 +281,7 @@ fn who_is_given_a_debate_is_notified_where_it_was_registered_last() {
         .iter()
         .rev()
         .find_map(|record| match &record.event {
-            QueueEvent::Reassigned(given) => Some(given.contact.clone()),
+            ReviewQueueEvent::Reassigned(given) => Some(given.contact.clone()),
             _ => None,
         });
     assert_eq!(given, Some(Contact::default()));
@@ -351,20 +351,21 @@ fn what_is_remembered_of_the_finished_is_bounded() {
         story.last().clone()
     };
     for number in 0..=FINISHED_MAX {
-        record.event = QueueEvent::Released(concord_protocol::event::Released {
+        record.event = ReviewQueueEvent::Released(concord_events::Released {
             debate_id: debate(&format!("d-{number}")),
             expert: None,
             reason: ReleaseReason::Resolved,
         });
         record.meta.event_id = message(&format!("e-{number}"));
-        QueueMachine::apply(&mut state, record.clone());
+        ReviewQueueMachine::apply(&mut state, record.clone());
     }
     assert_eq!(
         (state.finished.len(), state.causes.len()),
         (FINISHED_MAX, CAUSES_MAX)
     );
-    let decide =
-        |name: &str| QueueMachine::decide(&state, &happened("e", 0), &enqueue(name, USUAL, 0));
+    let decide = |name: &str| {
+        ReviewQueueMachine::decide(&state, &happened("e", 0), &enqueue(name, USUAL, 0))
+    };
     assert_eq!(decide("d-1"), Decision::Ignore(crate::Ignored::AlreadyDone));
     assert!(
         matches!(decide("d-0"), Decision::Append(_)),

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use concord_protocol::payload::Observation;
-use concord_protocol::payload::track_record::Source;
-use concord_protocol::{DebateId, MessageId, Timestamp};
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::Source;
+use concord_wire::{DebateId, MessageId, Timestamp};
 
 /// Most observations of one agent; beyond that the oldest are forgotten.
 pub const OBSERVATIONS_MAX: usize = 5_000;

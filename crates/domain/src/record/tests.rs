@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
-use concord_protocol::event::Facts;
-use concord_protocol::payload::NAME_BYTES_MAX;
-use concord_protocol::payload::track_record::{Context as Circumstances, Source};
-use concord_protocol::{DebateId, MessageId};
+use concord_events::AggregateEvent;
+use concord_wire::payload::NAME_BYTES_MAX;
+use concord_wire::payload::track_record::{Context as Circumstances, Source};
+use concord_wire::{DebateId, MessageId};
 use proptest::prelude::*;
 
 use super::*;
@@ -44,7 +44,7 @@ fn query(now: Timestamp) -> Query {
 
 #[test]
 fn an_observation_counts_once_for_each_debate_and_source() {
-    let mut story = Story::<RecordMachine>::of("ann");
+    let mut story = Story::<TrackRecordMachine>::of("ann");
     for (cause, debate, at, source, expected) in [
         ("m-1", Some("d-1"), 1, Source::Ruling, "observed"),
         ("m-1", Some("d-1"), 1, Source::Ruling, "ignored: repetition"),
@@ -69,13 +69,16 @@ fn an_observation_counts_once_for_each_debate_and_source() {
         ),
         (6, 0)
     );
-    let RecordEvent::Observed(first) = &story.records[0].event;
+    let TrackRecordEvent::Observed(first) = &story.records[0].event;
     assert_eq!(
         (first.by.as_str(), &first.case_id),
         ("olga", &Some(case_id()))
     );
-    assert_eq!(RecordMachine::case_of(&story.records[0]), Some(case_id()));
-    assert!(!RecordMachine::creates(&observe(
+    assert_eq!(
+        TrackRecordMachine::case_of(&story.records[0]),
+        Some(case_id())
+    );
+    assert!(!TrackRecordMachine::creates(&observe(
         None,
         observation(1, Source::Outcome)
     )));
@@ -106,7 +109,7 @@ fn what_cannot_have_been_observed_is_refused_at_its_place() {
             "refused: /payload/observation/regime",
         ),
     ] {
-        let mut story = Story::<RecordMachine>::of("ann");
+        let mut story = Story::<TrackRecordMachine>::of("ann");
         assert_eq!(
             story.hears(&said("m-1", 10), &observe(Some("d-1"), changed)),
             expected
@@ -116,7 +119,7 @@ fn what_cannot_have_been_observed_is_refused_at_its_place() {
 
 #[test]
 fn observations_stand_in_the_order_of_their_time_whatever_that_of_their_arrival() {
-    let mut story = Story::<RecordMachine>::of("ann");
+    let mut story = Story::<TrackRecordMachine>::of("ann");
     for (place, at) in [5, 1, 9, 1, 5].into_iter().enumerate() {
         let input = observe(None, observation(at, Source::Outcome));
         assert_eq!(
@@ -134,7 +137,7 @@ fn observations_stand_in_the_order_of_their_time_whatever_that_of_their_arrival(
 
 #[test]
 fn the_credibility_is_that_of_the_observations() {
-    let mut story = Story::<RecordMachine>::of("ann");
+    let mut story = Story::<TrackRecordMachine>::of("ann");
     for n in 0..20 {
         let input = observe(Some(&format!("d-{n}")), observation(n, Source::Outcome));
         story.hears(&said("m", 100), &input);
@@ -169,12 +172,12 @@ fn of_more_than_five_thousand_observations_the_oldest_is_forgotten() {
     let context = Context::of_message(after(99_999), MessageId::new("m-2").unwrap());
     let again = |n| observe(None, observation(n, Source::Outcome));
     assert_eq!(
-        RecordMachine::decide(&state, &context, &again(2)),
+        TrackRecordMachine::decide(&state, &context, &again(2)),
         Decision::Ignore(Ignored::AlreadyDone)
     );
     assert!(
         matches!(
-            RecordMachine::decide(&state, &context, &again(4)),
+            TrackRecordMachine::decide(&state, &context, &again(4)),
             Decision::Append(_)
         ),
         "of another cause"
@@ -212,7 +215,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn a_record_keeps_its_word(steps in steps()) {
-        let mut story = Story::<RecordMachine>::of("ann");
+        let mut story = Story::<TrackRecordMachine>::of("ann");
         let mut known = BTreeSet::new();
         for Step { cause, debate, at, now, source } in &steps {
             let input = observe(debate.as_deref(), observation(*at, *source));
@@ -227,7 +230,7 @@ proptest! {
         }
         prop_assert_eq!(story.state().observations().len(), known.len());
         prop_assert!(story.state().observations().is_sorted_by_key(|observation| observation.at));
-        let (rebuilt, differences) = replay::rebuild::<RecordMachine>(&story.records);
+        let (rebuilt, differences) = replay::rebuild::<TrackRecordMachine>(&story.records);
         prop_assert_eq!(differences, vec![]);
         prop_assert_eq!(&rebuilt.state, story.state());
         for version in [Version::Simple, Version::Comprehensive] {
@@ -258,14 +261,14 @@ proptest! {
 
 #[test]
 fn observations_have_no_effects_and_move_no_deadlines() {
-    let mut story = Story::<RecordMachine>::of("ann");
+    let mut story = Story::<TrackRecordMachine>::of("ann");
     story.hears(
         &said("m-1", 9),
         &observe(None, observation(1, Source::Outcome)),
     );
-    assert_eq!(RecordMachine::effects(story.last()), []);
+    assert_eq!(TrackRecordMachine::effects(story.last()), []);
     assert!(
-        RecordEvent::FACTS
+        TrackRecordEvent::EVENTS
             .iter()
             .all(|info| !info.has_effects && !info.moves_deadlines)
     );

@@ -1,6 +1,6 @@
-use concord_protocol::event::CaseEvent;
-use concord_protocol::payload::ConflictType;
-use concord_protocol::policy::Policy;
+use concord_events::CaseEvent;
+use concord_wire::payload::ConflictType;
+use concord_wire::policy::Policy;
 use serde_json::json;
 
 use super::*;
@@ -120,7 +120,7 @@ fn whatever_is_changed_in_the_end_of_a_debate_is_noticed() {
             outcome.resolution.as_mut().unwrap().value = Some(json!(90))
         }),
         (false, "it ended with", |outcome| {
-            outcome.status = concord_protocol::payload::Status::Vote
+            outcome.status = concord_wire::payload::Status::Vote
         }),
     ];
     for (by_vote, what, change) in changes {

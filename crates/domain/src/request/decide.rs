@@ -1,10 +1,10 @@
 //! What to do about an input to a request. Split by input; the table is in the module above.
 
-use concord_protocol::event::{
+use concord_events::{
     DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
     RequestEvent, RequestFailed, RequestOpened,
 };
-use concord_protocol::{AgentId, ErrorCode, Fault, MessageId, Recipient};
+use concord_wire::{AgentId, ErrorCode, Fault, MessageId, Recipient};
 use serde_json::Value;
 
 use super::{ACKNOWLEDGE, ANSWER, Ended, LATE_MAX, Refusal, RequestState, Said};

@@ -1,7 +1,7 @@
 //! What follows from the facts of a request.
 
-use concord_protocol::event::{AnswerForm, RequestAnswered, RequestEvent, RequestFailed};
-use concord_protocol::payload::ErrorReport;
+use concord_events::{AnswerForm, RequestAnswered, RequestEvent, RequestFailed};
+use concord_wire::payload::ErrorReport;
 use serde_json::{Map, json};
 
 use crate::effect::Effect;

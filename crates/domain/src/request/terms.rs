@@ -1,8 +1,8 @@
 //! What a request says of itself: until when an answer counts, and whether it can be carried out. Whoever hears a request and
 //! whoever is asked come to the same, so that what is refused is not carried out as well.
 
-use concord_protocol::payload::{Card, Request};
-use concord_protocol::{Envelope, ErrorCode, Fault, Timestamp};
+use concord_wire::payload::{Card, Request};
+use concord_wire::{Envelope, ErrorCode, Fault, Timestamp};
 
 use super::{ANSWER_MS, COMPLETION_MS, DUE_MAX_MS, Refusal};
 

@@ -1,7 +1,7 @@
-use concord_protocol::event::{AnswerForm, FiredBy};
-use concord_protocol::payload::ResponseStatus;
-use concord_protocol::subject::Aggregate;
-use concord_protocol::{Envelope, Recipient};
+use concord_events::Aggregate;
+use concord_events::{AnswerForm, FiredBy};
+use concord_wire::payload::ResponseStatus;
+use concord_wire::{Envelope, Recipient};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -237,7 +237,7 @@ fn who_asked_is_told_of_a_timeout_and_what_comes_then_is_late() {
         (error.to_agent.as_str(), error.correlation_id.as_deref()),
         ("ann", Some("m-ask"))
     );
-    let report: concord_protocol::payload::ErrorReport = error.payload().unwrap();
+    let report: concord_wire::payload::ErrorReport = error.payload().unwrap();
     assert_eq!(report.error_code, ErrorCode::Timeout);
     assert!(!report.recovery_suggestions.is_empty());
     assert_eq!(

@@ -1,4 +1,4 @@
-use concord_protocol::AgentId;
+use concord_wire::AgentId;
 use proptest::prelude::*;
 use serde_json::json;
 

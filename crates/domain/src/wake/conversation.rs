@@ -16,11 +16,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use concord_protocol::event::{
-    Deadline, LoopBroken, Record, Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed,
+use concord_events::{
+    Deadline, LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
 };
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
 use serde_json::{Value, json};
 
 use super::{Course, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, Turns};
@@ -171,7 +171,7 @@ impl Machine for WakeMachine {
         }
     }
 
-    fn apply(state: &mut WakeState, record: Record<WakeEvent>) {
+    fn apply(state: &mut WakeState, record: StoredEvent<WakeEvent>) {
         state.causes.insert(record.meta.cause, ());
         let (said, broken) = match record.event {
             WakeEvent::Decided(decided) => (Some(decided.said), decided.loop_broken),
@@ -198,11 +198,11 @@ impl Machine for WakeMachine {
         Vec::new()
     }
 
-    fn deadlines_after(_: &WakeState, _: &Record<WakeEvent>) -> Vec<Deadline> {
+    fn deadlines_after(_: &WakeState, _: &StoredEvent<WakeEvent>) -> Vec<Deadline> {
         Vec::new()
     }
 
-    fn effects(record: &Record<WakeEvent>) -> Vec<Effect> {
+    fn effects(record: &StoredEvent<WakeEvent>) -> Vec<Effect> {
         match &record.event {
             WakeEvent::Decided(decided) => woken(decided)
                 .chain(decided.loop_broken.iter().flat_map(told))
@@ -211,7 +211,7 @@ impl Machine for WakeMachine {
         }
     }
 
-    fn case_of(record: &Record<WakeEvent>) -> Option<CaseId> {
+    fn case_of(record: &StoredEvent<WakeEvent>) -> Option<CaseId> {
         match &record.event {
             WakeEvent::Decided(decided) => decided.case_id.clone(),
             WakeEvent::LoopBroken(broken) => broken.case_id.clone(),

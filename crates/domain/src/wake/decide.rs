@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::{AgentId, MessageType, Recipient};
+use concord_wire::{AgentId, MessageType, Recipient};
 
 use super::calibration::Participation;
 use super::decision::{Decision, Outcome, Reason, Rival};

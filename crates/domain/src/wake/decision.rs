@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use concord_protocol::AgentId;
+use concord_wire::AgentId;
 use serde::{Deserialize, Serialize};
 
 use super::matcher::Candidate;

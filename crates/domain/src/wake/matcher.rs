@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_protocol::AgentId;
-use concord_protocol::payload::{Card, Skill};
+use concord_wire::AgentId;
+use concord_wire::payload::{Card, Skill};
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Bonus, Calibration, Participation, sigmoid};

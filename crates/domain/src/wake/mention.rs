@@ -1,6 +1,6 @@
 //! Who is mentioned in a text.
 
-use concord_protocol::AgentId;
+use concord_wire::AgentId;
 
 use super::ngram::cut;
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
-use concord_protocol::payload::{Card, Skill};
-use concord_protocol::{AgentId, MessageType, Recipient};
+use concord_wire::payload::{Card, Skill};
+use concord_wire::{AgentId, MessageType, Recipient};
 
 use super::*;
 

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use concord_protocol::{AgentId, Timestamp};
+use concord_wire::{AgentId, Timestamp};
 
 /// The greatest depth that can be told: as many turns of a pair are remembered.
 pub const DEPTH_MAX: u32 = 128;

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_nats::jetstream::stream::Stream;
-use concord_protocol::AgentId;
-use concord_protocol::subject::Service;
+use concord_wire::AgentId;
+use concord_wire::subject::Service;
 use futures::TryStreamExt;
 use futures::future::try_join_all;
 use tokio::time::Instant;

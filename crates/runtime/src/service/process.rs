@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

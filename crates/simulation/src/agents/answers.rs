@@ -1,6 +1,6 @@
 //! Answering questions in a debate: in the round, after it, twice, too long, or not at all.
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::{Agents, Draft, STRANGER, due_of, text};

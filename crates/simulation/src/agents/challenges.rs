@@ -1,6 +1,6 @@
 //! Levels 1 and 2: challenging, and answering a challenge; in time or not, by those concerned or others.
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::ladder::DOMAINS;

@@ -1,7 +1,7 @@
 //! What agents ask each other for, and whether they answer: at once, about when it is too late, twice, never, or when they
 //! were not asked.
 
-use concord_protocol::Timestamp;
+use concord_wire::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Agents, NAMES, STRANGER, text};

@@ -1,7 +1,7 @@
 //! Level 3: people who are asked for a ruling. They rule, twice, too late, on what they saw before, from two consoles at
 //! once, or are never heard of again.
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::ladder::EXPERTS;

@@ -1,6 +1,6 @@
 //! Answering a task: with a finding, in time or not.
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::{Agents, Draft, due_of, text};

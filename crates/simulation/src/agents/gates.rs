@@ -1,6 +1,6 @@
 //! Level 5: people who review at gates what stands provisionally; too early, twice, as parties, at the wrong gate.
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::ladder::REVIEWERS;

@@ -1,6 +1,6 @@
 //! Opening cases: under small random policies, sometimes twice, sometimes so that it must be refused.
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::{Agents, Draft, NAMES, OPENER};

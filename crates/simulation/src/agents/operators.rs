@@ -7,10 +7,10 @@ use concord_domain::case::CaseInput;
 use concord_domain::debate::DebateInput;
 use concord_domain::ladder::Order;
 use concord_domain::queue::QueueInput;
-use concord_protocol::event::{DeadlineControl, ExpertRegistered};
-use concord_protocol::payload::Expert;
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, CaseId, DebateId, MessageId, Token};
+use concord_events::{DeadlineControl, ExpertRegistered};
+use concord_wire::payload::Expert;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
 use serde_json::json;
 
 use super::Agents;

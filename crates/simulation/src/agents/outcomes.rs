@@ -1,6 +1,6 @@
 //! After a debate: somebody says what proved right; too early, twice, two at once, as a party, as nobody in particular.
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::ladder::EXPERTS;

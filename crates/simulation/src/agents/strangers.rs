@@ -1,6 +1,6 @@
 //! What people say who take part in nothing, and what nobody should say.
 
-use concord_protocol::subject::Service;
+use concord_wire::subject::Service;
 use serde_json::{Value, json};
 
 use super::{Agents, Draft, STRANGER};

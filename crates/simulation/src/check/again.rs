@@ -9,11 +9,11 @@ use concord_domain::debate::{DebateInput, DebateMachine, Standing};
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
-use concord_protocol::event::{
-    CaseEvent, DetectionEvent, Facts, Origin, QueueEvent, Record, event_id,
+use concord_events::{
+    AggregateEvent, CaseEvent, DetectionEvent, Origin, ReviewQueueEvent, StoredEvent, event_id,
 };
-use concord_protocol::{CaseId, Envelope};
 use concord_runtime::Routed;
+use concord_wire::{CaseId, Envelope};
 
 use super::archive::{Archive, Lives};
 use crate::agents::operators::Verb;
@@ -33,7 +33,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             });
             said.into_iter().chain(ordered).collect()
         }
-        Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
+        Origin::Event => facts(archive, record, |aggregate, bytes, sequence| {
             concord_coordinator::route::from_fact(aggregate, bytes, sequence).ok()
         }),
     });
@@ -55,7 +55,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                     .chain(ordered)
                     .collect()
             }
-            Origin::Fact => facts(archive, record, |aggregate, bytes, sequence| {
+            Origin::Event => facts(archive, record, |aggregate, bytes, sequence| {
                 let follow_ups =
                     concord_debate_facilitator::route::follows(aggregate, bytes, sequence).ok()?;
                 follow_ups
@@ -102,7 +102,9 @@ fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateIn
         .flatten()
         .filter(|record| record.sequence < before);
     let is_expert = earlier.any(|record| match &record.event {
-        QueueEvent::ExpertRegistered(registered) => registered.expert.agent_id == told.agent_id,
+        ReviewQueueEvent::ExpertRegistered(registered) => {
+            registered.expert.agent_id == told.agent_id
+        }
         _ => false,
     });
     told.standing = Standing {
@@ -113,7 +115,7 @@ fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateIn
 }
 
 /// The states of a case that its detection may have seen: it looks when the findings are closed, or later.
-fn seen_before(archive: &Archive, detected: &Record<DetectionEvent>) -> Vec<CaseState> {
+fn seen_before(archive: &Archive, detected: &StoredEvent<DetectionEvent>) -> Vec<CaseState> {
     let mut known = Versioned::<CaseMachine>::default();
     let before = archive.cases.get(&detected.meta.id).into_iter().flatten();
     let before = before.take_while(|record| record.sequence < detected.sequence);
@@ -127,7 +129,7 @@ fn seen_before(archive: &Archive, detected: &Record<DetectionEvent>) -> Vec<Case
 fn decided_again<M: Machine>(
     lives: &Lives<M::Event>,
     violations: &mut Vec<String>,
-    inputs: impl Fn(&Record<M::Event>) -> Vec<M::Input>,
+    inputs: impl Fn(&StoredEvent<M::Event>) -> Vec<M::Input>,
 ) {
     for (id, records) in lives {
         let mut known = Versioned::<M>::default();
@@ -140,7 +142,7 @@ fn decided_again<M: Machine>(
             };
             let same = |input: &M::Input| matches!(M::decide(&known.state, &context, input), Decision::Append(event) if event == record.event);
             if !inputs(record).iter().any(same) {
-                let (aggregate, fact) = (M::Event::AGGREGATE, record.event.fact());
+                let (aggregate, fact) = (M::Event::AGGREGATE, record.event.name());
                 let at = record.sequence;
                 violations.push(format!(
                     "again: {aggregate}/{id} at {at}: {fact} is not what its cause leads to"
@@ -151,24 +153,24 @@ fn decided_again<M: Machine>(
     }
 }
 
-fn origin<E: Facts>(record: &Record<E>) -> Origin {
+fn origin<E: AggregateEvent>(record: &StoredEvent<E>) -> Origin {
     let of_fact = event_id(
         E::AGGREGATE,
         &record.meta.id,
-        Origin::Fact,
+        Origin::Event,
         &record.meta.cause,
     );
     if of_fact == record.meta.event_id {
-        Origin::Fact
+        Origin::Event
     } else {
         Origin::Message
     }
 }
 
 /// The inputs that a fact's cause makes, where it was said. Ids are chosen by senders, so there may be several.
-fn said<E: Facts, I>(
+fn said<E: AggregateEvent, I>(
     archive: &Archive,
-    record: &Record<E>,
+    record: &StoredEvent<E>,
     route: impl Fn(&Envelope) -> Option<Routed<I>>,
 ) -> Vec<I> {
     let envelopes = archive
@@ -180,9 +182,9 @@ fn said<E: Facts, I>(
 }
 
 /// The input that a fact's cause makes, where an operator has asked for it.
-fn ordered<E: Facts, I>(
+fn ordered<E: AggregateEvent, I>(
     archive: &Archive,
-    record: &Record<E>,
+    record: &StoredEvent<E>,
     route: impl Fn(&Verb) -> Option<Routed<I>>,
 ) -> Option<I> {
     input(
@@ -192,10 +194,10 @@ fn ordered<E: Facts, I>(
 }
 
 /// The input that a fact's cause makes, where it is a fact.
-fn facts<E: Facts, I>(
+fn facts<E: AggregateEvent, I>(
     archive: &Archive,
-    record: &Record<E>,
-    route: impl Fn(concord_protocol::subject::Aggregate, &[u8], u64) -> Option<Routed<I>>,
+    record: &StoredEvent<E>,
+    route: impl Fn(concord_events::Aggregate, &[u8], u64) -> Option<Routed<I>>,
 ) -> Vec<I> {
     let cause = archive.facts.get(&record.meta.cause);
     let routed = cause.and_then(|(aggregate, sequence, bytes)| route(*aggregate, bytes, *sequence));
@@ -205,7 +207,7 @@ fn facts<E: Facts, I>(
         .collect()
 }
 
-fn input<E: Facts, I>(record: &Record<E>, routed: Routed<I>) -> Option<I> {
+fn input<E: AggregateEvent, I>(record: &StoredEvent<E>, routed: Routed<I>) -> Option<I> {
     match routed {
         Routed::Step { id, input } if id == record.meta.id => Some(input),
         Routed::Step { .. } | Routed::Ignored(_) => None,

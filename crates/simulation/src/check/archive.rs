@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_protocol::event::{
-    AgentEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Facts, PrecedentEvent,
-    QueueEvent, Record, RecordEvent, RequestEvent, WakeEvent,
+use concord_events::Aggregate;
+use concord_events::non_event::is_acknowledgement;
+use concord_events::subject::SystemSubject;
+use concord_events::topology::StreamKind;
+use concord_events::{
+    AgentEvent, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent,
+    PrecedentEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
 };
-use concord_protocol::foreign::is_acknowledgement;
-use concord_protocol::stream::StreamKind;
-use concord_protocol::subject::{Aggregate, Subject};
-use concord_protocol::{MessageId, Token, dialect};
+use concord_wire::{MessageId, Token, dialect};
 
 use super::Message;
 use crate::agents::operators::Operation;
@@ -18,7 +19,7 @@ use crate::broker::Stored;
 use crate::world::World;
 
 /// The facts of each aggregate of a kind, in order.
-pub(crate) type Lives<E> = BTreeMap<Token, Vec<Record<E>>>;
+pub(crate) type Lives<E> = BTreeMap<Token, Vec<StoredEvent<E>>>;
 
 /// Everything that is stored.
 #[derive(Default)]
@@ -27,9 +28,9 @@ pub(crate) struct Archive {
     pub(crate) detections: Lives<DetectionEvent>,
     pub(crate) debates: Lives<DebateEvent>,
     pub(crate) deadlines: Lives<DeadlineEvent>,
-    pub(crate) records: Lives<RecordEvent>,
+    pub(crate) records: Lives<TrackRecordEvent>,
     pub(crate) precedents: Lives<PrecedentEvent>,
-    pub(crate) queues: Lives<QueueEvent>,
+    pub(crate) queues: Lives<ReviewQueueEvent>,
     pub(crate) agents: Lives<AgentEvent>,
     pub(crate) requests: Lives<RequestEvent>,
     pub(crate) wakes: Lives<WakeEvent>,
@@ -71,7 +72,7 @@ impl Archive {
     }
 
     fn fact(&mut self, world: &World, stored: &Stored) {
-        let Ok(Subject::Event { aggregate, .. }) =
+        let Ok(SystemSubject::Event { aggregate, .. }) =
             world.subjects().parse(&stored.publication.subject)
         else {
             return;
@@ -85,9 +86,9 @@ impl Archive {
             Aggregate::Detection => keep(&mut self.detections, stored),
             Aggregate::Debate => keep(&mut self.debates, stored),
             Aggregate::Deadline => keep(&mut self.deadlines, stored),
-            Aggregate::Record => keep(&mut self.records, stored),
+            Aggregate::TrackRecord => keep(&mut self.records, stored),
             Aggregate::Precedent => keep(&mut self.precedents, stored),
-            Aggregate::Queue => keep(&mut self.queues, stored),
+            Aggregate::ReviewQueue => keep(&mut self.queues, stored),
             Aggregate::Agent => keep(&mut self.agents, stored),
             Aggregate::Request => keep(&mut self.requests, stored),
             Aggregate::Wake => keep(&mut self.wakes, stored),
@@ -131,7 +132,7 @@ impl Archive {
     }
 
     /// When the first fact of an aggregate was stored.
-    pub(crate) fn born<E: Facts>(&self, lives: &Lives<E>, id: &Token) -> Option<u64> {
+    pub(crate) fn born<E: AggregateEvent>(&self, lives: &Lives<E>, id: &Token) -> Option<u64> {
         self.stored_at
             .get(&lives.get(id)?.first()?.sequence)
             .copied()
@@ -143,9 +144,9 @@ impl Archive {
     }
 }
 
-fn keep<E: Facts>(lives: &mut Lives<E>, stored: &Stored) -> Option<MessageId> {
+fn keep<E: AggregateEvent>(lives: &mut Lives<E>, stored: &Stored) -> Option<MessageId> {
     // What cannot be read is reported by the auditor.
-    let record = Record::<E>::decode(&stored.publication.body, stored.sequence).ok()?;
+    let record = StoredEvent::<E>::decode(&stored.publication.body, stored.sequence).ok()?;
     let id = record.meta.event_id.clone();
     lives
         .entry(record.meta.id.clone())

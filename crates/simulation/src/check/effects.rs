@@ -1,7 +1,7 @@
 //! What is published says what the facts say: byte for byte, and not only under the right id.
 
 use concord_domain::{Machine, effect};
-use concord_protocol::event::Facts;
+use concord_events::AggregateEvent;
 
 use super::archive::{Archive, Lives};
 
@@ -19,7 +19,7 @@ pub(super) fn check<M: Machine>(
             let body = serde_json::to_vec(&expected).unwrap_or_default();
             let stored = archive.said_under(&expected.message_id);
             let ours =
-                |envelope: &concord_protocol::Envelope| envelope.from_agent == expected.from_agent;
+                |envelope: &concord_wire::Envelope| envelope.from_agent == expected.from_agent;
             for message in stored.filter(|message| message.envelope.as_ref().is_some_and(ours)) {
                 if *message.body != *body {
                     let aggregate = M::Event::AGGREGATE;

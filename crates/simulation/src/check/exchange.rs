@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use concord_coordinator::route::exchange::{Place, heard, is_between_agents, read_request};
 use concord_domain::request::{Said, id_of, is_asked};
-use concord_protocol::event::{Record, RequestEvent, RequestOpened};
-use concord_protocol::{MessageType, Token};
+use concord_events::{RequestEvent, RequestOpened, StoredEvent};
+use concord_wire::{MessageType, Token};
 
 use super::archive::Archive;
 use crate::world::instant;
@@ -14,7 +14,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for (id, request) in asked(archive) {
         let none = Vec::new();
         let facts = archive.requests.get(&id).unwrap_or(&none);
-        let ends: Vec<&Record<RequestEvent>> =
+        let ends: Vec<&StoredEvent<RequestEvent>> =
             facts.iter().filter(|record| ends(&record.event)).collect();
         let [end] = ends.as_slice() else {
             violations.push(format!(
@@ -33,7 +33,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             ));
         }
         if let RequestEvent::Failed(failed) = &end.event
-            && failed.error_code == concord_protocol::ErrorCode::Timeout
+            && failed.error_code == concord_wire::ErrorCode::Timeout
             && answered_in_time(archive, &id, &failed.request)
         {
             violations.push(format!(

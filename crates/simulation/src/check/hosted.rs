@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use concord_domain::breaker::Standing;
-use concord_protocol::ErrorCode;
+use concord_wire::ErrorCode;
 
 use super::{TOLD_MAX, breaker};
 use crate::executor::Life;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use concord_domain::case::CaseInput;
 use concord_domain::debate::DebateInput;
 use concord_domain::ladder::Word;
-use concord_protocol::event::{CaseEvent, DebateEvent, Heard};
-use concord_protocol::subject::{Lane, Service, Subject};
-use concord_protocol::{Envelope, MessageId, MessageType, Recipient, Token};
+use concord_events::{CaseEvent, DebateEvent, Heard};
 use concord_runtime::Routed;
+use concord_wire::subject::{Lane, Service, Subject};
+use concord_wire::{Envelope, MessageId, MessageType, Recipient, Token};
 
 use super::Message;
 use super::archive::Archive;

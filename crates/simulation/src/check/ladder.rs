@@ -7,10 +7,10 @@ use concord_domain::debate::{DebateInput, DebateMachine, DebateState};
 use concord_domain::ladder::Word;
 use concord_domain::machine::{Machine, Versioned};
 use concord_domain::replay::rebuild;
-use concord_protocol::event::{CaseEvent, DebateEvent, QueueEvent, Record};
-use concord_protocol::payload::{Level, Status};
-use concord_protocol::{DebateId, Token};
+use concord_events::{CaseEvent, DebateEvent, ReviewQueueEvent, StoredEvent};
 use concord_runtime::Routed;
+use concord_wire::payload::{Level, Status};
+use concord_wire::{DebateId, Token};
 
 use super::archive::Archive;
 use crate::report::LadderCounts;
@@ -77,7 +77,7 @@ impl<'a> Climb<'a> {
         }
     }
 
-    fn follow(mut self, records: &[Record<DebateEvent>], found: &mut Vec<String>) {
+    fn follow(mut self, records: &[StoredEvent<DebateEvent>], found: &mut Vec<String>) {
         let mut known = Versioned::<DebateMachine>::default();
         for record in records {
             let before = level(&known.state);
@@ -98,7 +98,7 @@ impl<'a> Climb<'a> {
     fn step(
         &mut self,
         before: &DebateState,
-        record: &Record<DebateEvent>,
+        record: &StoredEvent<DebateEvent>,
         found: &mut Vec<String>,
     ) {
         match &record.event {
@@ -132,7 +132,11 @@ impl<'a> Climb<'a> {
     }
 
     /// A ruling that counts is that of the expert who has the debate, on the brief as it is, before time has run out.
-    fn ruling(&self, before: &DebateState, record: &Record<DebateEvent>) -> Result<(), String> {
+    fn ruling(
+        &self,
+        before: &DebateState,
+        record: &StoredEvent<DebateEvent>,
+    ) -> Result<(), String> {
         let DebateEvent::Resolved(resolved) = &record.event else {
             return Ok(());
         };
@@ -172,8 +176,10 @@ impl<'a> Climb<'a> {
             .flatten()
             .filter(|fact| fact.sequence < record.sequence);
         let to = given.filter_map(|fact| match &fact.event {
-            QueueEvent::Assigned(assigned) => Some((&assigned.debate_id, &assigned.expert)),
-            QueueEvent::Reassigned(reassigned) => Some((&reassigned.debate_id, &reassigned.to)),
+            ReviewQueueEvent::Assigned(assigned) => Some((&assigned.debate_id, &assigned.expert)),
+            ReviewQueueEvent::Reassigned(reassigned) => {
+                Some((&reassigned.debate_id, &reassigned.to))
+            }
             _ => None,
         });
         let debate = DebateId::new(self.id.as_str()).map_err(|_| "it is no debate")?;
@@ -206,7 +212,7 @@ fn level(state: &DebateState) -> Option<Level> {
 }
 
 /// What a debate waits for belongs to the level that it is on.
-fn left_open(after: &DebateState, record: &Record<DebateEvent>, found: &mut Vec<String>) {
+fn left_open(after: &DebateState, record: &StoredEvent<DebateEvent>, found: &mut Vec<String>) {
     let belong: &[&str] = match level(after).filter(|_| after.outcome.is_none()) {
         _ if after.outcome.is_some() => &[],
         None => return,
@@ -230,7 +236,7 @@ fn left_open(after: &DebateState, record: &Record<DebateEvent>, found: &mut Vec<
     }
 }
 
-fn is_resolved(records: &[Record<DebateEvent>]) -> bool {
+fn is_resolved(records: &[StoredEvent<DebateEvent>]) -> bool {
     records
         .iter()
         .any(|record| matches!(record.event, DebateEvent::Resolved(_)))
@@ -286,7 +292,7 @@ fn waiting_in(archive: &Archive, state: &CaseState) -> Vec<DebateId> {
         let opened = records.first().map(|record| &record.event);
         matches!(opened, Some(DebateEvent::Opened(opened)) if Some(&opened.case_id) == state.case_id.as_ref())
     });
-    let waits = |records: &&Vec<Record<DebateEvent>>| {
+    let waits = |records: &&Vec<StoredEvent<DebateEvent>>| {
         records
             .iter()
             .any(|record| matches!(record.event, DebateEvent::AwaitsGate(_)))
@@ -314,9 +320,9 @@ pub(super) fn counts(archive: &Archive) -> LadderCounts {
     }
     for record in archive.queues.values().flatten() {
         match &record.event {
-            QueueEvent::Assigned(_) => counts.assigned += 1,
-            QueueEvent::Overflowed(_) => counts.overflowed += 1,
-            QueueEvent::Reassigned(_) => counts.operated += 1,
+            ReviewQueueEvent::Assigned(_) => counts.assigned += 1,
+            ReviewQueueEvent::Overflowed(_) => counts.overflowed += 1,
+            ReviewQueueEvent::Reassigned(_) => counts.operated += 1,
             _ => {}
         }
     }

@@ -2,13 +2,13 @@
 //! Capacity is checked by the auditor.
 
 use concord_domain::machine::Versioned;
-use concord_domain::queue::{QueueMachine, decided_again};
+use concord_domain::queue::{ReviewQueueMachine, decided_again};
 
 use super::archive::Archive;
 
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for records in archive.queues.values() {
-        let mut known = Versioned::<QueueMachine>::default();
+        let mut known = Versioned::<ReviewQueueMachine>::default();
         for record in records {
             if let Err(what) = decided_again(&known.state, record) {
                 violations.push(format!("queue: at {}: {what}", record.sequence));

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use concord_domain::wake::conversation::conversation_of;
-use concord_protocol::event::{LoopBroken, WakeEvent};
-use concord_protocol::stream::may_wake;
-use concord_protocol::subject::{Service, Subject};
-use concord_protocol::{AgentId, MessageId, Timestamp, Token};
+use concord_events::topology::may_wake;
+use concord_events::{LoopBroken, WakeEvent};
+use concord_wire::subject::{Service, Subject};
+use concord_wire::{AgentId, MessageId, Timestamp, Token};
 
 use super::archive::Archive;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use concord_domain::breaker::{End, Pass};
 use concord_domain::hosted::{next_try, verdict};
-use concord_protocol::ErrorCode;
+use concord_wire::ErrorCode;
 
 use super::plants::bent;
 use super::process::{Failure, Process};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use concord_domain::breaker::{Breaker, Standing};
 use concord_domain::hosted::{Admission, Queue, Tell, Verdict, tell};
-use concord_protocol::{ErrorCode, MessageId};
+use concord_wire::{ErrorCode, MessageId};
 
 use crate::cell::Answer;
 use crate::executor::Life;

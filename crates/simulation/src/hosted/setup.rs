@@ -2,8 +2,8 @@
 
 use concord_domain::breaker::Rules;
 use concord_domain::hosted::Trouble;
-use concord_protocol::AgentId;
-use concord_protocol::subject::Service;
+use concord_wire::AgentId;
+use concord_wire::subject::Service;
 
 use crate::random::Random;
 

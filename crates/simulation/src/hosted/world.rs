@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_domain::breaker::End;
 use concord_domain::hosted::in_flight_max;
-use concord_protocol::stream::{Layout, StreamKind};
-use concord_protocol::subject::Lane;
-use concord_protocol::{ErrorCode, MessageId, Timestamp};
+use concord_events::topology::{Layout, StreamKind};
+use concord_wire::subject::Lane;
+use concord_wire::{ErrorCode, MessageId, Timestamp};
 
 use crate::executor::Life;
 use crate::faults::{Faults, Plant};

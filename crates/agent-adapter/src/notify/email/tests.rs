@@ -1,5 +1,5 @@
-use concord_protocol::payload::{Contact, DebatePriority};
-use concord_protocol::{AgentId, CaseId, DebateId, Timestamp};
+use concord_wire::payload::{Contact, DebatePriority};
+use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 
 use super::super::notice::{Position, What};
 use super::*;

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use concord_protocol::{MessageType, Recipient};
+use concord_wire::{MessageType, Recipient};
 use serde_json::{Value, json};
 
 use super::*;

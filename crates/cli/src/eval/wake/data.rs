@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use concord_protocol::AgentId;
-use concord_protocol::payload::{Card, Skill};
+use concord_wire::AgentId;
+use concord_wire::payload::{Card, Skill};
 
 use crate::failure::Failure;
 

@@ -223,8 +223,8 @@ fn thousandths(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use concord_protocol::AgentId;
-    use concord_protocol::payload::{Card, Skill};
+    use concord_wire::AgentId;
+    use concord_wire::payload::{Card, Skill};
 
     use super::*;
 

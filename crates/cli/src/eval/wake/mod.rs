@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use concord_domain::wake::{Calibration, Matcher, Parameters, centroid, texts_of};
 use concord_embedding::{Embedder, Settings};
-use concord_protocol::payload::Card;
+use concord_wire::payload::Card;
 use serde::Serialize;
 
 use crate::args::JsonArg;

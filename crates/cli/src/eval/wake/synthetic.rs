@@ -1,7 +1,7 @@
 //! Agents made up from a seed, to measure how fast many of them are matched.
 
-use concord_protocol::AgentId;
-use concord_protocol::payload::{Card, Skill};
+use concord_wire::AgentId;
+use concord_wire::payload::{Card, Skill};
 
 /// Skills of each agent, and examples of each skill.
 pub(super) const SKILLS: usize = 5;

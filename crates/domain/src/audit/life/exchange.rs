@@ -1,6 +1,6 @@
 //! The lives of agents on the register and of the requests between them.
 
-use concord_protocol::event::{AgentEvent, RequestEvent, WakeEvent};
+use concord_events::{AgentEvent, RequestEvent, WakeEvent};
 
 use super::{Life, Lives, LivesOf};
 use crate::agent::AgentMachine;

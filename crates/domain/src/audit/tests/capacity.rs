@@ -1,15 +1,15 @@
 //! The queue of people, audited.
 
-use concord_protocol::event::{Assigned, Enqueued, ExpertRegistered, QueueEvent, Record};
-use concord_protocol::payload::{DebatePriority, Expert};
-use concord_protocol::{DebateId, Timestamp};
+use concord_events::{Assigned, Enqueued, ExpertRegistered, ReviewQueueEvent, StoredEvent};
+use concord_wire::payload::{DebatePriority, Expert};
+use concord_wire::{DebateId, Timestamp};
 
 use super::super::*;
 use crate::fixtures::*;
-use crate::queue::{self, Enqueue, QueueInput, QueueMachine};
+use crate::queue::{self, Enqueue, QueueInput, ReviewQueueMachine};
 
 /// eva has one debate, and a capacity of one; another waits.
-fn told() -> Story<QueueMachine> {
+fn told() -> Story<ReviewQueueMachine> {
     let mut story = Story::of(queue::id().as_str());
     let expert = Expert {
         agent_id: agent("eva"),
@@ -53,16 +53,16 @@ fn told() -> Story<QueueMachine> {
     story
 }
 
-fn audit(records: &[Record<QueueEvent>]) -> Report {
+fn audit(records: &[StoredEvent<ReviewQueueEvent>]) -> Report {
     let mut auditor = Auditor::new();
     for record in records {
         let (id, fact, bytes) = (
             &record.meta.id,
-            token(record.event.fact()),
+            token(record.event.name()),
             record.encode().unwrap(),
         );
-        let (sequence, aggregate) = (record.sequence, Aggregate::Queue);
-        auditor.event(&StoredEvent {
+        let (sequence, aggregate) = (record.sequence, Aggregate::ReviewQueue);
+        auditor.event(&RawEvent {
             sequence,
             aggregate,
             id,
@@ -89,7 +89,7 @@ fn one_debate_more_than_an_expert_can_take_is_found() {
     let mut record = story.versioned.record(
         &story.id.clone(),
         &happened("e-2", 3),
-        QueueEvent::Assigned(one_more),
+        ReviewQueueEvent::Assigned(one_more),
     );
     record.sequence = story.sequence + 1;
     story.records.push(record);

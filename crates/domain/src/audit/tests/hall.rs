@@ -1,8 +1,9 @@
 //! A small installation in memory: its streams, and one case told from the opening to a message that came too late.
 
-use concord_protocol::event::{Deadline, DeadlineEvent, Facts, FiredBy, Record};
-use concord_protocol::subject::Service;
-use concord_protocol::{AgentId, Extensions, Metadata, Priority, Recipient};
+use concord_events::subject::SystemSubject;
+use concord_events::{AggregateEvent, Deadline, DeadlineEvent, FiredBy, StoredEvent};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, Extensions, Metadata, Priority, Recipient};
 use serde_json::{Value, json};
 
 use super::super::*;
@@ -14,15 +15,15 @@ use crate::{case, effect};
 
 /// A stored message, or an event with its aggregate, id and fact in the subject.
 #[derive(Clone)]
-pub(super) struct Stored {
+pub(super) struct Stored<S = Subject> {
     pub(super) sequence: u64,
-    pub(super) subject: Subject,
+    pub(super) subject: S,
     pub(super) bytes: Vec<u8>,
 }
 
 #[derive(Default, Clone)]
 pub(super) struct Hall {
-    pub(super) events: Vec<Stored>,
+    pub(super) events: Vec<Stored<SystemSubject>>,
     pub(super) messages: Vec<Stored>,
     /// By `message_id`, or by place where that is not known.
     pub(super) dead: Vec<Result<String, u64>>,
@@ -79,15 +80,15 @@ impl Hall {
             bytes,
         } in &self.events
         {
-            let Subject::Event {
+            let SystemSubject::Event {
                 aggregate,
                 id,
-                fact,
+                event: fact,
             } = subject
             else {
                 panic!()
             };
-            auditor.event(&StoredEvent {
+            auditor.event(&RawEvent {
                 sequence: *sequence,
                 aggregate: *aggregate,
                 id,
@@ -170,7 +171,7 @@ impl Hall {
     }
 
     /// Stores a fact.
-    pub(super) fn append<E: Facts>(&mut self, record: &Record<E>) {
+    pub(super) fn append<E: AggregateEvent>(&mut self, record: &StoredEvent<E>) {
         let sequence = self.events.len() as u64 + 1;
         self.events.push(Stored {
             sequence,
@@ -180,22 +181,26 @@ impl Hall {
     }
 
     /// Reads the first fact of this name, and stores it again after a change.
-    pub(super) fn tamper<E: Facts>(&mut self, fact: &str, change: impl Fn(&mut Record<E>)) {
+    pub(super) fn tamper<E: AggregateEvent>(
+        &mut self,
+        fact: &str,
+        change: impl Fn(&mut StoredEvent<E>),
+    ) {
         let place = self.place_of::<E>(fact);
         let stored = &mut self.events[place];
-        let mut record = Record::<E>::decode(&stored.bytes, stored.sequence).unwrap();
+        let mut record = StoredEvent::<E>::decode(&stored.bytes, stored.sequence).unwrap();
         change(&mut record);
         stored.bytes = record.encode().unwrap();
     }
 
-    pub(super) fn record<E: Facts>(&self, fact: &str) -> Record<E> {
+    pub(super) fn record<E: AggregateEvent>(&self, fact: &str) -> StoredEvent<E> {
         let stored = &self.events[self.place_of::<E>(fact)];
-        Record::decode(&stored.bytes, stored.sequence).unwrap()
+        StoredEvent::decode(&stored.bytes, stored.sequence).unwrap()
     }
 
-    pub(super) fn place_of<E: Facts>(&self, fact: &str) -> usize {
-        let is = |stored: &Stored| {
-            matches!(&stored.subject, Subject::Event { aggregate, fact: name, .. }
+    pub(super) fn place_of<E: AggregateEvent>(&self, fact: &str) -> usize {
+        let is = |stored: &Stored<SystemSubject>| {
+            matches!(&stored.subject, SystemSubject::Event { aggregate, event: name, .. }
                 if *aggregate == E::AGGREGATE && name.as_str() == fact)
         };
         self.events.iter().position(is).unwrap()
@@ -296,7 +301,7 @@ impl Hall {
             &said("t-1", 10_005),
             &fire,
         );
-        let record: Record<DeadlineEvent> = hall.record("debate_elapsed");
+        let record: StoredEvent<DeadlineEvent> = hall.record("debate_elapsed");
         let round_due = record.event.into_elapsed();
         hall.step(&mut debate, &d, &elapsed, &DebateInput::Elapsed(round_due));
         let heard = hall.say(

@@ -1,14 +1,14 @@
 //! The decision log, audited.
 
-use concord_protocol::event::{DebateSettled, Record};
-use concord_protocol::payload::{ConflictType, LogEntry, Status};
+use concord_events::{DebateSettled, StoredEvent};
+use concord_wire::payload::{ConflictType, LogEntry, Status};
 use serde_json::json;
 
 use super::super::*;
 use crate::case::CaseInput;
 use crate::fixtures::*;
 
-type Told = Vec<Record<CaseEvent>>;
+type Told = Vec<StoredEvent<CaseEvent>>;
 
 /// A case whose three debates were settled, the last of them by its decision.
 fn told() -> Told {
@@ -37,7 +37,7 @@ fn told() -> Told {
     story.records
 }
 
-fn audit(records: &[Record<CaseEvent>]) -> (u64, Vec<String>) {
+fn audit(records: &[StoredEvent<CaseEvent>]) -> (u64, Vec<String>) {
     let mut ledgers = Ledgers::default();
     let mut logs = Logs::default();
     let mut faults = Vec::new();
@@ -159,11 +159,11 @@ fn a_case_that_was_cancelled_has_ended() {
     for record in &story.records {
         let (id, fact, bytes) = (
             &record.meta.id,
-            token(record.event.fact()),
+            token(record.event.name()),
             record.encode().unwrap(),
         );
         let (sequence, aggregate) = (record.sequence, Aggregate::Case);
-        auditor.event(&StoredEvent {
+        auditor.event(&RawEvent {
             sequence,
             aggregate,
             id,

@@ -1,8 +1,8 @@
 //! Aggregates that live for years: every fact is held against the last predecessors there are.
 
-use concord_protocol::event::EARLIER_MAX;
-use concord_protocol::payload::Observation;
-use concord_protocol::payload::track_record::{Context, Source};
+use concord_events::EARLIER_MAX;
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{Context, Source};
 
 use super::super::*;
 use crate::fixtures::*;
@@ -10,7 +10,7 @@ use crate::record::Observe;
 
 const FACTS: usize = 2 * EARLIER_MAX + 40;
 
-fn life() -> Story<RecordMachine> {
+fn life() -> Story<TrackRecordMachine> {
     let mut story = Story::of("ann");
     for n in 0..FACTS {
         let observation = Observation {
@@ -36,12 +36,12 @@ fn life() -> Story<RecordMachine> {
     story
 }
 
-fn replay_violations(records: &[Record<RecordEvent>]) -> u64 {
+fn replay_violations(records: &[StoredEvent<TrackRecordEvent>]) -> u64 {
     let mut auditor = Auditor::new();
     for record in records {
         let (id, fact, bytes) = (token("ann"), token("observed"), record.encode().unwrap());
-        let (sequence, aggregate) = (record.sequence, Aggregate::Record);
-        auditor.event(&StoredEvent {
+        let (sequence, aggregate) = (record.sequence, Aggregate::TrackRecord);
+        auditor.event(&RawEvent {
             sequence,
             aggregate,
             id: &id,

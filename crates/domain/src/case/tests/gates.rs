@@ -1,12 +1,12 @@
 //! Challenges, provisional decisions, gates and the decision log.
 
-use concord_protocol::event::{CaseEvent, Heard};
-use concord_protocol::payload::{
+use concord_events::{CaseEvent, Heard};
+use concord_wire::payload::{
     Challenge, ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, Review,
     ReviewAction, Status,
 };
-use concord_protocol::policy::Policy;
-use concord_protocol::{DebateId, Timestamp};
+use concord_wire::policy::Policy;
+use concord_wire::{DebateId, Timestamp};
 use serde_json::json;
 
 use crate::case::{CaseInput, CaseMachine, Phase, ReceivedChallenge, ReceivedReview};

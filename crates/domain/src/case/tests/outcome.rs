@@ -1,6 +1,6 @@
 //! The merge: findings where they agree, resolutions where they did not, caution where the dispute is open.
 
-use concord_protocol::payload::{ClauseOutcome, Outcome, Severity};
+use concord_wire::payload::{ClauseOutcome, Outcome, Severity};
 use serde_json::Value;
 
 use super::*;

@@ -266,7 +266,7 @@ fn more_answers_can_be_asked_for() {
 #[test]
 fn a_rule_that_wants_everyone_may_choose_nothing() {
     let rules = Policy {
-        vote_rule: concord_protocol::policy::VoteRule::Unanimous,
+        vote_rule: concord_wire::policy::VoteRule::Unanimous,
         ..policy()
     };
     assert_eq!(ended(&three(), rules, vec![]), (Status::Unresolved, None));

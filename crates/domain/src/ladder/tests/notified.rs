@@ -1,6 +1,6 @@
 //! Where an expert is notified goes with the facts that are about the expert, and with no message.
 
-use concord_protocol::event::names::{HALF, NEARLY};
+use concord_events::names::{HALF, NEARLY};
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! What proved right, and what changed between two briefs.
 
-use concord_protocol::event::DebateEvent;
-use concord_protocol::payload::track_record::{Context as Judged, Source};
-use concord_protocol::payload::{Circumstances, OutcomeReport, Position};
+use concord_events::DebateEvent;
+use concord_wire::payload::track_record::{Context as Judged, Source};
+use concord_wire::payload::{Circumstances, OutcomeReport, Position};
 use serde_json::json;
 
 use super::*;
@@ -138,7 +138,7 @@ fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
     let DebateInput::Outcome(told) = &mut elsewhere else {
         panic!()
     };
-    told.case_id = Some(concord_protocol::CaseId::new("c-other").unwrap());
+    told.case_id = Some(concord_wire::CaseId::new("c-other").unwrap());
     assert_eq!(
         story.hears(&said("o-1", 20 * MINUTE), &elsewhere),
         "refused: /case_id"

@@ -1,6 +1,6 @@
 //! Levels 3 to 5: who rules, on what, until when; what nobody rules on, and what a gate makes of it.
 
-use concord_protocol::event::RulingRefusal;
+use concord_events::RulingRefusal;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Registering and leaving, and what operators do.
 
-use concord_protocol::ErrorCode;
+use concord_wire::ErrorCode;
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn an_expert_who_leaves_returns_their_debates_to_their_places() {
     );
     assert_eq!(picture(&story), "eva d-5 d-2 d-9 | - d-6 d-3");
     hears_all(&mut story, [leave("eva")]);
-    let QueueEvent::ExpertLeft(left) = &story.last().event else {
+    let ReviewQueueEvent::ExpertLeft(left) = &story.last().event else {
         panic!("{:?}", story.last())
     };
     assert_eq!(left.returned, ["d-2", "d-5", "d-9"].map(debate));
@@ -99,16 +99,19 @@ fn there_are_so_many_experts_at_most() {
     let mut story = story();
     for number in 0..EXPERTS_MAX {
         let input = register(&format!("e-{number}"), 1, &[]);
-        let record =
-            match QueueMachine::decide(story.state(), &said(&format!("m-{number}"), 0), &input) {
-                Decision::Append(event) => {
-                    story
-                        .versioned
-                        .record(&id(), &said(&format!("m-{number}"), 0), event)
-                }
-                other => panic!("{other:?}"),
-            };
-        QueueMachine::apply(&mut story.versioned.state, record);
+        let record = match ReviewQueueMachine::decide(
+            story.state(),
+            &said(&format!("m-{number}"), 0),
+            &input,
+        ) {
+            Decision::Append(event) => {
+                story
+                    .versioned
+                    .record(&id(), &said(&format!("m-{number}"), 0), event)
+            }
+            other => panic!("{other:?}"),
+        };
+        ReviewQueueMachine::apply(&mut story.versioned.state, record);
     }
     let fault = refusal(&story, &register("one-more", 1, &[]));
     assert_eq!(
@@ -149,7 +152,7 @@ fn an_operator_gives_a_debate_to_whom_they_choose() {
         story.hears(&said("m-1", 9), &reassign("d-3", "gil")),
         "reassigned"
     );
-    let QueueEvent::Reassigned(given) = &story.last().event else {
+    let ReviewQueueEvent::Reassigned(given) = &story.last().event else {
         panic!()
     };
     assert_eq!(
@@ -163,7 +166,7 @@ fn an_operator_gives_a_debate_to_whom_they_choose() {
         &mut story,
         [register("eva", 2, &[]), reassign("d-2", "eva")],
     );
-    let QueueEvent::Reassigned(given) = &story.last().event else {
+    let ReviewQueueEvent::Reassigned(given) = &story.last().event else {
         panic!()
     };
     assert_eq!(given.from, Some(agent("gil")));
@@ -263,7 +266,7 @@ fn facts_are_decided_again_and_what_was_not_decided_so_is_found() {
     );
     let mut state = QueueState::default();
     for record in &story.records {
-        let told = !matches!(record.event, QueueEvent::Overflowed(_));
+        let told = !matches!(record.event, ReviewQueueEvent::Overflowed(_));
         assert_eq!(
             decided_again(&state, record),
             Ok(told),
@@ -271,16 +274,16 @@ fn facts_are_decided_again_and_what_was_not_decided_so_is_found() {
             record.event
         );
         assert_eq!(over_capacity(&state, &record.event), None);
-        QueueMachine::apply(&mut state, record.clone());
+        ReviewQueueMachine::apply(&mut state, record.clone());
     }
     let mut story = busy();
     let mut record = story
         .records
         .iter()
-        .rfind(|record| record.event.fact() == "assigned")
+        .rfind(|record| record.event.name() == "assigned")
         .unwrap()
         .clone();
-    let QueueEvent::Assigned(assigned) = &mut record.event else {
+    let ReviewQueueEvent::Assigned(assigned) = &mut record.event else {
         panic!()
     };
     (assigned.debate_id, assigned.expert) = (debate("d-3"), agent("eva"));

@@ -155,9 +155,9 @@ impl Account {
         self.experts.get_mut(to).unwrap().1 = sequence;
     }
 
-    fn take(&mut self, record: &Record<QueueEvent>) {
+    fn take(&mut self, record: &StoredEvent<ReviewQueueEvent>) {
         match &record.event {
-            QueueEvent::ExpertRegistered(registered) => {
+            ReviewQueueEvent::ExpertRegistered(registered) => {
                 let expert = registered.expert.clone();
                 let last = self
                     .experts
@@ -165,7 +165,7 @@ impl Account {
                     .map_or(0, |(_, last)| *last);
                 self.experts.insert(expert.agent_id.clone(), (expert, last));
             }
-            QueueEvent::ExpertLeft(left) => {
+            ReviewQueueEvent::ExpertLeft(left) => {
                 self.experts.remove(&left.agent_id).unwrap();
                 for debate in &left.returned {
                     let (entry, holder) = self.assigned.remove(debate).unwrap();
@@ -174,7 +174,7 @@ impl Account {
                 }
                 assert_eq!(self.held(&left.agent_id), 0);
             }
-            QueueEvent::Enqueued(entry) => {
+            ReviewQueueEvent::Enqueued(entry) => {
                 self.comes(&entry.debate_id);
                 let room = self.experts.is_empty() || !self.with_room(entry).is_empty();
                 assert!(
@@ -183,19 +183,19 @@ impl Account {
                 );
                 self.waiting.insert(entry.debate_id.clone(), entry.clone());
             }
-            QueueEvent::Overflowed(overflowed) => {
+            ReviewQueueEvent::Overflowed(overflowed) => {
                 self.comes(&overflowed.debate_id);
                 assert!(!self.experts.is_empty());
                 self.finished.push(overflowed.debate_id.clone());
             }
-            QueueEvent::Assigned(given) => {
+            ReviewQueueEvent::Assigned(given) => {
                 assert_eq!(
                     self.next(),
                     Some((given.debate_id.clone(), given.expert.clone()))
                 );
                 self.give(&given.debate_id, &given.expert, record.sequence);
             }
-            QueueEvent::Reassigned(given) => {
+            ReviewQueueEvent::Reassigned(given) => {
                 let from = self
                     .assigned
                     .get(&given.debate_id)
@@ -203,7 +203,7 @@ impl Account {
                 assert_eq!(from, given.from);
                 self.give(&given.debate_id, &given.to, record.sequence);
             }
-            QueueEvent::Released(released) => {
+            ReviewQueueEvent::Released(released) => {
                 let holder = self
                     .assigned
                     .remove(&released.debate_id)
@@ -311,14 +311,14 @@ proptest! {
         let (mut account, mut state) = (Account::default(), QueueState::default());
         for record in &story.records {
             prop_assert_eq!(over_capacity(&state, &record.event), None);
-            let told = !matches!(record.event, QueueEvent::Overflowed(_));
+            let told = !matches!(record.event, ReviewQueueEvent::Overflowed(_));
             prop_assert_eq!(decided_again(&state, record), Ok(told));
             account.take(record);
-            QueueMachine::apply(&mut state, record.clone());
+            ReviewQueueMachine::apply(&mut state, record.clone());
             account.is(&state);
         }
         prop_assert_eq!(account.next(), None, "nothing is left to assign");
-        let (rebuilt, differences) = replay::rebuild::<QueueMachine>(&story.records);
+        let (rebuilt, differences) = replay::rebuild::<ReviewQueueMachine>(&story.records);
         prop_assert_eq!(differences, vec![]);
         prop_assert_eq!(&rebuilt.state, story.state());
         prop_assert_eq!(&state, story.state());

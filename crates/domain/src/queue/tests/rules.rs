@@ -24,7 +24,7 @@ fn assigned(story: &QueueStory) -> Vec<(String, String)> {
         .records
         .iter()
         .filter_map(|record| match &record.event {
-            QueueEvent::Assigned(given) => {
+            ReviewQueueEvent::Assigned(given) => {
                 Some((given.debate_id.to_string(), given.expert.to_string()))
             }
             _ => None,
@@ -316,7 +316,7 @@ fn what_becomes_of_a_debate_when_the_queue_is_full() {
                     expected,
                     "{what}: {priority:?}"
                 );
-                if let QueueEvent::Overflowed(overflowed) = &story.last().event {
+                if let ReviewQueueEvent::Overflowed(overflowed) = &story.last().event {
                     assert_eq!(overflowed.handling, overflow);
                     assert_eq!(
                         story.hears(&said("m-y", 0), &input),

@@ -1,5 +1,5 @@
-use concord_protocol::Recipient;
-use concord_protocol::event::WakeEvent;
+use concord_events::WakeEvent;
+use concord_wire::Recipient;
 
 use super::*;
 use crate::effect;

@@ -1,7 +1,7 @@
 //! What happens outside the adapter.
 
-use concord_protocol::subject::Lane;
-use concord_protocol::{ErrorCode, MessageId};
+use concord_wire::subject::Lane;
+use concord_wire::{ErrorCode, MessageId};
 
 use super::{Asked, Cause, Cell, Happening, Reply, Request, Said, World};
 use crate::faults::Faults;

@@ -1,0 +1,39 @@
+//! All state machines, as the table of aggregates lists them.
+
+use concord_events::{Aggregate, aggregates};
+
+use crate::Machine;
+use crate::agent::AgentMachine;
+use crate::case::CaseMachine;
+use crate::deadline::DeadlineMachine;
+use crate::debate::DebateMachine;
+use crate::detection::DetectionMachine;
+use crate::precedent::PrecedentMachine;
+use crate::queue::ReviewQueueMachine;
+use crate::record::TrackRecordMachine;
+use crate::request::RequestMachine;
+use crate::wake::conversation::WakeMachine;
+
+/// Does something with the state machine of one aggregate; see [`visit_machine`].
+pub trait MachineVisitor {
+    /// What comes of it.
+    type Output;
+
+    /// Called with the state machine of the aggregate that was asked for.
+    fn visit<M: Machine>(self) -> Self::Output;
+}
+
+macro_rules! define_visit_machine {
+    ($(
+        $(#[$doc:meta])* $name:ident = $token:literal {
+            event: $event:ident, machine: $machine:ident, $($rest:tt)*
+        }
+    )+) => {
+        /// Calls `visitor` with the state machine of `aggregate`.
+        pub fn visit_machine<V: MachineVisitor>(aggregate: Aggregate, visitor: V) -> V::Output {
+            match aggregate { $(Aggregate::$name => visitor.visit::<$machine>()),+ }
+        }
+    };
+}
+
+aggregates!(define_visit_machine);

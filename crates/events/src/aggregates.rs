@@ -1,0 +1,254 @@
+//! The table of aggregates. Each aggregate of Concord is one row; everything that differs between aggregates follows from it.
+//!
+//! A row says, in this order: the variant of [`Aggregate`] and its token on the wire, the enum of its events, the state
+//! machine that decides on them, the service that owns it, which services act on which of its events, of which of its events
+//! people are notified, and which of its events end a request.
+//!
+//! This crate makes [`Aggregate`] from the table, `concord-domain` the visitor of all state machines. Another crate can expand
+//! [`aggregates!`](crate::aggregates) with a macro of its own; the names of event enums and machines are looked up where the
+//! table is expanded.
+
+use std::fmt;
+
+use concord_wire::subject::{self, Service};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{AggregateEvent, EventInfo};
+
+/// Calls the macro `$callback` with all rows of the table.
+#[macro_export]
+macro_rules! aggregates {
+    ($callback:ident) => {
+        $callback! {
+            /// One matter under deliberation; owned by the coordinator.
+            Case = "case" {
+                event: CaseEvent, machine: CaseMachine, owner: Coordinator,
+                readers: [ConflictDetector: ["findings_closed"], DebateFacilitator: ["gate_reviewed", "cancelled"]],
+                notices: [], completions: [],
+            }
+            /// The conflicts found among a case's findings; owned by the conflict detector.
+            Detection = "detection" {
+                event: DetectionEvent, machine: DetectionMachine, owner: ConflictDetector,
+                readers: [Coordinator: ["completed"]],
+                notices: [], completions: [],
+            }
+            /// The life of one conflict; owned by the debate facilitator.
+            Debate = "debate" {
+                event: DebateEvent, machine: DebateMachine, owner: DebateFacilitator,
+                readers: [
+                    Coordinator: ["resolved", "fell_back"],
+                    DebateFacilitator: ["escalated", "fell_back", "resolved", "outcome_known"]
+                ],
+                notices: ["assigned", "reminded", "fell_back", "awaits_gate"], completions: [],
+            }
+            /// A point in time that somebody waits for; owned by the escalation timer.
+            Deadline = "deadline" {
+                event: DeadlineEvent, machine: DeadlineMachine, owner: EscalationTimer,
+                readers: [
+                    Coordinator: ["case_elapsed", "request_elapsed"],
+                    DebateFacilitator: ["debate_elapsed"]
+                ],
+                notices: [], completions: [],
+            }
+            /// What is known of how often an agent was right; owned by the debate facilitator.
+            TrackRecord = "record" {
+                event: TrackRecordEvent, machine: TrackRecordMachine, owner: DebateFacilitator,
+                readers: [], notices: [], completions: [],
+            }
+            /// How debates of one kind about one subject turned out; owned by the debate facilitator.
+            Precedent = "precedent" {
+                event: PrecedentEvent, machine: PrecedentMachine, owner: DebateFacilitator,
+                readers: [], notices: [], completions: [],
+            }
+            /// Who can rule, and which debates wait for a person; one in an installation, owned by the debate facilitator.
+            ReviewQueue = "queue" {
+                event: ReviewQueueEvent, machine: ReviewQueueMachine, owner: DebateFacilitator,
+                readers: [DebateFacilitator: [*]],
+                notices: [], completions: [],
+            }
+            /// Who is registered and how they are; owned by the coordinator.
+            Agent = "agent" {
+                event: AgentEvent, machine: AgentMachine, owner: Coordinator,
+                readers: [], notices: [], completions: [],
+            }
+            /// What one agent asked another for; owned by the coordinator.
+            Request = "request" {
+                event: RequestEvent, machine: RequestMachine, owner: Coordinator,
+                readers: [], notices: [], completions: ["answered", "failed"],
+            }
+            /// A conversation, and whom its messages wake; owned by the agent adapter.
+            Wake = "wake" {
+                event: WakeEvent, machine: WakeMachine, owner: AgentAdapter,
+                readers: [], notices: [], completions: [],
+            }
+        }
+    };
+}
+
+/// Of which events a service hears.
+#[derive(Debug, Clone, Copy)]
+struct Reader {
+    service: Service,
+    /// The events' names; `None` where it hears of all.
+    events: Option<&'static [&'static str]>,
+}
+
+/// What a row of the table says besides names and types.
+struct Row {
+    owner: Service,
+    events: &'static [EventInfo],
+    readers: &'static [Reader],
+    notices: &'static [&'static str],
+    completions: &'static [&'static str],
+}
+
+/// Does something with the enum of one aggregate's events; see [`Aggregate::visit_event`].
+pub trait EventVisitor {
+    /// What comes of it.
+    type Output;
+
+    /// Called with the events of the aggregate that was asked for.
+    fn visit<E: AggregateEvent>(self) -> Self::Output;
+}
+
+macro_rules! named_events {
+    (*) => {
+        None
+    };
+    ($($event:literal),*) => {
+        Some(&[$($event),*])
+    };
+}
+
+macro_rules! define_aggregates {
+    ($(
+        $(#[$doc:meta])* $name:ident = $token:literal {
+            event: $event:ident, machine: $machine:ident, owner: $owner:ident,
+            readers: [$($reader:ident: [$($read:tt)*]),*],
+            notices: [$($notice:literal),*], completions: [$($completion:literal),*],
+        }
+    )+) => {
+        /// A kind of aggregate; each has exactly one owning service.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+        )]
+        pub enum Aggregate {
+            $($(#[$doc])* #[serde(rename = $token)] $name),+
+        }
+
+        impl Aggregate {
+            /// All aggregates, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// The name as a subject token.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $token),+ }
+            }
+
+            /// Parses the subject token.
+            pub fn parse(text: &str) -> Result<Self, subject::Error> {
+                match text {
+                    $($token => Ok(Self::$name),)+
+                    other => Err(subject::Error::Unknown { what: "aggregate", name: other.to_owned() }),
+                }
+            }
+
+            fn row(self) -> Row {
+                match self {
+                    $(Self::$name => Row {
+                        owner: Service::$owner,
+                        events: <crate::$event as AggregateEvent>::EVENTS,
+                        readers: &[$(Reader { service: Service::$reader, events: named_events!($($read)*) }),*],
+                        notices: &[$($notice),*],
+                        completions: &[$($completion),*],
+                    }),+
+                }
+            }
+
+            /// Calls `visitor` with the type of this aggregate's events.
+            pub fn visit_event<V: EventVisitor>(self, visitor: V) -> V::Output {
+                match self { $(Self::$name => visitor.visit::<crate::$event>()),+ }
+            }
+        }
+    };
+}
+
+aggregates!(define_aggregates);
+
+impl fmt::Display for Aggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Aggregate {
+    /// The one service that appends this aggregate's events.
+    pub fn owner(self) -> Service {
+        self.row().owner
+    }
+
+    /// The events of this aggregate that this build knows.
+    pub fn events(self) -> &'static [EventInfo] {
+        self.row().events
+    }
+
+    /// Whether `service` acts on the event called `event`; mostly an event of another service.
+    pub fn is_read_by(self, service: Service, event: &str) -> bool {
+        let readers = self.row().readers.iter();
+        readers
+            .filter(|reader| reader.service == service)
+            .any(|reader| reader.events.is_none_or(|events| events.contains(&event)))
+    }
+
+    /// Whether people are notified of the event called `event` outside NATS.
+    pub fn notifies(self, event: &str) -> bool {
+        self.row().notices.contains(&event)
+    }
+
+    /// Whether the event called `event` ends a request.
+    pub fn completes(self, event: &str) -> bool {
+        self.row().completions.contains(&event)
+    }
+
+    /// Whether the open deadlines are the same after the event called `event` as before it; `false` for an event that this
+    /// build does not know.
+    pub fn leaves_deadlines(self, event: &str) -> bool {
+        let mut events = self.events().iter();
+        events.any(|info| info.name == event && !info.moves_deadlines)
+    }
+}
+
+/// All events of all aggregates, in the order of the table.
+pub fn all_events() -> impl Iterator<Item = (Aggregate, EventInfo)> {
+    let all = Aggregate::ALL.iter();
+    all.flat_map(|aggregate| aggregate.events().iter().map(|info| (*aggregate, *info)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_that_a_row_names_exists() {
+        for aggregate in Aggregate::ALL {
+            let row = aggregate.row();
+            let read = row.readers.iter().filter_map(|reader| reader.events);
+            let named = read.flatten().chain(row.notices).chain(row.completions);
+            for name in named {
+                assert!(
+                    row.events.iter().any(|info| info.name == *name),
+                    "the row of {aggregate} names {name}, which is none of its events"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_token_of_an_aggregate_parses_back() {
+        for aggregate in Aggregate::ALL {
+            assert_eq!(Aggregate::parse(aggregate.as_str()), Ok(*aggregate));
+        }
+        assert!(Aggregate::parse("nothing").is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! What could not be processed, and why.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use concord_wire::error_code::ErrorCode;
+use concord_wire::id::Token;
+use concord_wire::subject::Service;
+use concord_wire::timestamp::Timestamp;
+
+/// Why something is dead; the last token of its subject.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadReason {
+    /// The message is malformed or cannot be used.
+    Invalid,
+    /// The sender may not do this.
+    Unauthorized,
+    /// A limit is reached.
+    Capacity,
+    /// It failed again and again.
+    Exhausted,
+    /// A notification that its channel refused for good: there is no such mailbox, or the host is not allowed.
+    Undeliverable,
+}
+
+impl DeadReason {
+    /// All reasons.
+    pub const ALL: [Self; 5] = [
+        Self::Invalid,
+        Self::Unauthorized,
+        Self::Capacity,
+        Self::Exhausted,
+        Self::Undeliverable,
+    ];
+
+    /// The reason as a subject token.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Unauthorized => "unauthorized",
+            Self::Capacity => "capacity",
+            Self::Exhausted => "exhausted",
+            Self::Undeliverable => "undeliverable",
+        }
+    }
+
+    /// The reason as a subject token.
+    pub fn token(self) -> Token {
+        Token::fixed(self.as_str())
+    }
+}
+
+impl From<ErrorCode> for DeadReason {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::Unauthorized => Self::Unauthorized,
+            ErrorCode::CapacityExceeded => Self::Capacity,
+            ErrorCode::InternalError | ErrorCode::Timeout => Self::Exhausted,
+            ErrorCode::InvalidRequest | ErrorCode::AgentUnavailable => Self::Invalid,
+        }
+    }
+}
+
+/// Headers of a message on `dead`; its body is the original, byte for byte.
+pub mod header {
+    concord_wire::headers! {
+        /// The original's subject.
+        SUBJECT = "Concord-Dead-Subject";
+        /// The original's stream.
+        STREAM = "Concord-Dead-Stream";
+        /// The original's sequence in its stream.
+        SEQUENCE = "Concord-Dead-Sequence";
+        /// The consumer that gave up.
+        CONSUMER = "Concord-Dead-Consumer";
+        /// The wire code.
+        CODE = "Concord-Dead-Code";
+        /// JSON pointer to the offending place.
+        POINTER = "Concord-Dead-Pointer";
+        /// What was wrong.
+        ERROR = "Concord-Dead-Error";
+        /// How often it was tried.
+        DELIVERIES = "Concord-Dead-Deliveries";
+        /// When it was given up.
+        AT = "Concord-Dead-At";
+        /// When the original was sent again; on letters that were.
+        RETRIED = "Concord-Dead-Retried";
+        /// On an original that is sent again: the sequence of its dead letter.
+        RETRY_OF = "Concord-Dead-Retry-Of";
+    }
+}
+
+/// A dead message as the command line shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeadLetter {
+    /// Its sequence in the stream of the dead.
+    pub sequence: u64,
+    /// Which service gave up.
+    pub service: Service,
+    /// Why.
+    pub reason: String,
+    /// The original's subject.
+    pub subject: String,
+    /// The original's sequence in its stream.
+    pub original_sequence: Option<u64>,
+    /// The wire code.
+    pub code: String,
+    /// JSON pointer to the offending place.
+    pub pointer: String,
+    /// What was wrong.
+    pub error: String,
+    /// When it was given up.
+    pub at: Option<Timestamp>,
+    /// Bytes of the original.
+    pub bytes: usize,
+    /// When the original was sent again, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried: Option<Timestamp>,
+}

@@ -1,0 +1,87 @@
+//! The events of each aggregate: one module and one enum for each row of the [table](crate::aggregates).
+
+mod agent;
+mod case;
+mod deadline;
+mod debate;
+mod detection;
+mod ladder;
+mod outcome;
+mod precedent;
+mod queue;
+mod record;
+mod request;
+mod wake;
+
+pub use agent::{AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange};
+pub use case::{
+    CaseCancelled, CaseEvent, CaseOpened, Challenged, ConflictsReceived, DebateAsked,
+    DebateSettled, Decided, FindingRecorded, FindingsClosed, GatePassed, GateReviewed,
+    ReceivedFinding, SetAsideFinding,
+};
+pub use deadline::{DeadlineElapsed, DeadlineEvent, FiredBy};
+pub use debate::{
+    AnswerSetAside, Answered, CloseReason, DebateEvent, DebateOpened, DebateResolved,
+    ReceivedAnswer, RoundClosed,
+};
+pub use detection::{Detected, DetectionEvent};
+pub use ladder::{
+    Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
+    DebateAssigned, DiscussionEnded, Escalated, EscalationReason, EvidenceGiven, FellBack, Heard,
+    MediatorAsked, OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned,
+    names,
+};
+pub use outcome::{OutcomeKnown, ProvedParty};
+pub use precedent::{PrecedentEvent, PrecedentRecorded};
+pub use queue::{
+    Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason,
+    Released, ReviewQueueEvent,
+};
+pub use record::{Observed, TrackRecordEvent};
+pub use request::{
+    AnswerForm, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
+    RequestEvent, RequestFailed, RequestOpened,
+};
+
+pub use wake::{LoopBroken, Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed};
+
+/// Declares an aggregate's facts once: enum, names, encoding and decoding.
+macro_rules! events {
+    (
+        $(#[$doc:meta])* $name:ident of $aggregate:expr;
+        $( $variant:ident($data:ty) = $fact:literal, effects: $effects:literal, deadlines: $deadlines:literal, $line:literal; )+
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize)]
+        #[serde(untagged)]
+        #[allow(clippy::large_enum_variant)] // AggregateEvent are made one at a time and stored at once.
+        pub enum $name {
+            $( #[doc = $line] $variant($data), )+
+        }
+
+        impl crate::AggregateEvent for $name {
+            const AGGREGATE: crate::Aggregate = $aggregate;
+            const EVENTS: &'static [crate::EventInfo] = &[$( crate::EventInfo {
+                name: $fact, has_effects: $effects, moves_deadlines: $deadlines, doc: $line,
+            } ),+];
+
+            const SCHEMAS: &'static [crate::MakeSchema] =
+                &[$(|generator| generator.subschema_for::<$data>()),+];
+
+            fn name(&self) -> &'static str {
+                match self { $( Self::$variant(_) => $fact, )+ }
+            }
+
+            fn decode(fact: &str, data: &serde_json::value::RawValue) -> Result<Self, crate::Error> {
+                match fact {
+                    $( $fact => Ok(Self::$variant(serde_json::from_str(data.get())?)), )+
+                    other => Err(crate::Error::UnknownFact {
+                        aggregate: $aggregate, fact: other.to_owned(),
+                    }),
+                }
+            }
+        }
+
+    };
+}
+pub(crate) use events;

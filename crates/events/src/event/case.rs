@@ -1,0 +1,208 @@
+//! Facts of a case.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Heard, events};
+use crate::Aggregate;
+use concord_wire::id::{AgentId, DebateId, MessageId};
+use concord_wire::payload::{
+    Circumstances, Conflict, ConflictOutcome, DebateTerms, Decision, Finding, LogEntry, Review,
+    SetAsideReason, Task, is_zero,
+};
+use concord_wire::policy::Policy;
+use concord_wire::timestamp::Timestamp;
+
+events! {
+    /// What can happen to a case.
+    CaseEvent of Aggregate::Case;
+    Opened(CaseOpened) = "opened", effects: true, deadlines: true,
+        "The case was opened; each participant is given the task.";
+    FindingRecorded(FindingRecorded) = "finding_recorded", effects: false, deadlines: false,
+        "A participant's finding was recorded; others are still awaited.";
+    FindingSetAside(SetAsideFinding) = "finding_set_aside", effects: true, deadlines: false,
+        "A late or repeated finding was recorded and is not used; the sender is told.";
+    FindingsClosed(FindingsClosed) = "findings_closed", effects: false, deadlines: true,
+        "All have answered or the deadline passed; conflicts are looked for now.";
+    ConflictsReceived(ConflictsReceived) = "conflicts_received", effects: false, deadlines: false,
+        "The conflicts are known; their debates are awaited.";
+    DebateSettled(DebateSettled) = "debate_settled", effects: false, deadlines: false,
+        "One debate has ended; others are still awaited.";
+    Decided(Box<Decided>) = "decided", effects: true, deadlines: true,
+        "The case has its decision; everyone in it is told.";
+    Challenged(Box<Challenged>) = "challenged", effects: true, deadlines: false,
+        "An agent disputes another's finding; a debate is opened.";
+    GateReviewed(Box<GateReviewed>) = "gate_reviewed", effects: true, deadlines: false,
+        "A person has confirmed or overridden a provisional decision, or has it debated again; everyone is told.";
+    GatePassed(GatePassed) = "gate_passed", effects: true, deadlines: false,
+        "A person has let the case pass a gate; everyone is told.";
+    Cancelled(CaseCancelled) = "cancelled", effects: true, deadlines: true,
+        "An operator has cancelled the case; everyone is told.";
+}
+
+/// Contents of `opened`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseOpened {
+    /// Who asked for it.
+    pub opened_by: AgentId,
+    /// In which message.
+    pub request_id: MessageId,
+    /// The rules, frozen.
+    pub policy: Policy,
+    /// SHA-256 of the rules.
+    pub policy_digest: String,
+    /// Who takes part, ordered.
+    pub participants: Vec<AgentId>,
+    /// What to deliberate on.
+    pub task: Task,
+    /// Until when findings count.
+    pub findings_due: Timestamp,
+    /// Until when the case must be decided.
+    pub case_due: Timestamp,
+    /// Its gates, in the order in which they are passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
+    /// In which circumstances it is judged.
+    #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
+}
+
+/// A finding as it was received.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceivedFinding {
+    /// Who sent it.
+    pub agent_id: AgentId,
+    /// In which message.
+    pub message_id: MessageId,
+    /// SHA-256 of the message's payload, to tell a repetition from an attempt to replace it.
+    pub digest: String,
+    /// The stated confidence, 0 to 1; 0.5 when none was stated.
+    pub confidence: f64,
+    /// What was concluded.
+    pub finding: Finding,
+}
+
+/// Contents of `finding_recorded`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingRecorded {
+    /// The finding.
+    pub received: ReceivedFinding,
+}
+
+/// Contents of `finding_set_aside`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SetAsideFinding {
+    /// The finding.
+    pub received: ReceivedFinding,
+    /// Why it is not used.
+    pub reason: SetAsideReason,
+}
+
+/// Contents of `findings_closed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingsClosed {
+    /// The finding that completed the phase; none when the deadline closed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<ReceivedFinding>,
+    /// Who has not answered.
+    pub missing: Vec<AgentId>,
+}
+
+/// Contents of `conflicts_received`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConflictsReceived {
+    /// To be debated, in ranking order.
+    pub debated: Vec<Conflict>,
+    /// Beyond the policy's limit.
+    pub deferred: Vec<Conflict>,
+    /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conflicts_omitted: u32,
+}
+
+/// Contents of `debate_settled`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DebateSettled {
+    /// How it ended.
+    pub outcome: ConflictOutcome,
+    /// Its entry in the decision log; none in cases of before there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Box<LogEntry>>,
+}
+
+/// Contents of `decided`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decided {
+    /// The debate whose end decided the case, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<ConflictOutcome>,
+    /// That debate's entry in the decision log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Box<LogEntry>>,
+    /// The decision.
+    pub decision: Decision,
+}
+
+/// A debate that the coordinator has opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DebateAsked {
+    /// The positions, in the form of a detected conflict.
+    pub conflict: Conflict,
+    /// The case's policy.
+    pub policy: Policy,
+    /// What concerns the ladder.
+    pub terms: DebateTerms,
+}
+
+/// Contents of `challenged`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Challenged {
+    /// The challenge's message.
+    pub heard: Heard,
+    /// The debate that it leads to.
+    pub asked: DebateAsked,
+}
+
+/// Contents of `gate_reviewed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateReviewed {
+    /// The review's message.
+    pub heard: Heard,
+    /// The provisional decision.
+    pub debate_id: DebateId,
+    /// What was decided.
+    pub review: Review,
+    /// The debate that takes it up again, for `redebate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Box<DebateAsked>>,
+}
+
+/// Contents of `gate_passed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GatePassed {
+    /// The message.
+    pub heard: Heard,
+    /// The gate.
+    pub gate: String,
+    /// The next gate; none after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Provisional decisions that nobody has reviewed, where the policy lets the case pass with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreviewed: Vec<DebateId>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rationale: String,
+}
+
+/// Contents of `cancelled`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseCancelled {
+    /// By whom.
+    pub by: AgentId,
+    /// Why.
+    pub why: String,
+    /// Its debates that have not ended, which end with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub debates: Vec<DebateId>,
+}

@@ -1,0 +1,81 @@
+//! Facts of a deadline.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::events;
+use crate::Aggregate;
+use concord_wire::id::Token;
+use concord_wire::timestamp::Timestamp;
+
+events! {
+    /// What can happen to a deadline.
+    DeadlineEvent of Aggregate::Deadline;
+    CaseElapsed(DeadlineElapsed) = "case_elapsed", effects: false, deadlines: false,
+        "A deadline of a case has passed; the coordinator decides what that means.";
+    DebateElapsed(DeadlineElapsed) = "debate_elapsed", effects: false, deadlines: false,
+        "A deadline of a debate has passed; the debate facilitator decides what that means.";
+    RequestElapsed(DeadlineElapsed) = "request_elapsed", effects: false, deadlines: false,
+        "A deadline of a request has passed; the coordinator decides what that means.";
+    OtherElapsed(DeadlineElapsed) = "other_elapsed", effects: false, deadlines: false,
+        "A deadline of something else has passed, which nobody waits for.";
+}
+
+impl DeadlineEvent {
+    /// The fact by which whoever owns the aggregate, and nobody else, is told.
+    pub fn of(elapsed: DeadlineElapsed) -> Self {
+        match elapsed.aggregate {
+            Aggregate::Case => Self::CaseElapsed(elapsed),
+            Aggregate::Debate => Self::DebateElapsed(elapsed),
+            Aggregate::Request => Self::RequestElapsed(elapsed),
+            _ => Self::OtherElapsed(elapsed),
+        }
+    }
+
+    /// What has passed.
+    pub fn elapsed(&self) -> &DeadlineElapsed {
+        match self {
+            Self::CaseElapsed(elapsed)
+            | Self::DebateElapsed(elapsed)
+            | Self::RequestElapsed(elapsed)
+            | Self::OtherElapsed(elapsed) => elapsed,
+        }
+    }
+
+    /// What has passed.
+    pub fn into_elapsed(self) -> DeadlineElapsed {
+        match self {
+            Self::CaseElapsed(elapsed)
+            | Self::DebateElapsed(elapsed)
+            | Self::RequestElapsed(elapsed)
+            | Self::OtherElapsed(elapsed) => elapsed,
+        }
+    }
+}
+
+/// Who noticed that a deadline had passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FiredBy {
+    /// The broker's scheduler.
+    Scheduler,
+    /// The watchdog, because the broker's scheduler did not.
+    Watchdog,
+}
+
+/// Contents of every fact of a deadline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeadlineElapsed {
+    /// Whose deadline: kind of aggregate.
+    pub aggregate: Aggregate,
+    /// Which aggregate.
+    pub id: Token,
+    /// Name of the deadline.
+    pub name: Token,
+    /// When it was due.
+    pub due: Timestamp,
+    /// Who noticed.
+    pub fired_by: FiredBy,
+    /// How long after it was due, in milliseconds.
+    pub lateness_ms: u64,
+}

@@ -1,0 +1,201 @@
+//! Facts of a debate.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::events;
+use super::ladder::{
+    Acknowledged, AwaitsGate, Clarified, DeadlinesMoved, DebateAssigned, Escalated, EvidenceGiven,
+    FellBack, Heard, OpinionGiven, Reminded, RulingSetAside, Unassigned,
+};
+use super::outcome::OutcomeKnown;
+use crate::Aggregate;
+use crate::Deadline;
+use concord_wire::id::{AgentId, CaseId, MessageId};
+use concord_wire::payload::{
+    Answer, Conflict, ConflictOutcome, Credibility, DebateTerms, Position, Precedent, RoundRecord,
+    SetAsideReason,
+};
+use concord_wire::policy::Policy;
+use concord_wire::timestamp::Timestamp;
+
+events! {
+    /// What can happen to a debate.
+    DebateEvent of Aggregate::Debate;
+    Opened(Box<DebateOpened>) = "opened", effects: true, deadlines: true,
+        "A conflict is debated; in the first round each party is asked.";
+    Answered(Answered) = "answered", effects: false, deadlines: false,
+        "A party has answered; others are still awaited.";
+    AnswerSetAside(AnswerSetAside) = "answer_set_aside", effects: true, deadlines: false,
+        "A late or repeated answer was recorded and changes nothing; the sender is told.";
+    RoundClosed(RoundClosed) = "round_closed", effects: true, deadlines: true,
+        "A round has ended without agreement; each party is asked again.";
+    Resolved(Box<DebateResolved>) = "resolved", effects: true, deadlines: true,
+        "The debate has ended, on whatever level; everyone in the case is told.";
+    Acknowledged(Acknowledged) = "acknowledged", effects: true, deadlines: true,
+        "Level 1: the challenged agent has seen the challenge; the challenger is told.";
+    Clarified(Clarified) = "clarified", effects: true, deadlines: false,
+        "Level 1: a question or answer between challenger and challenged; the other one is told.";
+    EvidenceGiven(Box<EvidenceGiven>) = "evidence_given", effects: true, deadlines: true,
+        "Levels 1 to 3: a party has given evidence or moved; the challenger is asked whether it settles the challenge.";
+    Escalated(Box<Escalated>) = "escalated", effects: true, deadlines: true,
+        "The debate has climbed to level 2 or 3; everyone in the case is told.";
+    OpinionGiven(OpinionGiven) = "opinion_given", effects: false, deadlines: true,
+        "Level 2: the mediator has said what it thinks.";
+    Assigned(Box<DebateAssigned>) = "assigned", effects: true, deadlines: false,
+        "Level 3: an expert has been given the debate, and is sent a brief.";
+    Unassigned(Unassigned) = "unassigned", effects: true, deadlines: false,
+        "Level 3: the expert who had the debate has left; it waits in the queue again, and the expert is told.";
+    Reminded(Reminded) = "reminded", effects: true, deadlines: true,
+        "Level 3: half or nine tenths of the time have passed; the expert is told.";
+    RulingSetAside(Box<RulingSetAside>) = "ruling_set_aside", effects: true, deadlines: false,
+        "A ruling was recorded and does not count; its sender is told why.";
+    FellBack(Box<FellBack>) = "fell_back", effects: true, deadlines: true,
+        "Level 4: the cautious position stands, provisionally; everyone in the case is told.";
+    AwaitsGate(AwaitsGate) = "awaits_gate", effects: true, deadlines: true,
+        "Level 5: the provisional decision waits for its gate; everyone in the case is told.";
+    DeadlinesMoved(DeadlinesMoved) = "deadlines_moved", effects: false, deadlines: true,
+        "An operator has held, resumed or extended the deadlines of the debate.";
+    OutcomeKnown(Box<OutcomeKnown>) = "outcome_known", effects: true, deadlines: false,
+        "What proved right has been said after the debate; it enters the track records, and everyone is told.";
+}
+
+impl DebateEvent {
+    /// The answer of a discussion round that it brings, if it brings one.
+    pub fn answer(&self) -> Option<&ReceivedAnswer> {
+        match self {
+            Self::Answered(answered) => Some(&answered.received),
+            Self::RoundClosed(closed) => closed.last.as_ref(),
+            Self::Resolved(resolved) => resolved.last.as_ref(),
+            Self::Escalated(escalated) => escalated.discussion.as_ref()?.last.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// Contents of `opened`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DebateOpened {
+    /// The case.
+    pub case_id: CaseId,
+    /// What is disputed, with the positions at the start.
+    pub conflict: Conflict,
+    /// The case's policy.
+    pub policy: Policy,
+    /// Who is asked in the first round, ordered.
+    pub asked: Vec<AgentId>,
+    /// Until when answers of the first round count; none when no round is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+    /// What concerns the ladder.
+    #[serde(default, skip_serializing_if = "DebateTerms::is_usual")]
+    pub terms: DebateTerms,
+    /// How far each party is to be believed, as its track record was when the debate was opened: everything that is
+    /// decided by track record in this debate is decided by this. Empty where the policy asks for no track record.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credibility: BTreeMap<AgentId, Credibility>,
+    /// Earlier debates like this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub precedents: Vec<Precedent>,
+    /// What a challenge waits for; rounds have `due`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<Deadline>,
+}
+
+/// An answer as it was received.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceivedAnswer {
+    /// Who sent it.
+    pub agent_id: AgentId,
+    /// In which message.
+    pub message_id: MessageId,
+    /// SHA-256 of the message's payload.
+    pub digest: String,
+    /// Which round it answers.
+    pub round: u32,
+    /// Whether the party now holds a peer's position.
+    pub agrees: bool,
+    /// What was answered.
+    pub answer: Answer,
+    /// What the party holds now.
+    pub position: Position,
+}
+
+/// Contents of `answered`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answered {
+    /// The answer.
+    pub received: ReceivedAnswer,
+}
+
+/// Contents of `answer_set_aside`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerSetAside {
+    /// The case, to tell the sender.
+    pub case_id: CaseId,
+    /// Who sent it.
+    pub agent_id: AgentId,
+    /// In which message.
+    pub message_id: MessageId,
+    /// SHA-256 of the message's payload.
+    pub digest: String,
+    /// What was answered.
+    pub answer: Answer,
+    /// Why it changes nothing.
+    pub reason: SetAsideReason,
+}
+
+/// Why a round ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CloseReason {
+    /// Everyone who was asked has answered.
+    AllAnswered,
+    /// The deadline passed.
+    Deadline,
+}
+
+/// Contents of `round_closed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundClosed {
+    /// The case.
+    pub case_id: CaseId,
+    /// What is disputed; `positions` are those after the round.
+    pub conflict: Conflict,
+    /// The answer that completed the round; none when the deadline closed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<ReceivedAnswer>,
+    /// Why it ended.
+    pub reason: CloseReason,
+    /// The round in figures.
+    pub record: RoundRecord,
+    /// The round that begins, from 2.
+    pub next_round: u32,
+    /// The last round there will be.
+    pub rounds_max: u32,
+    /// Tokens of an answer.
+    pub tokens_per_message_max: u32,
+    /// Who is asked in it, ordered.
+    pub asked: Vec<AgentId>,
+    /// Until when its answers count.
+    pub due: Timestamp,
+}
+
+/// Contents of `resolved`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DebateResolved {
+    /// The case.
+    pub case_id: CaseId,
+    /// The answer that completed the last round, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<ReceivedAnswer>,
+    /// For a reader: what was disputed.
+    pub topic: String,
+    /// How it ended.
+    pub outcome: ConflictOutcome,
+    /// The message that ended it, where that was no answer of a round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard: Option<Heard>,
+}

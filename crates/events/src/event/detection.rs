@@ -1,0 +1,39 @@
+//! Facts of a detection: the conflicts among a case's findings.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::events;
+use crate::Aggregate;
+use concord_wire::id::CaseId;
+use concord_wire::payload::{Circumstances, Conflict, is_zero};
+use concord_wire::policy::Policy;
+
+events! {
+    /// What can happen to a detection.
+    DetectionEvent of Aggregate::Detection;
+    Completed(Box<Detected>) = "completed", effects: true, deadlines: false,
+        "The conflicts among a case's findings were found and ranked; a debate is opened for each of the first.";
+}
+
+/// Contents of `completed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Detected {
+    /// The case.
+    pub case_id: CaseId,
+    /// The case's policy, for the debates.
+    pub policy: Policy,
+    /// The first gate of the case, for provisional decisions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// In which circumstances the case is judged.
+    #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
+    /// To be debated, in ranking order.
+    pub debated: Vec<Conflict>,
+    /// Beyond the policy's limit.
+    pub deferred: Vec<Conflict>,
+    /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub conflicts_omitted: u32,
+}

@@ -1,0 +1,44 @@
+//! What became known after a debate.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Heard;
+use concord_wire::id::{AgentId, CaseId};
+use concord_wire::payload::Circumstances;
+use concord_wire::timestamp::Timestamp;
+
+/// Whether one party was right, as it proved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvedParty {
+    /// Which party.
+    pub agent_id: AgentId,
+    /// Whether it held what proved right.
+    pub correct: bool,
+}
+
+/// Contents of `outcome_known`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OutcomeKnown {
+    /// The case.
+    pub case_id: CaseId,
+    /// For a reader: what was disputed.
+    pub topic: String,
+    /// The message that says so, and who sent it.
+    pub heard: Heard,
+    /// What proved right, in words.
+    pub position: String,
+    /// The same as a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// How that is known.
+    pub explanation: String,
+    /// When it became known.
+    pub at: Timestamp,
+    /// In which circumstances: those of the message, else those of the case.
+    #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
+    /// Who was right, of all who held a position at the end.
+    pub parties: Vec<ProvedParty>,
+}

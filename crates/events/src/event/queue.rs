@@ -1,0 +1,151 @@
+//! Facts of the queue of debates that wait for a person.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::events;
+use crate::Aggregate;
+use concord_wire::id::{AgentId, CaseId, DebateId};
+use concord_wire::payload::{Contact, DebatePriority, Expert, Overflow};
+use concord_wire::timestamp::Timestamp;
+
+events! {
+    /// What can happen to the queue. What follows from it, follows from the facts of the debates concerned.
+    ReviewQueueEvent of Aggregate::ReviewQueue;
+    ExpertRegistered(ExpertRegistered) = "expert_registered", effects: false, deadlines: false,
+        "An expert can be given debates, or has other particulars than before.";
+    ExpertLeft(ExpertLeft) = "expert_left", effects: false, deadlines: false,
+        "An expert is given no more debates; those that the expert had wait again.";
+    Enqueued(Enqueued) = "enqueued", effects: false, deadlines: false,
+        "A debate waits for a person.";
+    Assigned(Assigned) = "assigned", effects: false, deadlines: false,
+        "An expert has room, and has been given the first debate in the queue that they can take.";
+    Overflowed(Overflowed) = "overflowed", effects: false, deadlines: false,
+        "The queue has no place for a debate; the policy of its case says what becomes of it.";
+    Released(Released) = "released", effects: false, deadlines: false,
+        "A debate needs no person any more, and leaves the queue.";
+    Reassigned(Reassigned) = "reassigned", effects: false, deadlines: false,
+        "An operator has given a debate to an expert of their choice.";
+}
+
+/// Contents of `expert_registered`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExpertRegistered {
+    /// The expert, in place of an earlier registration under the same id.
+    pub expert: Expert,
+    /// Who says so.
+    pub by: AgentId,
+}
+
+/// Contents of `expert_left`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExpertLeft {
+    /// The expert.
+    pub agent_id: AgentId,
+    /// Who says so.
+    pub by: AgentId,
+    /// Why; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Debates that the expert had. They wait again, each at the place that it had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub returned: Vec<DebateId>,
+}
+
+/// Contents of `enqueued`: a debate as it waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Enqueued {
+    /// The debate.
+    pub debate_id: DebateId,
+    /// Its case.
+    pub case_id: CaseId,
+    /// How urgent it is.
+    pub priority: DebatePriority,
+    /// What it is about. Only experts who have this domain are given it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// Who may not be given it: nobody judges their own case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<AgentId>,
+    /// Since when it needs a person: its place among debates of the same priority.
+    pub entered_at: Timestamp,
+    /// Until when a person can rule, as the debate had it then. For a reader: the debate keeps its own deadline, which
+    /// may have been moved since.
+    pub due: Timestamp,
+}
+
+/// Contents of `assigned`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Assigned {
+    /// The debate.
+    pub debate_id: DebateId,
+    /// Its case.
+    pub case_id: CaseId,
+    /// Who has it now.
+    pub expert: AgentId,
+    /// Where the expert is notified, as registered then.
+    #[serde(default, skip_serializing_if = "Contact::is_empty")]
+    pub contact: Contact,
+    /// How long after it entered the queue, in milliseconds.
+    pub waited_ms: u64,
+}
+
+/// Contents of `overflowed`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Overflowed {
+    /// The debate.
+    pub debate_id: DebateId,
+    /// Its case.
+    pub case_id: CaseId,
+    /// What becomes of it.
+    pub handling: Overflow,
+}
+
+/// Why a debate needs no person any more.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ReleaseReason {
+    /// The expert has ruled.
+    Ruled,
+    /// Nobody has ruled in time.
+    TimedOut,
+    /// The case was cancelled.
+    Cancelled,
+    /// It was settled in another way.
+    Resolved,
+}
+
+/// Contents of `released`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Released {
+    /// The debate.
+    pub debate_id: DebateId,
+    /// Who had it; none when nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expert: Option<AgentId>,
+    /// Why.
+    pub reason: ReleaseReason,
+}
+
+/// Contents of `reassigned`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reassigned {
+    /// The debate.
+    pub debate_id: DebateId,
+    /// Its case.
+    pub case_id: CaseId,
+    /// Who had it; none when it waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<AgentId>,
+    /// Who has it now.
+    pub to: AgentId,
+    /// Where the expert is notified, as registered then.
+    #[serde(default, skip_serializing_if = "Contact::is_empty")]
+    pub contact: Contact,
+    /// Who says so.
+    pub by: AgentId,
+    /// Why.
+    pub why: String,
+}

@@ -1,0 +1,31 @@
+//! Facts of a track record: how often an agent was right.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::events;
+use crate::Aggregate;
+use concord_wire::id::{AgentId, CaseId, DebateId};
+use concord_wire::payload::Observation;
+
+events! {
+    /// What can happen to a track record.
+    TrackRecordEvent of Aggregate::TrackRecord;
+    Observed(Observed) = "observed", effects: false, deadlines: false,
+        "An agent has proved right or wrong; its credibility follows from all such observations.";
+}
+
+/// Contents of `observed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observed {
+    /// What became known.
+    pub observation: Observation,
+    /// The debate in which the agent held what proved right or wrong, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debate_id: Option<DebateId>,
+    /// The case in which it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
+    /// Who says so.
+    pub by: AgentId,
+}

@@ -1,0 +1,131 @@
+//! Facts of conversations: whom each message of a group woke, and why.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::events;
+use crate::Aggregate;
+use concord_wire::id::{AgentId, CaseId, MessageId, Recipient};
+use concord_wire::timestamp::Timestamp;
+
+events! {
+    /// What can happen to a conversation.
+    WakeEvent of Aggregate::Wake;
+    Decided(WakeDecided) = "decided", effects: true, deadlines: false,
+        "It was decided whom a message wakes, who observes it, and whom it does not concern.";
+    LoopBroken(LoopBroken) = "loop_broken", effects: true, deadlines: false,
+        "Two agents that answer each other without end are not given each other's messages for a while.";
+}
+
+/// A message of a conversation as it is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Remembered {
+    /// Its id.
+    pub message_id: MessageId,
+    /// Who said it.
+    pub from: AgentId,
+    /// To whom.
+    pub to: Recipient,
+    /// What kind of thing was said.
+    pub message_type: String,
+    /// When the broker stored it.
+    pub at: Timestamp,
+    /// The message that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// What it says, or the beginning of it.
+    pub text: String,
+}
+
+/// What an agent does about a message.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum WakeOutcome {
+    /// It is given the message to act on.
+    Wake,
+    /// It is given the message as context when it wakes.
+    Observe,
+    /// Nothing.
+    Ignore,
+}
+
+/// What was decided for one agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Weighed {
+    /// Which agent.
+    pub agent_id: AgentId,
+    /// What it does.
+    pub outcome: WakeOutcome,
+    /// Why: `direct_target`, `mention`, `semantic:<skill>`, ...
+    pub reason: String,
+    /// The probability that it is concerned, where that counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The best other agent, where the message was matched with skills.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_up: Option<AgentId>,
+    /// Its probability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_up_score: Option<f64>,
+}
+
+/// Contents of `decided`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WakeDecided {
+    /// The message, as the conversation remembers it.
+    pub said: Remembered,
+    /// Its case, if in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
+    /// Those whom it wakes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub woken: Vec<Weighed>,
+    /// The likeliest of those whom it does not wake.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Weighed>,
+    /// How many observe it.
+    pub observing: u32,
+    /// How many it does not concern.
+    pub ignoring: u32,
+    /// How many it names beyond the number that a message may wake in such a way.
+    #[serde(default, skip_serializing_if = "concord_wire::payload::is_zero")]
+    pub named_beyond: u32,
+    /// Whether its meaning was compared by a model; by letters alone otherwise.
+    pub with_model: bool,
+    /// The whole message, for those who wake; none where nobody does, or where it was too large to repeat.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub message: Value,
+    /// What was said before, for those who wake, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<Remembered>,
+    /// With this message two agents have answered each other too often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_broken: Option<LoopBroken>,
+}
+
+/// Contents of `loop_broken`: an exchange of two agents that goes on by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoopBroken {
+    /// The case, or the message with which the thread began, as far as is known.
+    pub thread: String,
+    /// The case, if in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
+    /// The message with which it went too deep.
+    pub message_id: MessageId,
+    /// Who said it.
+    pub from: AgentId,
+    /// The other one.
+    pub to: AgentId,
+    /// How often the word went from one to the other.
+    pub depth: u32,
+    /// Within so many milliseconds.
+    pub window_ms: u64,
+    /// When the broker stored the message.
+    pub at: Timestamp,
+    /// Until when neither wakes the other by this thread, and hosted agents are not given its messages.
+    pub until: Timestamp,
+}

@@ -1,0 +1,266 @@
+//! Subjects that only services use: events, deadlines and dead letters. Those of messages are in [`concord_wire::subject`].
+
+use concord_wire::Token;
+use concord_wire::subject::{Error, Service, Subject, SubjectForm, SubjectSpace, token};
+
+use crate::Aggregate;
+
+/// Form and purpose of each of these subjects, for the generated reference.
+pub const GRAMMAR: [(&str, &str); 4] = [
+    (
+        "event.<aggregate>.<id>.<fact>",
+        "facts, appended by the owner of the aggregate under an optimistic lock",
+    ),
+    (
+        "timer.armed.<aggregate>.<id>.<name>",
+        "a deadline held by the broker's scheduler",
+    ),
+    (
+        "timer.due.<aggregate>.<id>.<name>",
+        "where the broker delivers it",
+    ),
+    (
+        "dead.<service>.<reason>",
+        "what could not be processed: the original, and why",
+    ),
+];
+
+/// One concrete subject that only services use, without prefix.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SystemSubject {
+    /// An event of an aggregate.
+    Event {
+        /// Kind of aggregate.
+        aggregate: Aggregate,
+        /// Which one.
+        id: Token,
+        /// What happened.
+        event: Token,
+    },
+    /// A deadline held by the broker's scheduler.
+    TimerArmed {
+        /// Kind of aggregate.
+        aggregate: Aggregate,
+        /// Which one.
+        id: Token,
+        /// Name of the deadline inside the aggregate.
+        name: Token,
+    },
+    /// A deadline that the broker's scheduler has delivered.
+    TimerDue {
+        /// Kind of aggregate.
+        aggregate: Aggregate,
+        /// Which one.
+        id: Token,
+        /// Name of the deadline inside the aggregate.
+        name: Token,
+    },
+    /// Something that could not be processed.
+    DeadLetter {
+        /// By which service.
+        service: Service,
+        /// Why, in one token.
+        reason: Token,
+    },
+}
+
+impl SubjectForm for SystemSubject {
+    fn build(&self, space: &SubjectSpace) -> String {
+        match self {
+            Self::Event {
+                aggregate,
+                id,
+                event,
+            } => space.join(&["event", aggregate.as_str(), id.as_str(), event.as_str()]),
+            Self::TimerArmed {
+                aggregate,
+                id,
+                name,
+            } => space.join(&[
+                "timer",
+                "armed",
+                aggregate.as_str(),
+                id.as_str(),
+                name.as_str(),
+            ]),
+            Self::TimerDue {
+                aggregate,
+                id,
+                name,
+            } => space.join(&[
+                "timer",
+                "due",
+                aggregate.as_str(),
+                id.as_str(),
+                name.as_str(),
+            ]),
+            Self::DeadLetter { service, reason } => {
+                space.join(&["dead", service.as_str(), reason.as_str()])
+            }
+        }
+    }
+
+    fn parse(tokens: &[&str]) -> Result<Self, Error> {
+        match tokens {
+            ["event", aggregate, id, event] => Ok(Self::Event {
+                aggregate: Aggregate::parse(aggregate)?,
+                id: token("id", id)?,
+                event: token("fact", event)?,
+            }),
+            ["timer", "armed", aggregate, id, name] => Ok(Self::TimerArmed {
+                aggregate: Aggregate::parse(aggregate)?,
+                id: token("id", id)?,
+                name: token("name", name)?,
+            }),
+            ["timer", "due", aggregate, id, name] => Ok(Self::TimerDue {
+                aggregate: Aggregate::parse(aggregate)?,
+                id: token("id", id)?,
+                name: token("name", name)?,
+            }),
+            ["dead", service, reason] => Ok(Self::DeadLetter {
+                service: Service::parse(service)?,
+                reason: token("reason", reason)?,
+            }),
+            _ => Err(Error::Shape),
+        }
+    }
+}
+
+/// Any subject of an installation, for whoever reads all streams.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum AnySubject {
+    /// One that agents use.
+    Agents(Subject),
+    /// One that only services use.
+    System(SystemSubject),
+}
+
+impl SubjectForm for AnySubject {
+    fn build(&self, space: &SubjectSpace) -> String {
+        match self {
+            Self::Agents(subject) => subject.build(space),
+            Self::System(subject) => subject.build(space),
+        }
+    }
+
+    fn parse(tokens: &[&str]) -> Result<Self, Error> {
+        match Subject::parse(tokens) {
+            Err(Error::Shape) => SystemSubject::parse(tokens).map(Self::System),
+            parsed => parsed.map(Self::Agents),
+        }
+    }
+}
+
+/// Subjects with wildcards for streams, consumers and locks of events and deadlines.
+pub trait SystemFilters {
+    /// All events of one aggregate; also the subject that its optimistic lock is taken on.
+    fn events_of(&self, aggregate: Aggregate, id: &Token) -> String;
+    /// All events of every aggregate of a kind.
+    fn events_of_kind(&self, aggregate: Aggregate) -> String;
+    /// The event called `event` of every aggregate of a kind.
+    fn event_of_kind(&self, aggregate: Aggregate, event: &str) -> String;
+    /// All armed deadlines of one aggregate.
+    fn armed_of(&self, aggregate: Aggregate, id: &Token) -> String;
+    /// All armed deadlines.
+    fn armed(&self) -> String;
+    /// All deadlines that the broker's scheduler has delivered.
+    fn due(&self) -> String;
+}
+
+impl SystemFilters for SubjectSpace {
+    fn events_of(&self, aggregate: Aggregate, id: &Token) -> String {
+        self.join(&["event", aggregate.as_str(), id.as_str(), "*"])
+    }
+
+    fn events_of_kind(&self, aggregate: Aggregate) -> String {
+        self.join(&["event", aggregate.as_str(), "*", "*"])
+    }
+
+    fn event_of_kind(&self, aggregate: Aggregate, event: &str) -> String {
+        self.join(&["event", aggregate.as_str(), "*", event])
+    }
+
+    fn armed_of(&self, aggregate: Aggregate, id: &Token) -> String {
+        self.join(&["timer", "armed", aggregate.as_str(), id.as_str(), "*"])
+    }
+
+    fn armed(&self) -> String {
+        self.join(&["timer", "armed", ">"])
+    }
+
+    fn due(&self) -> String {
+        self.join(&["timer", "due", ">"])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn token_text() -> impl Strategy<Value = String> {
+        "[A-Za-z0-9-][A-Za-z0-9_-]{0,63}"
+    }
+
+    fn any_subject() -> impl Strategy<Value = SystemSubject> {
+        let token = || token_text().prop_map(|text| Token::new(text).unwrap());
+        let aggregate = || proptest::sample::select(Aggregate::ALL);
+        let service = proptest::sample::select(Service::ALL);
+        prop_oneof![
+            (aggregate(), token(), token()).prop_map(|(aggregate, id, event)| {
+                SystemSubject::Event {
+                    aggregate,
+                    id,
+                    event,
+                }
+            }),
+            (aggregate(), token(), token()).prop_map(|(aggregate, id, name)| {
+                SystemSubject::TimerArmed {
+                    aggregate,
+                    id,
+                    name,
+                }
+            }),
+            (aggregate(), token(), token()).prop_map(|(aggregate, id, name)| {
+                SystemSubject::TimerDue {
+                    aggregate,
+                    id,
+                    name,
+                }
+            }),
+            (service, token())
+                .prop_map(|(service, reason)| SystemSubject::DeadLetter { service, reason }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_parser_is_the_inverse_of_the_builder(subject in any_subject(), prefix in token_text()) {
+            let space = SubjectSpace::new(&Token::new(prefix).unwrap());
+            prop_assert_eq!(space.parse(&space.build(&subject)), Ok(subject));
+        }
+
+        #[test]
+        fn any_text_parses_or_is_refused_and_what_parses_is_rebuilt_exactly(
+            text in "(concord\\.v1\\.)?(event|timer|dead)[a-z._*> -]{0,60}"
+        ) {
+            let space = SubjectSpace::default();
+            if let Ok(subject) = space.parse::<SystemSubject>(&text) {
+                prop_assert_eq!(space.build(&subject), text);
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_subjects_are_refused() {
+        let space = SubjectSpace::default();
+        for text in [
+            "concord.v1.event.case.c-1.opened.extra",
+            "concord.v1.event.nothing.c-1.opened",
+            "concord.v2.event.case.c-1.opened",
+        ] {
+            assert!(space.parse::<SystemSubject>(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Streams and consumers as data. Services create what is missing and report what differs; nothing else defines one.
+
+use std::time::Duration;
+
+use concord_wire::subject::{DEFAULT_PREFIX, Lane, SubjectSpace};
+
+mod consumer;
+
+pub use consumer::{
+    Channel, ConsumerDefinition, ConsumerKind, EXCHANGED, WAKING, is_given_twice, may_wake,
+};
+
+/// Oldest broker that has what Concord needs: message schedules that survive and can be cancelled.
+pub const BROKER_VERSION_MIN: (u64, u64) = (2, 14);
+
+/// The streams of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StreamKind {
+    /// What is said, at normal priority; also the audit log.
+    Messages,
+    /// What is said urgently.
+    Urgent,
+    /// Facts: the system of record.
+    Events,
+    /// Deadlines.
+    Timers,
+    /// Shared memory.
+    Memory,
+    /// What could not be processed.
+    Dead,
+}
+
+impl StreamKind {
+    /// All streams.
+    pub const ALL: [Self; 6] = [
+        Self::Messages,
+        Self::Urgent,
+        Self::Events,
+        Self::Timers,
+        Self::Memory,
+        Self::Dead,
+    ];
+
+    /// The kind of subjects the stream holds.
+    fn subject_kind(self) -> &'static str {
+        match self {
+            Self::Messages => "msg",
+            Self::Urgent => "urgent",
+            Self::Events => "event",
+            Self::Timers => "timer",
+            Self::Memory => "memory",
+            Self::Dead => "dead",
+        }
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Messages => "MESSAGES",
+            Self::Urgent => "URGENT",
+            Self::Events => "EVENTS",
+            Self::Timers => "TIMERS",
+            Self::Memory => "MEMORY",
+            Self::Dead => "DEAD",
+        }
+    }
+
+    /// One line for the generated reference.
+    pub fn doc(self) -> &'static str {
+        match self {
+            Self::Messages => "What is said: transcript and audit log. Kept by age.",
+            Self::Urgent => {
+                "What is said at priority critical or system_critical, so that no backlog delays it."
+            }
+            Self::Events => {
+                "Facts: the system of record. No age limit; messages cannot be deleted one by one."
+            }
+            Self::Timers => "Deadlines held and delivered by the broker's scheduler.",
+            Self::Memory => "Shared memory with the history of each topic.",
+            Self::Dead => "What could not be processed, with the reason; see `concord dead`.",
+        }
+    }
+
+    /// The stream of the messages of a lane.
+    pub fn of_lane(lane: Lane) -> Self {
+        match lane {
+            Lane::Normal => Self::Messages,
+            Lane::Urgent => Self::Urgent,
+        }
+    }
+
+    /// The lane whose messages this stream holds, if it holds messages.
+    pub fn lane(self) -> Option<Lane> {
+        match self {
+            Self::Messages => Some(Lane::Normal),
+            Self::Urgent => Some(Lane::Urgent),
+            _ => None,
+        }
+    }
+}
+
+/// What an operator may choose about storage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StorageChoices {
+    /// Copies of each stream: 1 on a laptop, 3 in production.
+    pub replicas: usize,
+    /// How long messages and dead letters are kept.
+    pub message_age: Duration,
+}
+
+impl Default for StorageChoices {
+    fn default() -> Self {
+        Self {
+            replicas: 1,
+            message_age: Duration::from_secs(90 * 86_400),
+        }
+    }
+}
+
+/// One stream's definition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamDefinition {
+    /// Which stream.
+    pub kind: StreamKind,
+    /// Its name on the broker.
+    pub name: String,
+    /// The subjects it holds.
+    pub subjects: Vec<String>,
+    /// How long messages are kept; `None` for ever.
+    pub max_age: Option<Duration>,
+    /// Messages kept for each subject; `None` without limit.
+    pub max_messages_per_subject: Option<i64>,
+    /// How long a `Nats-Msg-Id` is remembered.
+    pub duplicate_window: Duration,
+    /// Whether deleting single messages is forbidden.
+    pub deny_delete: bool,
+    /// Whether the broker's scheduler works on it.
+    pub schedules: bool,
+    /// Copies.
+    pub replicas: usize,
+}
+
+/// The names and definitions of one installation.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Its subjects.
+    pub subjects: SubjectSpace,
+    stream_prefix: String,
+    choices: StorageChoices,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::new(
+            &concord_wire::Token::fixed(DEFAULT_PREFIX),
+            StorageChoices::default(),
+        )
+    }
+}
+
+impl Layout {
+    /// The layout under `prefix`; stream names are its upper-case form.
+    pub fn new(prefix: &concord_wire::Token, choices: StorageChoices) -> Self {
+        let stream_prefix = prefix.as_str().to_ascii_uppercase();
+        Self {
+            subjects: SubjectSpace::new(prefix),
+            stream_prefix,
+            choices,
+        }
+    }
+
+    /// A stream's name on the broker.
+    pub fn stream_name(&self, kind: StreamKind) -> String {
+        format!("{}_{}", self.stream_prefix, kind.suffix())
+    }
+
+    /// The bucket of payloads that are too large for a message.
+    pub fn payload_bucket(&self) -> String {
+        format!("{}_PAYLOADS", self.stream_prefix)
+    }
+
+    /// A stream's definition.
+    pub fn stream(&self, kind: StreamKind) -> StreamDefinition {
+        let by_age = matches!(
+            kind,
+            StreamKind::Messages | StreamKind::Urgent | StreamKind::Dead
+        );
+        StreamDefinition {
+            kind,
+            name: self.stream_name(kind),
+            subjects: vec![self.subjects.all(kind.subject_kind())],
+            max_age: by_age.then_some(self.choices.message_age),
+            // One message a subject: arming a deadline again replaces it.
+            max_messages_per_subject: match kind {
+                StreamKind::Timers => Some(1),
+                StreamKind::Memory => Some(64),
+                _ => None,
+            },
+            duplicate_window: Duration::from_secs(120),
+            deny_delete: kind == StreamKind::Events,
+            schedules: kind == StreamKind::Timers,
+            replicas: self.choices.replicas,
+        }
+    }
+}
+
+/// The name of the consumer by which messages are read past a flood in another.
+pub fn bypass(consumer: &str) -> String {
+    format!("{consumer}-bypass")
+}

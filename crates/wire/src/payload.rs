@@ -1,0 +1,84 @@
+//! What is said, by message type. A payload is read by [`crate::Envelope::payload`].
+
+mod action;
+mod agent;
+mod calendar;
+mod card;
+mod case;
+mod challenge;
+mod conflict;
+mod debate;
+mod decision;
+mod exchange;
+mod expert;
+mod finding;
+mod ladder;
+mod log;
+mod outcome;
+mod precedent;
+mod shape;
+pub mod track_record;
+
+pub use action::{ACTIONS, BATCH, BATCH_MAX, Batch, ReviewCode, RunTests, UpdateDocumentation};
+pub use agent::{
+    AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
+    UPDATE_AGENT,
+};
+pub use calendar::{Calendar, OpeningHours, Weekday};
+pub use card::{
+    AGENT_CAPACITY_MAX, CARD_ACTIONS_MAX, CARD_BYTES_MAX, CARD_TEXT_BYTES_MAX, Card, CardAction,
+    EXAMPLES_MAX, HEARTBEAT_MS, SKILLS_MAX, Skill,
+};
+pub use case::{OpenCase, Task, TaskAssignment};
+pub use challenge::{
+    Acknowledgement, Challenge, ChallengeTerms, Clarification, ESCALATION_TIMER_MAX, Evidence,
+    LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX,
+};
+pub use conflict::{Conflict, ConflictType, Position};
+pub use debate::{Answer, ConflictView, DebateLimits, OpenDebate, Question};
+pub use decision::{
+    ClauseOutcome, ConflictOutcome, Decision, FindingReference, Outcome, Resolution, RoundRecord,
+    SetAside, SetAsideReason, Status, Tally, VoteOption, Voter,
+};
+pub use exchange::{
+    ErrorReport, Notification, NotificationSeverity, RATE_LIMIT, Request, Response, ResponseStatus,
+};
+pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};
+pub(crate) use finding::check_name;
+pub use finding::{
+    COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity,
+};
+pub use ladder::{
+    Brief, BriefedPosition, DebateTerms, Level, MediatedSide, Mediation, Provisional, Review,
+    ReviewAction, RuledBy, Ruling,
+};
+pub use log::LogEntry;
+pub use outcome::OutcomeReport;
+pub use precedent::{LEVELS, Precedent};
+pub use shape::Schema;
+pub use track_record::{
+    Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord,
+    Version as CredibilityVersion,
+};
+
+/// Whether there is nothing to count; such a field is left out.
+#[allow(clippy::trivially_copy_pass_by_ref)] // The serialiser gives a reference.
+pub fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// As much of a wrong text as an answer should repeat.
+pub(crate) fn beginning(text: &str) -> String {
+    const CHARACTERS: usize = 64;
+    text.chars().take(CHARACTERS).collect()
+}
+
+/// How many bytes a text has as JSON, without its quotation marks.
+pub fn json_text_bytes(text: &str) -> usize {
+    let bytes = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0x00..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(bytes).sum()
+}

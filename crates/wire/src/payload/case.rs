@@ -1,0 +1,74 @@
+//! Opening a case and handing out its task.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{AgentId, CaseId, Token};
+use crate::payload::track_record::Circumstances;
+use crate::timestamp::Timestamp;
+
+/// Parameters of the request `open_case`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenCase {
+    /// The case's id; one is made from the request's `message_id` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_id: Option<CaseId>,
+    /// The name of a preset (`"contract-review"`), or an object with `preset` and the fields that differ from it.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::policy::requested_policy")]
+    pub policy: Value,
+    /// Who takes part.
+    pub participants: Vec<AgentId>,
+    /// What to deliberate on.
+    pub task: Task,
+    /// Named human checkpoints, in the order in which they are passed. None for a case that ends with its decision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
+    /// In which circumstances it is judged, where that is known: track records are weighed by them.
+    #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
+    pub circumstances: Circumstances,
+}
+
+impl OpenCase {
+    /// A case under the usual policy, without gates.
+    pub fn new(participants: Vec<AgentId>, task: Task) -> Self {
+        let (case_id, policy, gates, circumstances) = Default::default();
+        Self {
+            case_id,
+            policy,
+            participants,
+            task,
+            gates,
+            circumstances,
+        }
+    }
+}
+
+/// The matter of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// Kind of task, for example `contract_review`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For a reader.
+    #[serde(default)]
+    pub title: String,
+    /// Whatever the participants need, as JSON.
+    #[serde(default)]
+    pub input: Value,
+}
+
+/// The payload of `task_assignment`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskAssignment {
+    /// What to work on.
+    pub task: Task,
+    /// Until when a finding counts.
+    pub deadline: Timestamp,
+    /// The message types that count as an answer.
+    pub reply_with: Vec<Token>,
+    /// Everyone who takes part.
+    pub participants: Vec<AgentId>,
+}

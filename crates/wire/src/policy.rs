@@ -1,0 +1,356 @@
+//! Policies: the named set of limits and rules of a case, frozen into it with a digest when it opens.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::fault::Fault;
+use crate::payload::check_name;
+
+mod ladder;
+
+pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
+
+/// How votes are weighed.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum VoteRule {
+    /// By stated confidence: the specification's rule.
+    #[default]
+    Confidence,
+    /// One voter, one vote.
+    Majority,
+    /// By confidence rescaled as in ReConcile (Chen et al., 2023): 1 -> 1, >= 0.9 -> 0.8, >= 0.8 -> 0.5,
+    /// > 0.6 -> 0.3, else 0.1.
+    Reconcile,
+    /// By track record: the log-odds of the credibility where 15 data points stand behind it, else rescaled confidence.
+    Credibility,
+    /// Chooses only what everyone holds.
+    Unanimous,
+}
+
+/// The limits and rules of a case. Durations are in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// The preset it was made from.
+    pub preset: String,
+    /// Phases 1 and 2: how long participants may take for their finding.
+    pub finding_timeout_ms: u64,
+    /// Phases 1 and 2: bytes of a finding, as JSON without spaces; a larger one is refused.
+    #[serde(default = "finding_bytes_usual")]
+    pub finding_bytes_max: u32,
+    /// The whole case: when it passes, the case is decided with what there is.
+    pub case_timeout_ms: u64,
+    /// Phase 3: risk scores further apart than this many points are a conflict.
+    pub risk_spread_max: f64,
+    /// Phase 3: numbers that differ by no more than this share of the larger are the same.
+    pub number_tolerance: f64,
+    /// Phase 3: conflicts debated; the rest is recorded as deferred, and counted where there is no room to record it.
+    pub conflicts_max: u32,
+    /// Phase 4: rounds of discussion.
+    pub rounds_max: u32,
+    /// Phase 4: answers asked for, and accepted, in one round of a debate.
+    pub messages_per_round_max: u32,
+    /// Phase 4: tokens of an answer, estimated at four bytes each.
+    pub tokens_per_message_max: u32,
+    /// Phase 4: how long a party may take to answer.
+    pub answer_timeout_ms: u64,
+    /// Phase 4: answers needed in a round before it can settle a conflict; at least 2.
+    pub answers_min: u32,
+    /// Phase 5: how votes are weighed.
+    pub vote_rule: VoteRule,
+    /// Recommendations from the most to the least cautious; others count as least cautious.
+    pub caution_order: Vec<String>,
+    /// Late and repeated messages recorded for a case or debate; more are refused.
+    pub set_aside_max: u32,
+    /// What becomes of detected conflicts.
+    #[serde(default)]
+    pub conflict_handling: ConflictHandling,
+    /// The rules of the ladder. Left out where they are the usual ones: policies are in many facts.
+    #[serde(default, skip_serializing_if = "LadderPolicy::is_usual")]
+    pub ladder: LadderPolicy,
+}
+
+impl Policy {
+    /// Names of the presets.
+    pub const PRESETS: [&'static str; 1] = ["contract-review"];
+
+    /// The limits of the specification for reviewing a contract.
+    pub fn contract_review() -> Self {
+        Self {
+            preset: "contract-review".into(),
+            finding_timeout_ms: 30_000,
+            finding_bytes_max: finding_bytes_usual(),
+            case_timeout_ms: 900_000,
+            risk_spread_max: 20.0,
+            number_tolerance: 0.005,
+            conflicts_max: 5,
+            rounds_max: 2,
+            messages_per_round_max: 10,
+            tokens_per_message_max: 500,
+            answer_timeout_ms: 10_000,
+            answers_min: 2,
+            vote_rule: VoteRule::Confidence,
+            caution_order: ["reject", "escalate", "negotiate", "sign"]
+                .map(Into::into)
+                .to_vec(),
+            set_aside_max: 50,
+            conflict_handling: ConflictHandling::Vote,
+            ladder: LadderPolicy::default(),
+        }
+    }
+
+    /// Makes the policy that a case asks for: a preset's name, or an object with `preset` and the fields that differ.
+    ///
+    /// `pointer` is where the request stands, for the fault.
+    pub fn resolve(requested: &Value, pointer: &str) -> Result<Self, Fault> {
+        let (preset, overrides) = match requested {
+            Value::Null => (Self::PRESETS[0], None),
+            Value::String(name) => (name.as_str(), None),
+            Value::Object(fields) => (
+                fields
+                    .get("preset")
+                    .and_then(Value::as_str)
+                    .unwrap_or(Self::PRESETS[0]),
+                Some(fields),
+            ),
+            _ => {
+                return Err(Fault::invalid(
+                    pointer,
+                    "A policy is the name of a preset or an object.",
+                    "Write \"contract-review\", or {\"preset\": \"contract-review\", \"rounds_max\": 1}.",
+                ));
+            }
+        };
+        if preset != Self::PRESETS[0] {
+            return Err(Fault::invalid(
+                pointer,
+                format!("There is no preset {preset:?}."),
+                format!("Use one of: {}.", Self::PRESETS.join(", ")),
+            ));
+        }
+        let mut policy = Self::contract_review();
+        if let Some(overrides) = overrides {
+            let mut merged = serde_json::to_value(&policy).unwrap_or_default();
+            merge(&mut merged, overrides);
+            policy = crate::envelope::from_json(merged.to_string().as_bytes(), pointer)?;
+        }
+        policy.check(pointer)?;
+        Ok(policy)
+    }
+
+    /// Every fact of a case that depends on these limits fits into one message: decision record 0011 has the sum.
+    fn check(&self, pointer: &str) -> Result<(), Fault> {
+        const DAY_MS: u64 = 86_400_000;
+        let whole = [
+            (
+                "finding_timeout_ms",
+                self.finding_timeout_ms,
+                1,
+                30 * DAY_MS,
+            ),
+            (
+                "case_timeout_ms",
+                self.case_timeout_ms,
+                self.finding_timeout_ms,
+                365 * DAY_MS,
+            ),
+            ("answer_timeout_ms", self.answer_timeout_ms, 1, 30 * DAY_MS),
+            (
+                "finding_bytes_max",
+                self.finding_bytes_max.into(),
+                1_024,
+                524_288,
+            ),
+            ("conflicts_max", self.conflicts_max.into(), 0, 32),
+            ("rounds_max", self.rounds_max.into(), 0, 10),
+            (
+                "messages_per_round_max",
+                self.messages_per_round_max.into(),
+                2,
+                1_000,
+            ),
+            (
+                "tokens_per_message_max",
+                self.tokens_per_message_max.into(),
+                1,
+                25_000,
+            ),
+            ("answers_min", self.answers_min.into(), 2, 1_000),
+            ("set_aside_max", self.set_aside_max.into(), 0, 200),
+        ];
+        for (field, value, low, high) in whole {
+            if !(low..=high).contains(&value) {
+                return Err(out_of_range(
+                    pointer,
+                    field,
+                    &value.to_string(),
+                    &format!("{low} to {high}"),
+                ));
+            }
+        }
+        let real = [
+            ("risk_spread_max", self.risk_spread_max, 100.0),
+            ("number_tolerance", self.number_tolerance, 1.0),
+        ];
+        for (field, value, high) in real {
+            if !(0.0..=high).contains(&value) {
+                return Err(out_of_range(
+                    pointer,
+                    field,
+                    &value.to_string(),
+                    &format!("0 to {high}"),
+                ));
+            }
+        }
+        self.check_caution_order(&format!("{pointer}/caution_order"))?;
+        self.ladder.check(&format!("{pointer}/ladder"))
+    }
+
+    fn check_caution_order(&self, pointer: &str) -> Result<(), Fault> {
+        const RECOMMENDATIONS_MAX: usize = 32;
+        if self.caution_order.len() > RECOMMENDATIONS_MAX {
+            return Err(Fault::invalid(
+                pointer,
+                format!(
+                    "caution_order has {} recommendations.",
+                    self.caution_order.len()
+                ),
+                format!("Name at most {RECOMMENDATIONS_MAX}; others count as least cautious."),
+            ));
+        }
+        let mut named = self.caution_order.iter().enumerate();
+        named.try_for_each(|(place, name)| check_name(&format!("{pointer}/{place}"), name))
+    }
+
+    /// SHA-256 of the policy's JSON, in hexadecimal.
+    pub fn digest(&self) -> String {
+        // A policy has no map with other than text keys, so writing it cannot fail.
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        crate::hex::hex(&Sha256::digest(json))
+    }
+}
+
+/// Puts what differs in the place of what stands in the preset; of an object, field by field.
+fn merge(preset: &mut Value, overrides: &serde_json::Map<String, Value>) {
+    let Some(fields) = preset.as_object_mut() else {
+        return;
+    };
+    for (key, value) in overrides {
+        match (fields.get_mut(key), value) {
+            (Some(stands @ Value::Object(_)), Value::Object(inner)) => merge(stands, inner),
+            _ => {
+                fields.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Also what holds for cases that were opened when there was no such limit.
+fn finding_bytes_usual() -> u32 {
+    262_144
+}
+
+fn out_of_range(pointer: &str, field: &str, value: &str, range: &str) -> Fault {
+    Fault::invalid(
+        format!("{pointer}/{field}"),
+        format!("{field} is {value}."),
+        format!("Give a number from {range}."),
+    )
+}
+
+/// The schema of a policy as a case asks for it: a preset's name, or an object with `preset` and the fields that differ from it.
+/// See [`Policy::resolve`].
+pub(crate) fn requested_policy(generator: &mut SchemaGenerator) -> Schema {
+    let mut policy = Policy::json_schema(generator);
+    let fields = policy
+        .get_mut("properties")
+        .map(Value::take)
+        .unwrap_or_default();
+    json_schema!({
+        "type": ["string", "object", "null"],
+        "pattern": format!("^({})$", Policy::PRESETS.join("|")),
+        "properties": fields,
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_preset_has_the_limits_of_the_specification() {
+        let policy = Policy::resolve(&json!("contract-review"), "").unwrap();
+        assert_eq!(policy.rounds_max, 2);
+        assert_eq!(policy.messages_per_round_max, 10);
+        assert_eq!(policy.tokens_per_message_max, 500);
+        assert_eq!(policy.answer_timeout_ms, 10_000);
+        assert_eq!(policy.conflicts_max, 5);
+        assert!((policy.risk_spread_max - 20.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn every_field_can_be_overridden_and_changes_the_digest() {
+        let preset = Policy::contract_review();
+        let fields = serde_json::to_value(&preset).unwrap();
+        for (field, value) in fields.as_object().unwrap() {
+            let changed = match value {
+                Value::Number(n) if n.is_f64() => json!(0.5),
+                Value::Number(n) => json!(n.as_u64().unwrap() + 1),
+                Value::Array(_) => json!(["stop"]),
+                Value::String(_) if field == "vote_rule" => json!("majority"),
+                _ => continue,
+            };
+            let policy = Policy::resolve(&json!({ field: changed }), "").unwrap();
+            assert_ne!(policy.digest(), preset.digest(), "{field}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_at_its_place() {
+        for (request, pointer) in [
+            (json!("contract-revue"), "/p"),
+            (json!(7), "/p"),
+            (json!({"rounds_max": -1}), "/p/rounds_max"),
+            (json!({"rounds_max": 11}), "/p/rounds_max"),
+            (json!({"answers_min": 1}), "/p/answers_min"),
+            (json!({"risk_spread_max": 101}), "/p/risk_spread_max"),
+            (json!({"vote_rule": "loudest"}), "/p/vote_rule"),
+            (json!({"conflicts_max": 33}), "/p/conflicts_max"),
+            (
+                json!({"finding_bytes_max": 524_289}),
+                "/p/finding_bytes_max",
+            ),
+            (json!({"caution_order": vec!["x"; 33]}), "/p/caution_order"),
+            (
+                json!({"caution_order": ["x", "y".repeat(257)]}),
+                "/p/caution_order/1",
+            ),
+        ] {
+            assert_eq!(
+                Policy::resolve(&request, "/p").unwrap_err().pointer,
+                pointer,
+                "{request}"
+            );
+        }
+        assert!(Policy::resolve(&json!({"round_max": 1}), "/p").is_err());
+    }
+}

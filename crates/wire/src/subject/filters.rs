@@ -1,0 +1,85 @@
+//! Subjects with wildcards, for streams, consumers and locks.
+
+use super::{Lane, NO_CASE, Service, SubjectSpace};
+use crate::id::{AgentId, CaseId, Recipient, Token};
+
+impl SubjectSpace {
+    /// Everything of one kind: `msg`, `urgent`, `event`, `timer`, `memory`, `dead`.
+    pub fn all(&self, kind: &str) -> String {
+        format!("{}{kind}.>", self.root)
+    }
+
+    /// Everything sent to `to` on `lane`, in any case, by anyone, of any type.
+    pub fn inbox(&self, lane: Lane, to: &Recipient) -> String {
+        format!("{}{}.*.*.{to}.*", self.root, lane.as_str())
+    }
+
+    /// Everything that `from` says on `lane`, in any case, to anyone, of any type.
+    pub fn said_by(&self, lane: Lane, from: &AgentId) -> String {
+        format!("{}{}.*.{from}.*.*", self.root, lane.as_str())
+    }
+
+    /// Everything that an agent says to another on `lane`, in whatever case.
+    pub fn said_to(&self, lane: Lane, from: &AgentId, to: &AgentId) -> String {
+        format!("{}{}.*.{from}.{to}.*", self.root, lane.as_str())
+    }
+
+    /// Everything addressed to a service on `lane`, malformed surplus tokens included, so that they can be answered.
+    pub fn service_inbox(&self, lane: Lane, service: Service) -> String {
+        format!("{}{}.*.*.{service}.>", self.root, lane.as_str())
+    }
+
+    /// Everything said in `case` on `lane`: its transcript.
+    pub fn transcript(&self, lane: Lane, case: &CaseId) -> String {
+        format!("{}{}.{case}.>", self.root, lane.as_str())
+    }
+
+    /// Everything of type `kind` on `lane`, for listing who says what.
+    pub fn of_type(&self, lane: Lane, kind: &Token) -> String {
+        format!("{}{}.*.*.*.{kind}", self.root, lane.as_str())
+    }
+
+    /// What one agent, or any where none is named, said to another on `lane`, of one type, in any case.
+    pub fn between(
+        &self,
+        lane: Lane,
+        from: Option<&AgentId>,
+        to: &AgentId,
+        kind: &Token,
+    ) -> String {
+        let from = from.map_or("*", AgentId::as_str);
+        format!("{}{}.*.{from}.{to}.{kind}", self.root, lane.as_str())
+    }
+
+    /// All heartbeats.
+    pub fn beats(&self) -> String {
+        format!("{}beat.*", self.root)
+    }
+
+    /// Root of a service's micro endpoints, without trailing dot.
+    pub fn api_root(&self, service: Service) -> String {
+        format!("{}api.{service}", self.root)
+    }
+
+    /// What one sender sends of what a filter of messages lets through.
+    pub fn only_from(&self, filter: &str, from: &AgentId) -> String {
+        // Lane, case, sender.
+        self.narrowed(filter, 2, from.as_str())
+    }
+
+    /// What is said outside of cases of what a filter of messages lets through.
+    pub fn outside_cases(&self, filter: &str) -> String {
+        self.narrowed(filter, 1, NO_CASE)
+    }
+
+    fn narrowed(&self, filter: &str, place: usize, token: &str) -> String {
+        let Some(rest) = filter.strip_prefix(&self.root) else {
+            return filter.to_owned();
+        };
+        let mut tokens: Vec<&str> = rest.split('.').collect();
+        if let Some(found) = tokens.get_mut(place) {
+            *found = token;
+        }
+        self.join(&tokens)
+    }
+}
