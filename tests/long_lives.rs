@@ -4,11 +4,11 @@
 use std::num::NonZeroUsize;
 
 use concord_domain::deadline::{DeadlineMachine, Fire};
-use concord_domain::record::{Observe, TrackRecordMachine};
+use concord_domain::track_record::{Observe, TrackRecordMachine};
 use concord_domain::{Context, Machine, Versioned, replay};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EARLIER_MAX, FiredBy};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Ledger, Outcome, Read, provision};
 use concord_testkit::TestBroker;

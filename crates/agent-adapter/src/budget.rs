@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_runtime::metrics::{BudgetLabels, Metrics};
-use concord_runtime::register::Register;
+use concord_runtime::shared_value::Register;
 use concord_runtime::service::Shell;
 use concord_runtime::{Broker, clock};
 use concord_wire::subject::Service;
@@ -255,7 +255,7 @@ enum Renewed {
 #[derive(Debug, thiserror::Error)]
 enum RenewError {
     #[error("the shared value cannot be used")]
-    Register(#[from] concord_runtime::ledger::Error),
+    Register(#[from] concord_runtime::event_store::Error),
     #[error("the broker did not answer in time")]
     Silent,
     #[error("the shared value cannot be read")]

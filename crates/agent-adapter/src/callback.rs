@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_runtime::broker::Heard;
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::settings::Secret;
 use concord_wire::subject::Lane;

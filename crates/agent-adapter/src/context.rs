@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::{AggregateEvent, CaseEvent, CaseOpened, StoredEvent};
-use concord_runtime::consume::Problem;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::delivery::Problem;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_wire::{CaseId, Token};
 use lru::LruCache;
@@ -23,7 +23,7 @@ pub(crate) struct Cases {
 }
 
 impl Cases {
-    pub(crate) async fn new(shell: &Shell) -> Result<Self, concord_runtime::ledger::Error> {
+    pub(crate) async fn new(shell: &Shell) -> Result<Self, concord_runtime::event_store::Error> {
         let cached = LruCache::new(NonZeroUsize::new(CACHED_MAX).unwrap_or(NonZeroUsize::MIN));
         let ledger = NatsLedger::new(shell.broker.clone()).await?;
         Ok(Self {

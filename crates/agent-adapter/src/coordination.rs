@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::metrics::{Counted, Feedback, Follow, Limits, Said, What, leads_by_card};
+use concord_domain::coordination_metrics::{Counted, Feedback, Follow, Limits, Said, What, leads_by_card};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{StoredEvent, WakeEvent};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::hosted::Trouble;
+use concord_domain::call_policy::Trouble;
 use concord_outbound::{
     Allowed, Caller, HeaderMap, HeaderName, HeaderValue, Limits, Method, Origin, Request, Response,
     StatusCode, header,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use concord_domain::breaker::{Breaker, End, Pass, Rules, Standing};
-use concord_domain::hosted::next_try;
+use concord_domain::call_policy::next_try;
 use concord_runtime::metrics::{AgentLabel, CallLabels, Metrics};
 use concord_runtime::{Trace, clock};
 use concord_wire::{AgentId, ErrorCode, Timestamp};

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::hosted::{self, Tell};
+use concord_domain::call_policy::{self, Tell};
 use concord_runtime::clock;
-use concord_runtime::consume::{Delivery, Problem};
+use concord_runtime::delivery::{Delivery, Problem};
 use concord_runtime::metrics::Reason;
 use concord_runtime::service::Shell;
 use concord_wire::payload::{Card, Task};
@@ -126,7 +126,7 @@ impl Host {
 
     /// Deliveries under way at once.
     pub(crate) fn in_flight_max(&self) -> usize {
-        hosted::in_flight_max(self.agent.instances, self.agent.queue_max)
+        call_policy::in_flight_max(self.agent.instances, self.agent.queue_max)
     }
 
     /// Has a message answered. What is published is published once, however often the message is delivered.
@@ -182,7 +182,7 @@ impl Host {
             Err(Stop::Failure(failure)) => {
                 turn.failed(failure.outcome);
                 let (agent, why) = (&self.agent.agent_id, &failure.why);
-                match hosted::tell(
+                match call_policy::tell(
                     &failure.verdict,
                     delivery.deliveries,
                     is_told_by_coordinator(asked),

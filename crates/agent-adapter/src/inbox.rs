@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use concord_domain::effect::WOKEN;
-use concord_domain::request::terms;
+use concord_domain::request::admissibility;
 use concord_events::Remembered;
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
 use concord_runtime::dialect;
 use concord_runtime::service::Shell;
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
@@ -94,11 +94,11 @@ impl Terms {
         let Ok(request) = asked.payload::<Request>() else {
             return Some(Err(()));
         };
-        let due = terms::due(asked, &request, stored_at);
+        let due = admissibility::due(asked, &request, stored_at);
         // Of what is for whoever can help, no card says what it has to be.
         let is_for_it = asked.to_agent == Recipient::Agent(card.agent_id.clone());
-        let refused = terms::refusal(&request, due, stored_at).is_some()
-            || is_for_it && terms::unfit(card, &request).is_some();
+        let refused = admissibility::refusal(&request, due, stored_at).is_some()
+            || is_for_it && admissibility::unfit(card, &request).is_some();
         Some(if refused {
             Err(())
         } else {

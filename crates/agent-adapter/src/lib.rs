@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use concord_runtime::api::{Answer, answer};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::{Aggregates, Directory};
 use concord_wire::subject::{Lane, Service};

@@ -6,12 +6,12 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use concord_domain::wake::conversation::{WakeInput, WakeMachine, conversation, thread_of};
-use concord_domain::wake::{Course, LoopBounds, Turns};
+use concord_domain::activation::conversation::{WakeInput, WakeMachine, conversation, thread_of};
+use concord_domain::activation::{Course, LoopBounds, Turns};
 use concord_events::LoopBroken;
-use concord_runtime::consume::{Delivery, Problem};
-use concord_runtime::feed;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::delivery::{Delivery, Problem};
+use concord_runtime::handlers;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, clock};
 use concord_wire::subject::Service;
@@ -208,7 +208,7 @@ impl Loops {
         let cause = MessageId::new(Token::derived(&format!("loop/{}", said.message_id)).as_str())?;
         let context = Shell::message_context(cause);
         let input = WakeInput::Break(Box::new(broken));
-        feed::step(
+        handlers::step(
             &self.shell,
             &self.conversations,
             id,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use concord_events::StoredEvent;
 use concord_events::topology::{Channel, ConsumerKind};
 use concord_runtime::clock;
-use concord_runtime::consume::{Delivery, Done, Handler, Patience, Problem};
+use concord_runtime::delivery::{Delivery, Done, Handler, Patience, Problem};
 use concord_runtime::metrics::NoticeLabels;
 use concord_runtime::service::Shell;
 use concord_runtime::settings::WorkSettings;

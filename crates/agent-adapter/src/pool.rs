@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::hosted::Trouble;
+use concord_domain::call_policy::Trouble;
 use concord_runtime::Trace;
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 
 use crate::failure::Failure;
 use crate::guard::Call;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::{Directory, clock};
 use concord_wire::payload::{AgentStatus, Beat, Card, REGISTER_AGENT, Request};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use concord_domain::wake::LoopBounds;
+use concord_domain::activation::LoopBounds;
 use concord_runtime::settings::Secret;
 use concord_wire::payload::{Card, CardAction, Skill};
 use concord_wire::{AgentId, Dialect, Token};

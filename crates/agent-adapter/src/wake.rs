@@ -8,16 +8,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use concord_domain::wake::conversation::{
+use concord_domain::activation::conversation::{
     REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, Weigh, conversation_of, thread_of,
 };
-use concord_domain::wake::{Conversation, Decisions, LoopBounds, Message, decide_all};
+use concord_domain::activation::{Conversation, Decisions, LoopBounds, Message, decide_all};
 use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
-use concord_runtime::feed::{self, EffectFeed};
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::handlers::{self, EffectFeed};
 use concord_runtime::metrics::WakeLabels;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Directory, dialect};
 use concord_wire::subject::Service;
@@ -121,7 +121,7 @@ impl Handler for Ears {
         };
         let id = conversation_of(&envelope);
         let input = WakeInput::Weigh(Box::new(self.weigh(&envelope, delivery).await?));
-        feed::step_of_message(
+        handlers::step_of_message(
             &self.shell,
             &self.conversations,
             id,
@@ -199,9 +199,9 @@ impl Ears {
     fn count(&self, decisions: &Decisions) {
         for decision in decisions.decisions.values() {
             let outcome = match decision.outcome {
-                concord_domain::wake::Outcome::Wake => "wake",
-                concord_domain::wake::Outcome::Observe => "observe",
-                concord_domain::wake::Outcome::Ignore => "ignore",
+                concord_domain::activation::Outcome::Wake => "wake",
+                concord_domain::activation::Outcome::Observe => "observe",
+                concord_domain::activation::Outcome::Ignore => "ignore",
             };
             let labels = WakeLabels {
                 outcome,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::RequestErrorKind;
 use clap::Args;
 use concord_runtime::Broker;
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_runtime::settings::{self, Settings, Sources};
 use concord_wire::Token;
 use concord_wire::payload::ErrorReport;

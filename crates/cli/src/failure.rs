@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use concord_runtime::broker;
-use concord_runtime::consume::Chain;
-use concord_runtime::ledger;
+use concord_runtime::delivery::Chain;
+use concord_runtime::event_store;
 
 /// Exit code of faults that were found.
 pub(crate) const FOUND: u8 = 1;
@@ -103,10 +103,10 @@ impl From<broker::Error> for Failure {
     }
 }
 
-impl From<ledger::Error> for Failure {
-    fn from(error: ledger::Error) -> Self {
+impl From<event_store::Error> for Failure {
+    fn from(error: event_store::Error) -> Self {
         let advice = match &error {
-            ledger::Error::Unavailable { .. } => "; `concord doctor` looks for the cause",
+            event_store::Error::Unavailable { .. } => "; `concord doctor` looks for the cause",
             _ => "",
         };
         Self::failed(format!("{}{advice}", Chain(&error)))

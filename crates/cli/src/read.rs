@@ -9,7 +9,7 @@ use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
 use concord_events::non_event::Foreign;
 use concord_events::topology::StreamKind;
-use concord_runtime::{Broker, broker, dialect, foreign};
+use concord_runtime::{Broker, broker, dialect, non_event};
 use concord_wire::Timestamp;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -45,7 +45,7 @@ impl Stored {
         let (sequence, published) = (info.stream_sequence, info.published.unix_timestamp_nanos());
         let (message, _) = message.split();
         let foreign = match kind {
-            StreamKind::Events => foreign::of_stored(message.headers.as_ref(), &message.payload),
+            StreamKind::Events => non_event::of_stored(message.headers.as_ref(), &message.payload),
             _ => None,
         };
         // What cannot be expanded is shown, and counts, as it is.

@@ -8,9 +8,9 @@ use concord_domain::detection::DetectionMachine;
 use concord_events::EventMeta;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
-use concord_runtime::feed::{self, EffectFeed};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::handlers::{self, EffectFeed};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::settings::NoSettings;
 use concord_wire::CaseId;
@@ -56,7 +56,7 @@ struct Closed {
 
 impl Handler for Closed {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let (_, id) = feed::aggregate_of(&self.shell, delivery)?;
+        let (_, id) = handlers::aggregate_of(&self.shell, delivery)?;
         let case_id = CaseId::new(id.as_str()).map_err(|error| Problem::Failed(error.into()))?;
         let meta = EventMeta::decode(&delivery.payload)?;
         // The case as it was when its findings closed: the closing fact leads to all before it.
@@ -72,7 +72,7 @@ impl Handler for Closed {
             ));
         };
         let context = Shell::fact_context(meta.event_id);
-        feed::step(
+        handlers::step(
             &self.shell,
             &self.detections,
             id,

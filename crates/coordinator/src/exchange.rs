@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use concord_domain::request::terms::refusal_of;
+use concord_domain::request::admissibility::refusal_of;
 use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of, is_asked};
 use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
-use concord_runtime::{Aggregates, Directory, dialect, feed, transcript};
+use concord_runtime::{Aggregates, Directory, dialect, handlers, message_lookup};
 use concord_wire::payload::AgentStatus;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
@@ -56,7 +56,7 @@ impl Handler for Exchange {
             self.shell.count_ignored("answers_no_request");
             return Ok(Done::Acknowledge);
         };
-        feed::step_of_message(&self.shell, &self.requests, id, envelope, &input, delivery).await
+        handlers::step_of_message(&self.shell, &self.requests, id, envelope, &input, delivery).await
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) async fn unread(
             let own_lane = opened.urgent == (lane == Lane::Urgent);
             let first = if own_lane { opened.sequence } else { 1 };
             if let Some(answer) =
-                transcript::find(&shell.broker, lane, &filter, first, answer).await?
+                message_lookup::find(&shell.broker, lane, &filter, first, answer).await?
             {
                 return Ok(Some(answer));
             }

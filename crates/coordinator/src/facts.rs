@@ -7,9 +7,9 @@ use concord_domain::case::CaseMachine;
 use concord_domain::request::{RequestInput, RequestMachine};
 use concord_events::Aggregate;
 use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
-use concord_runtime::feed::{self, EffectFeed, FactFeed};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::handlers::{self, EffectFeed, FactFeed};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Directory};
 
@@ -52,7 +52,7 @@ impl Others {
         let context = Shell::fact_context(EventMeta::decode(&delivery.payload)?.event_id);
         let (id, unread) = (elapsed.id.clone(), unread.map(Box::new));
         let input = RequestInput::Elapsed { elapsed, unread };
-        feed::step(
+        handlers::step(
             &self.shell,
             &self.requests,
             id,
@@ -66,7 +66,7 @@ impl Others {
 
 impl Handler for Others {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        if let (Aggregate::Deadline, _) = feed::aggregate_of(&self.shell, delivery)? {
+        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.shell, delivery)? {
             let elapsed =
                 StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
                     .event
@@ -102,7 +102,7 @@ impl Own {
 
 impl Handler for Own {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        match feed::aggregate_of(&self.shell, delivery)? {
+        match handlers::aggregate_of(&self.shell, delivery)? {
             (Aggregate::Agent, _) => {
                 // Who registers is answered in the dialect that it has just declared.
                 self.directory.apply(StoredEvent::<AgentEvent>::decode(

@@ -9,9 +9,9 @@ use concord_domain::request::RequestMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
 use concord_runtime::Directory;
-use concord_runtime::feed::MessageFeed;
-use concord_runtime::nats_ledger::NatsLedger;
-use concord_runtime::operate;
+use concord_runtime::handlers::MessageFeed;
+use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::operator_api;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::settings::NoSettings;
 use concord_wire::subject::Service;
@@ -76,16 +76,16 @@ impl Run for Coordinator {
         shell.answer("agents", liveness::verb(&directory, &beats));
         shell.answer(
             "register_agent",
-            operate::verb(&shell, &agents, register::read_card),
+            operator_api::verb(&shell, &agents, register::read_card),
         );
         shell.answer(
             "deregister_agent",
-            operate::verb(&shell, &agents, register::read_departure),
+            operator_api::verb(&shell, &agents, register::read_departure),
         );
         shell.answer("open_case", open_case::verb(&shell, &cases));
         shell.answer(
             "cancel_case",
-            operate::verb(&shell, &cases, cancel_case::read),
+            operator_api::verb(&shell, &cases, cancel_case::read),
         );
         Ok(())
     }

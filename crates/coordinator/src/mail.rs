@@ -5,9 +5,9 @@ use std::sync::Arc;
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::request::RequestMachine;
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
-use concord_runtime::feed::{self, MessageFeed};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::handlers::{self, MessageFeed};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Routed, dialect};
 
@@ -41,7 +41,7 @@ impl Handler for Mail {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
         let envelope = dialect::envelope(&self.shell, delivery).await?;
         if let Some((id, input)) = exchange::kept(&envelope, delivery.stored_at)? {
-            return feed::step_of_message(
+            return handlers::step_of_message(
                 &self.shell,
                 &self.requests,
                 id,
@@ -58,7 +58,7 @@ impl Handler for Mail {
                 Ok(Done::Acknowledge)
             }
             Some(Routed::Step { id, input }) => {
-                feed::step_of_message(&self.shell, &self.agents, id, envelope, &input, delivery)
+                handlers::step_of_message(&self.shell, &self.agents, id, envelope, &input, delivery)
                     .await
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concord_domain::case::{CaseInput, CaseMachine, OpenRequest};
 use concord_runtime::api::{Answer, Verb, answer};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, Outcome, Trace};
 use concord_wire::payload::OpenCase;
@@ -51,7 +51,7 @@ async fn open(shell: &Shell, cases: &Cases, request: &[u8]) -> Result<Bytes, Fau
         Fault::new(
             ErrorCode::InternalError,
             "",
-            format!("The case could not be opened: {}.", concord_runtime::consume::Chain(&error)),
+            format!("The case could not be opened: {}.", concord_runtime::delivery::Chain(&error)),
             "Send the request again with the same case_id; a case that was opened is not opened twice.",
         )
     })?;

@@ -4,11 +4,11 @@
 //! effect, when the process is killed between two of them and the fact is delivered again.
 
 use concord_domain::Context;
-use concord_domain::queue;
+use concord_domain::review_queue;
 use concord_events::EventMeta;
 use concord_runtime::Trace;
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
-use concord_runtime::feed;
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::handlers;
 use concord_runtime::service::Shell;
 
 use crate::route::{self, FollowUp};
@@ -39,10 +39,10 @@ impl Follow {
         let (context, trace) = (context.clone(), trace.clone());
         match follow_up {
             FollowUp::Debate(id, input) => {
-                quietly(feed::step(shell, &stores.debates, id, context, &input, trace).await)
+                quietly(handlers::step(shell, &stores.debates, id, context, &input, trace).await)
             }
             FollowUp::Queue(input) => {
-                quietly(feed::step(shell, &stores.queue, queue::id(), context, &input, trace).await)
+                quietly(handlers::step(shell, &stores.queue, review_queue::id(), context, &input, trace).await)
             }
             FollowUp::Outcome(debate, known) => {
                 verdicts::enter_outcome(shell, stores, &context, &trace, &known, &debate).await
@@ -56,7 +56,7 @@ impl Follow {
 
 impl Handler for Follow {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let (aggregate, _) = feed::aggregate_of(&self.shell, delivery)?;
+        let (aggregate, _) = handlers::aggregate_of(&self.shell, delivery)?;
         let follow_ups = route::follows(aggregate, &delivery.payload, delivery.sequence)?;
         if follow_ups.is_empty() {
             self.shell.count_ignored("other_fact");

@@ -4,8 +4,8 @@
 use concord_domain::debate::DebateMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Directory;
-use concord_runtime::feed::{EffectFeed, MessageFeed};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::handlers::{EffectFeed, MessageFeed};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::{Run, Shell};
 use concord_runtime::settings::NoSettings;
 use concord_wire::subject::Service;

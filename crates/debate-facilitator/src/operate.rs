@@ -1,10 +1,10 @@
 //! What operators ask by request and reply: who can rule, who has which debate, and when its deadlines run.
 
 use concord_domain::debate::DebateInput;
-use concord_domain::ladder::Order;
-use concord_domain::queue::{self, QueueInput};
+use concord_domain::escalation::Order;
+use concord_domain::review_queue::{self, QueueInput};
 use concord_events::{DeadlineControl, ExpertRegistered};
-use concord_runtime::operate;
+use concord_runtime::operator_api;
 use concord_runtime::service::Shell;
 use concord_wire::payload::Expert;
 use concord_wire::{AgentId, DebateId, Fault, Token};
@@ -66,20 +66,20 @@ struct Cancel {
 pub(crate) fn answer_operators(shell: &Shell, stores: &Stores) {
     shell.answer(
         "register_expert",
-        operate::verb(shell, &stores.queue, register),
+        operator_api::verb(shell, &stores.queue, register),
     );
-    shell.answer("expert_leaves", operate::verb(shell, &stores.queue, leaves));
+    shell.answer("expert_leaves", operator_api::verb(shell, &stores.queue, leaves));
     shell.answer(
         "reassign_debate",
-        operate::verb(shell, &stores.queue, reassign),
+        operator_api::verb(shell, &stores.queue, reassign),
     );
     shell.answer(
         "control_debate",
-        operate::verb(shell, &stores.debates, control),
+        operator_api::verb(shell, &stores.debates, control),
     );
     shell.answer(
         "cancel_debate",
-        operate::verb(shell, &stores.debates, cancel),
+        operator_api::verb(shell, &stores.debates, cancel),
     );
 }
 
@@ -90,14 +90,14 @@ fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
 fn register(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
     let Register { expert, by } = read(request)?;
     Ok((
-        queue::id(),
+        review_queue::id(),
         QueueInput::Register(Box::new(ExpertRegistered { expert, by })),
     ))
 }
 
 fn leaves(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
     let Leaves { agent_id, by, why } = read(request)?;
-    Ok((queue::id(), QueueInput::Leave { agent_id, by, why }))
+    Ok((review_queue::id(), QueueInput::Leave { agent_id, by, why }))
 }
 
 fn reassign(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
@@ -108,7 +108,7 @@ fn reassign(request: &[u8]) -> Result<(Token, QueueInput), Fault> {
         why,
     } = read(request)?;
     Ok((
-        queue::id(),
+        review_queue::id(),
         QueueInput::Reassign {
             debate_id,
             to,

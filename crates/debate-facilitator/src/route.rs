@@ -2,7 +2,7 @@
 
 use concord_domain::debate::{DebateInput, GivenAnswer, Opening, Standing, ToldOutcome};
 use concord_domain::effect;
-use concord_domain::ladder::{Said, Word};
+use concord_domain::escalation::{Said, Word};
 use concord_runtime::Routed;
 use concord_runtime::route::{digest_of, unknown_type};
 use concord_wire::payload::{

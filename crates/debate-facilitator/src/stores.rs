@@ -7,11 +7,11 @@ use concord_domain::case::CaseMachine;
 use concord_domain::debate::verdicts::domain_of;
 use concord_domain::debate::{DebateInput, DebateMachine, Known, Opening, Standing, ToldOutcome};
 use concord_domain::precedent::{self, PrecedentMachine};
-use concord_domain::queue::{self, ReviewQueueMachine};
-use concord_domain::record::{TrackRecordMachine, credibility_of};
-use concord_runtime::consume::Problem;
-use concord_runtime::feed::Prepare;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_domain::review_queue::{self, ReviewQueueMachine};
+use concord_domain::track_record::{TrackRecordMachine, credibility_of};
+use concord_runtime::delivery::Problem;
+use concord_runtime::handlers::Prepare;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
 use concord_runtime::{Aggregates, step};
 use concord_wire::Timestamp;
@@ -97,7 +97,7 @@ impl Stores {
 
     /// Whether somebody's word on what proved right counts, besides what the policy says.
     async fn standing(&self, told: &ToldOutcome) -> Result<Standing, step::Error> {
-        let queue = self.queue.load(&queue::id()).await?;
+        let queue = self.queue.load(&review_queue::id()).await?;
         let case = match &told.case_id {
             Some(case) => Some(self.cases.load(&case.token()).await?),
             None => None,

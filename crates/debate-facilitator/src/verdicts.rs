@@ -5,8 +5,8 @@ use concord_domain::debate::verdicts::{self, Verdict};
 use concord_domain::{Context, precedent};
 use concord_events::{DebateResolved, OutcomeKnown};
 use concord_runtime::Trace;
-use concord_runtime::consume::Problem;
-use concord_runtime::feed;
+use concord_runtime::delivery::Problem;
+use concord_runtime::handlers;
 use concord_runtime::service::Shell;
 use concord_wire::Token;
 use concord_wire::payload::Precedent;
@@ -42,7 +42,7 @@ pub(crate) async fn enter(
     if outcome.resolution.is_some() {
         let id = precedent::id_of(opened.conflict.kind, &opened.conflict.subject);
         let precedent = precedent_of(resolved);
-        feed::step(
+        handlers::step(
             shell,
             &stores.precedents,
             id,
@@ -86,7 +86,7 @@ async fn record(
     verdicts: Vec<Verdict>,
 ) -> Result<(), Problem> {
     for (agent, observe) in verdicts {
-        feed::step(
+        handlers::step(
             shell,
             &stores.records,
             agent.token(),

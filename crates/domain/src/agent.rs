@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
-use crate::queue::Recent;
+use crate::review_queue::Recent;
 
 pub mod liveness;
 

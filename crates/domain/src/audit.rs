@@ -20,8 +20,8 @@ mod capacity;
 mod dead;
 mod effects;
 mod findings;
-mod kept;
-mod life;
+mod no_message_lost;
+mod lifecycle;
 mod log;
 mod report;
 mod timing;
@@ -29,8 +29,8 @@ mod timing;
 use dead::{DeadLetters, Position};
 use effects::Effects;
 use findings::Findings;
-use kept::Kept;
-use life::{Life, Lives};
+use no_message_lost::Kept;
+use lifecycle::{Life, Lives};
 use log::Logs;
 use report::Ledgers;
 pub use report::{Checked, Invariant, Passed, Report, Violation};
@@ -42,10 +42,10 @@ use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
 use crate::precedent::PrecedentMachine;
-use crate::queue::ReviewQueueMachine;
-use crate::record::TrackRecordMachine;
+use crate::review_queue::ReviewQueueMachine;
+use crate::track_record::TrackRecordMachine;
 use crate::request::RequestMachine;
-use crate::wake::conversation::WakeMachine;
+use crate::activation::conversation::WakeMachine;
 
 /// A fact as the stream of events holds it.
 #[derive(Debug, Clone, Copy)]

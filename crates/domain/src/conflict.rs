@@ -4,7 +4,7 @@
 //! contested it is: the highest confidence behind the second strongest position. Conflicts are ranked by weight, then
 //! by type in the order of [`ConflictType`], then by subject, so the order never depends on who answered first.
 //!
-//! Findings may conflict in tens of thousands of points. Only those are kept for which a fact has room ([`crate::budget`]);
+//! Findings may conflict in tens of thousands of points. Only those are kept for which a fact has room ([`crate::size_budget`]);
 //! the others are counted.
 
 use concord_events::ReceivedFinding;
@@ -13,8 +13,8 @@ use concord_wire::payload::{Conflict, ConflictType, Position};
 use concord_wire::policy::Policy;
 use serde_json::Value;
 
-use crate::budget::excerpt::{self, Room};
-use crate::budget::{DEBATED_BYTES_MAX, DEFERRED_BYTES_MAX, count, fitting, json_bytes};
+use crate::size_budget::truncate::{self, Room};
+use crate::size_budget::{DEBATED_BYTES_MAX, DEFERRED_BYTES_MAX, count, fitting, json_bytes};
 
 mod clause_presence;
 mod factual;
@@ -67,7 +67,7 @@ impl Held<'_> {
             .iter()
             .copied()
             .chain(finding.evidence.iter().map(String::as_str));
-        let support = excerpt::support(Some(&finding.summary), evidence, room);
+        let support = truncate::support(Some(&finding.summary), evidence, room);
         Position {
             evidence: support.evidence,
             reasoning: support.reasoning,
@@ -86,8 +86,8 @@ fn held<'a>(
 ) -> Held<'a> {
     let position = Position {
         agent_id: received.agent_id.clone(),
-        position: excerpt::words(text),
-        value: Some(excerpt::value(value)),
+        position: truncate::words(text),
+        value: Some(truncate::value(value)),
         confidence: received.confidence,
         evidence: Vec::new(),
         reasoning: None,

@@ -38,7 +38,7 @@ mod wilson;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{Credibility, Factor, Interval, Query, Version};
 
-use crate::compare::normalise;
+use crate::canonical::normalise;
 
 pub use decay::{HALF_LIFE_DAYS, Sample, age_days, decay_weight};
 pub use factors::{

@@ -15,7 +15,7 @@
 //! So two parties that politely adopt each other's position have settled nothing.
 //!
 //! A debate that began with a challenge, and one whose discussion settled nothing that the policy takes for settled, is on
-//! the [ladder](crate::ladder).
+//! the [ladder](crate::escalation).
 
 use concord_events::{Deadline, DeadlineElapsed, DebateEvent, StoredEvent};
 use std::collections::BTreeMap;
@@ -27,19 +27,19 @@ mod close;
 mod decide;
 mod effects;
 mod position;
-mod proved;
-mod resolving;
+mod ground_truth;
+mod resolution;
 mod state;
 pub mod verdicts;
 
 pub(crate) use close::Ended;
 pub(crate) use decide::set_aside;
-pub use proved::{Standing, ToldOutcome};
-pub(crate) use resolving::Resolving;
+pub use ground_truth::{Standing, ToldOutcome};
+pub(crate) use resolution::Resolving;
 pub use state::{DebateState, Heard};
 
 use crate::effect::Effect;
-use crate::ladder::{self, Order, Said};
+use crate::escalation::{self, Order, Said};
 use crate::machine::{Context, Decision, Machine};
 
 /// The debate machine.
@@ -182,7 +182,7 @@ impl Machine for DebateMachine {
     fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
         let mut effects = effects::effects(record);
         if let Ok(debate_id) = DebateId::new(record.meta.id.as_str()) {
-            effects.extend(ladder::effects(&debate_id, &record.event));
+            effects.extend(escalation::effects(&debate_id, &record.event));
         }
         effects
     }

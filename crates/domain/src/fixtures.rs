@@ -13,7 +13,7 @@ use concord_wire::subject::{Subject, SubjectSpace};
 use concord_wire::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, Token};
 use serde_json::{Value, json};
 
-use crate::budget::FACT_BYTES_MAX;
+use crate::size_budget::FACT_BYTES_MAX;
 use crate::case::{CaseInput, OpenRequest};
 use crate::debate::{DebateInput, GivenAnswer, Opening, round_name};
 use crate::detection::DetectionInput;

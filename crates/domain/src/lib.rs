@@ -2,7 +2,7 @@
 //!
 //! A state machine here is a folder: its state, what it decides ([`Machine::decide`]), how a fact changes its state
 //! ([`Machine::apply`]) and what follows from a fact ([`Machine::effects`]). Beside the machines stand the algorithms:
-//! [`conflict`] (the five rules), [`compare`] (when are two positions the same), [`vote`], and [`budget`] (what there is
+//! [`conflict`] (the five rules), [`canonical`] (when are two positions the same), [`vote`], and [`size_budget`] (what there is
 //! room for in a fact).
 //!
 //! There is no clock, no randomness, no IO and no async in this crate: time and ids are arguments. A test reads the
@@ -11,12 +11,12 @@
 pub mod agent;
 pub mod audit;
 pub mod breaker;
-pub mod budget;
+pub mod size_budget;
 pub mod calendar;
 pub mod case;
-pub mod caution;
-pub mod chain;
-pub mod compare;
+pub mod conservative;
+pub mod event_chain;
+pub mod canonical;
 pub mod conflict;
 pub mod credibility;
 pub mod deadline;
@@ -27,21 +27,21 @@ pub mod effect;
 pub mod estimate;
 #[cfg(test)]
 mod fixtures;
-pub mod hosted;
-pub mod ladder;
+pub mod call_policy;
+pub mod escalation;
 pub mod machine;
 pub mod machines;
-pub mod metrics;
+pub mod coordination_metrics;
 pub mod precedent;
 #[cfg(test)]
 mod properties;
-pub mod queue;
-pub mod record;
+pub mod review_queue;
+pub mod track_record;
 pub mod replay;
 pub mod request;
 pub mod text;
 pub mod vote;
-pub mod wake;
+pub mod activation;
 
 pub use digest::{digest, digest_of_all};
 pub use effect::Effect;

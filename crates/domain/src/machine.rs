@@ -5,7 +5,7 @@ use concord_events::{
 };
 use concord_wire::{CaseId, Fault, MessageId, Timestamp, Token};
 
-use crate::chain;
+use crate::event_chain;
 use crate::effect::Effect;
 
 /// What a decision may know besides state and input.
@@ -140,7 +140,7 @@ impl<M: Machine> Versioned<M> {
     /// Applies a stored fact. One that was applied before is left out, so a reload may overlap.
     pub fn apply(&mut self, record: StoredEvent<M::Event>) {
         if record.sequence > self.sequence() {
-            chain::remember(&mut self.sequences, record.sequence, EARLIER_MAX);
+            event_chain::remember(&mut self.sequences, record.sequence, EARLIER_MAX);
             M::apply(&mut self.state, record);
         }
     }

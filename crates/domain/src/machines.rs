@@ -9,10 +9,10 @@ use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
 use crate::precedent::PrecedentMachine;
-use crate::queue::ReviewQueueMachine;
-use crate::record::TrackRecordMachine;
+use crate::review_queue::ReviewQueueMachine;
+use crate::track_record::TrackRecordMachine;
 use crate::request::RequestMachine;
-use crate::wake::conversation::WakeMachine;
+use crate::activation::conversation::WakeMachine;
 
 /// Does something with the state machine of one aggregate; see [`visit_machine`].
 pub trait MachineVisitor {

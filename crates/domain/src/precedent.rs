@@ -19,8 +19,8 @@ use concord_events::{Deadline, PrecedentEvent, PrecedentRecorded, StoredEvent};
 use concord_wire::payload::{ConflictType, Precedent};
 use concord_wire::{CaseId, DebateId, Timestamp, Token};
 
-use crate::budget::excerpt;
-use crate::compare::normalise;
+use crate::size_budget::truncate;
+use crate::canonical::normalise;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 
@@ -83,8 +83,8 @@ impl Machine for PrecedentMachine {
             return Decision::Reject(fault);
         }
         let entry = Precedent {
-            topic: excerpt::topic(&input.topic),
-            position: excerpt::topic(&input.position),
+            topic: truncate::topic(&input.topic),
+            position: truncate::topic(&input.position),
             ..input.clone()
         };
         match state.of(&entry.debate_id) {

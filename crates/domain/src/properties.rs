@@ -455,7 +455,7 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for steps in samples(debate_steps(), 300) {
         debates.take(&play_debate(&steps));
     }
-    for story in crate::ladder::tests::stories(300) {
+    for story in crate::escalation::tests::stories(300) {
         debates.take(&story);
     }
     debates.is_what_the_facts_say::<concord_events::DebateEvent>();

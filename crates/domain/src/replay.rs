@@ -7,7 +7,7 @@ use concord_wire::payload::{ConflictOutcome, Status};
 
 use crate::debate::{DebateMachine, DebateState, Ended};
 use crate::machine::Versioned;
-use crate::{Machine, ladder};
+use crate::{Machine, escalation};
 
 /// A difference between what is stored and what the domain comes to.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -138,7 +138,7 @@ fn mediated_again(
         .ladder
         .as_ref()
         .and_then(|ladder| ladder.opinion.as_deref());
-    let (mediation, resolution) = ladder::mediate(opened, &after.positions, opinion);
+    let (mediation, resolution) = escalation::mediate(opened, &after.positions, opinion);
     let same = outcome.mediation.as_deref() == Some(&mediation) && outcome.resolution == resolution;
     let differs = || {
         format!(

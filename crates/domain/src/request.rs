@@ -31,7 +31,7 @@ use crate::machine::{Context, Decision, Machine};
 
 mod decide;
 mod effects;
-pub mod terms;
+pub mod admissibility;
 
 pub use decide::is_asked;
 

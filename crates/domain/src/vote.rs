@@ -8,8 +8,8 @@ use concord_wire::payload::{ConflictType, Credibility, Position, Tally, VoteOpti
 use concord_wire::policy::{Policy, VoteRule};
 use serde_json::Value;
 
-use crate::caution;
-use crate::compare::{Canonical, canonical, group, normalise};
+use crate::conservative;
+use crate::canonical::{Canonical, canonical, group, normalise};
 use crate::credibility::{DATA_POINTS_MIN, log_odds};
 
 /// What is known of how often voters were right; empty where the policy does not ask.
@@ -111,7 +111,7 @@ pub fn tally(
         .filter(|(a, b)| a.weight.total_cmp(&b.weight) == Ordering::Equal);
     let tie_broken_by = tied.filter(|_| winner.is_some()).map(|(a, b)| {
         let by_caution =
-            caution::compare(kind, policy, a.value.as_ref(), b.value.as_ref()) != Ordering::Equal;
+            conservative::compare(kind, policy, a.value.as_ref(), b.value.as_ref()) != Ordering::Equal;
         if by_caution { "caution" } else { "position_id" }.to_owned()
     });
     let margin = if total > 0.0 { lead / total } else { 0.0 };
@@ -128,7 +128,7 @@ pub fn tally(
 fn better(kind: ConflictType, policy: &Policy, a: &VoteOption, b: &VoteOption) -> Ordering {
     b.weight
         .total_cmp(&a.weight)
-        .then_with(|| caution::compare(kind, policy, b.value.as_ref(), a.value.as_ref()))
+        .then_with(|| conservative::compare(kind, policy, b.value.as_ref(), a.value.as_ref()))
         .then_with(|| position_number(a).cmp(&position_number(b)))
 }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 use concord_domain::deadline::{TimerAction, timer_actions};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta};
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
-use concord_runtime::{clock, feed};
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::{clock, handlers};
 use concord_wire::Token;
 use futures::future::try_join_all;
 use lru::LruCache;
@@ -140,7 +140,7 @@ impl Arm {
 
 impl Handler for Arm {
     async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
-        let (aggregate, id) = feed::aggregate_of(self.schedule.shell(), delivery)?;
+        let (aggregate, id) = handlers::aggregate_of(self.schedule.shell(), delivery)?;
         let meta = EventMeta::decode(&delivery.payload)?;
         let actions = timer_actions(&meta).into_iter();
         try_join_all(actions.map(|action| self.act(delivery.sequence, aggregate, &id, action)))

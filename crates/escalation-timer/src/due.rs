@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concord_events::{Deadline, FiredBy};
-use concord_runtime::consume::{Delivery, Done, Handler, Problem};
+use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
 use concord_runtime::{Read, clock};
 
 use crate::fire::{Firing, Standing};

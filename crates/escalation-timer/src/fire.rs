@@ -5,10 +5,10 @@ use std::sync::Arc;
 use concord_domain::deadline::{DeadlineMachine, Fire};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta, FiredBy};
-use concord_runtime::consume::{Done, Problem};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::delivery::{Done, Problem};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::Shell;
-use concord_runtime::{Aggregates, Read, Trace, broker, clock, feed};
+use concord_runtime::{Aggregates, Read, Trace, broker, clock, handlers};
 use concord_wire::MessageId;
 use concord_wire::{Timestamp, Token};
 
@@ -76,7 +76,7 @@ impl Firing {
             fired_by,
         };
         let context = Shell::message_context(cause);
-        let done = feed::step(
+        let done = handlers::step(
             &self.shell,
             &self.deadlines,
             fire.deadline_id(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use concord_domain::deadline::DeadlineMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::service::{Run, Shell};
 use concord_wire::subject::Service;
 use schemars::JsonSchema;

@@ -14,7 +14,7 @@ use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_runtime::api::{Answer, Verb, answer};
-use concord_runtime::consume::Problem;
+use concord_runtime::delivery::Problem;
 use concord_runtime::service::Shell;
 use concord_wire::{Fault, Timestamp, Token, header};
 use futures::TryStreamExt;

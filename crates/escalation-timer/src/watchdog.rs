@@ -12,8 +12,8 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{Deadline, EventMeta, FiredBy};
-use concord_runtime::consume::{Chain, Problem};
-use concord_runtime::{Read, clock, foreign};
+use concord_runtime::delivery::{Chain, Problem};
+use concord_runtime::{Read, clock, non_event};
 use concord_wire::{Timestamp, Token};
 use futures::StreamExt;
 
@@ -187,7 +187,7 @@ impl Watchdog {
                     continue;
                 }
                 // What cannot be read, or was written by no service, says nothing about deadlines.
-                if foreign::of_stored(message.headers.as_ref(), &message.payload).is_none()
+                if non_event::of_stored(message.headers.as_ref(), &message.payload).is_none()
                     && let Ok(meta) = EventMeta::decode(&message.payload)
                 {
                     self.open.set((aggregate, id), meta.deadlines);

@@ -10,10 +10,10 @@ use concord_wire::{
 };
 
 use crate::broker::Broker;
-use crate::consume::{Delivery, Problem};
-use crate::feed::subject_of;
-use crate::ledger::Error;
-use crate::payload;
+use crate::delivery::{Delivery, Problem};
+use crate::handlers::subject_of;
+use crate::event_store::Error;
+use crate::claim_check;
 use crate::service::Shell;
 
 /// The dialect that the headers of a message declare.
@@ -47,7 +47,7 @@ pub async fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Pr
     if Service::parse(envelope.from_agent.as_str()).is_err() {
         shell.broker.heard_in(&envelope.from_agent, spoken);
     }
-    payload::whole(&shell.broker, envelope).await
+    claim_check::whole(&shell.broker, envelope).await
 }
 
 /// The envelope of a stored message, and the dialect in which it was written.

@@ -18,11 +18,11 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use crate::broker::{Broker, unavailable};
-use crate::consume::Chain;
-use crate::ledger::Error;
-use crate::nats_ledger::NatsLedger;
+use crate::delivery::Chain;
+use crate::event_store::Error;
+use crate::nats_event_store::NatsLedger;
 use crate::service::Shell;
-use crate::spoken::Spoken;
+use crate::wire_preferences::Spoken;
 
 /// Pause before the facts are followed again when that failed.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@
 use concord_domain::{Machine, effect};
 use concord_events::StoredEvent;
 
-use crate::ledger::{Error, Outbox};
+use crate::event_store::{Error, Outbox};
 use crate::trace::Trace;
 
 /// Publishes everything that follows from `record`; done when all of it is stored. Doing it again changes nothing,

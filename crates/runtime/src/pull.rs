@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::broker::Broker;
-use crate::place::ACKNOWLEDGEMENTS;
+use crate::delivery_info::ACKNOWLEDGEMENTS;
 use crate::provision::PullConsumer;
 
 /// How long the broker keeps a request for messages that it does not have; so long can it take to stop asking.

@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::broker::Broker;
-use crate::bystander::Bystander;
-use crate::consume::Handler;
+use crate::reject_all::Bystander;
+use crate::delivery::Handler;
 use crate::health::{Notes, Readiness};
-use crate::limit::Limits;
+use crate::rate_limit::Limits;
 use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
 use crate::provision::PullConsumer;
-use crate::rush::{Rush, Turn};
+use crate::deadline_burst::{Rush, Turn};
 use crate::settings::WorkSettings;
 use crate::step::Outcome;
-use crate::{Directory, api, quarantine, worker};
+use crate::{Directory, api, poison, worker};
 
 mod process;
 
@@ -138,9 +138,9 @@ impl Shell {
                 in_flight_max,
                 turn,
             };
-            if quarantine::concerns(self, &consumer) {
+            if poison::concerns(self, &consumer) {
                 self.tasks
-                    .spawn(quarantine::watch(self.clone(), consumer.clone()));
+                    .spawn(poison::watch(self.clone(), consumer.clone()));
             }
             let (handler, permits) = (Arc::clone(&handler), Arc::clone(&permits));
             self.tasks.spawn(worker::run(

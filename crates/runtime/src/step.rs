@@ -1,6 +1,6 @@
 //! The one step, by which every service does its work: load, decide, append under the lock.
 //!
-//! 1. A service pulls a message and makes an input of it; what is not valid is refused (see [`crate::refuse`]).
+//! 1. A service pulls a message and makes an input of it; what is not valid is refused (see [`crate::reject`]).
 //! 2. The aggregate is loaded: cached state plus the facts after it.
 //! 3. The machine decides: at most one fact, a refusal, or nothing.
 //! 4. The fact is appended if nothing was appended to the aggregate meanwhile. Lost the race: load and decide again.
@@ -22,7 +22,7 @@ use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::{Fault, Token};
 use lru::LruCache;
 
-use crate::ledger::{self, Appended, Ledger, Loaded, Read};
+use crate::event_store::{self, Appended, Ledger, Loaded, Read};
 use crate::trace::Trace;
 
 /// How often a lost race is decided again before the message is put back.
@@ -53,7 +53,7 @@ pub enum Error {
         /// Which aggregate.
         aggregate: String,
         /// Why.
-        source: ledger::Error,
+        source: event_store::Error,
     },
     /// Others were always first.
     #[error("the race for {aggregate} was lost {ATTEMPTS_MAX} times")]
@@ -225,7 +225,7 @@ fn nothing_to_append<E>(decision: Decision<E>) -> Outcome {
     }
 }
 
-fn failed<M: Machine>(id: &Token, source: ledger::Error) -> Error {
+fn failed<M: Machine>(id: &Token, source: event_store::Error) -> Error {
     Error::Ledger {
         aggregate: format!("{}/{id}", M::Event::AGGREGATE),
         source,

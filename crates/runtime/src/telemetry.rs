@@ -17,7 +17,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::collector::{self, Collector};
+use crate::otlp::{self, Collector};
 use crate::settings::{LogFormat, TelemetrySettings};
 use crate::trace::Trace;
 
@@ -43,7 +43,7 @@ pub enum Error {
         /// What was given.
         endpoint: String,
         /// Why.
-        source: collector::Error,
+        source: otlp::Error,
     },
     /// The exporter could not be built.
     #[error("telemetry.otlp_endpoint {endpoint:?} cannot be used")]

@@ -12,17 +12,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::broker::{Broker, timestamp, trace_of};
-use crate::bypass::{self, Bypass, PASSED, Way};
-use crate::consume::{Chain, Delivery, Done, Handler, Patience, Problem};
-use crate::limit::{LIMITED, Limit, Look, Over};
-use crate::line::Line;
+use crate::backlog_bypass::{self, Bypass, PASSED, Way};
+use crate::delivery::{Chain, Delivery, Done, Handler, Patience, Problem};
+use crate::rate_limit::{LIMITED, Limit, Look, Over};
+use crate::fair_queue::Line;
 use crate::metrics::DeliveryLabels;
-use crate::place::Place;
+use crate::delivery_info::Place;
 use crate::provision::PullConsumer;
 use crate::pull::{self, Pull, Taken};
-use crate::rush::Turn;
+use crate::deadline_burst::Turn;
 use crate::service::Shell;
-use crate::{dead, foreign, quarantine, refuse};
+use crate::{dead_letter, non_event, poison, reject};
 
 /// Pulls from `consumer` until `stop`, then finishes what is under way. `permits` bounds how many deliveries are.
 pub(crate) async fn run<H: Handler>(
@@ -63,9 +63,9 @@ pub(crate) async fn run<H: Handler>(
                 Turn::Apart,
             ),
         );
-        let read_past = bypass::consumer(&consumer);
-        tasks.spawn(quarantine::watch(shell.clone(), read_past.clone()));
-        tasks.spawn(bypass::run(past, limited.clone(), read_past, stop.clone()));
+        let read_past = backlog_bypass::consumer(&consumer);
+        tasks.spawn(poison::watch(shell.clone(), read_past.clone()));
+        tasks.spawn(backlog_bypass::run(past, limited.clone(), read_past, stop.clone()));
     }
     let mut wait = Duration::from_millis(100);
     while !stop.is_cancelled() {
@@ -314,18 +314,18 @@ async fn handle<H: Handler>(
         let why = "it was delivered again and again without an end";
         return give_up(shell, delivery, why, DeadReason::Exhausted, patience).await;
     }
-    if foreign::is_copy(shell, delivery) {
+    if non_event::is_copy(shell, delivery) {
         return pass_over(shell, delivery);
     }
     match handler.handle(delivery).await {
         Ok(Done::Acknowledge) => (AckKind::Ack, "acked"),
         Ok(Done::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
         Err(Problem::Refused(_) | Problem::Failed(_))
-            if foreign::is_acknowledgement(shell, delivery) =>
+            if non_event::is_acknowledgement(shell, delivery) =>
         {
             pass_over(shell, delivery)
         }
-        Err(Problem::Refused(fault)) => match refuse::refuse(shell, delivery, &fault).await {
+        Err(Problem::Refused(fault)) => match reject::refuse(shell, delivery, &fault).await {
             Ok(()) => (AckKind::Term, "refused"),
             Err(error) => retry(delivery, &error.into(), patience),
         },
@@ -341,8 +341,8 @@ async fn handle<H: Handler>(
 }
 
 fn pass_over(shell: &Shell, delivery: &Delivery) -> (AckKind, &'static str) {
-    foreign::passed_over(shell, delivery);
-    (AckKind::Ack, foreign::FOREIGN)
+    non_event::passed_over(shell, delivery);
+    (AckKind::Ack, non_event::FOREIGN)
 }
 
 fn retry(delivery: &Delivery, error: &AnyError, patience: Patience) -> (AckKind, &'static str) {
@@ -361,7 +361,7 @@ async fn give_up(
     reason: DeadReason,
     patience: Patience,
 ) -> (AckKind, &'static str) {
-    match dead::keep_failed(shell, delivery, why, reason).await {
+    match dead_letter::keep_failed(shell, delivery, why, reason).await {
         Ok(()) => {
             tracing::error!(subject = %delivery.subject, sequence = delivery.sequence, why, "Given up; kept under dead.");
             shell.count_dead(reason);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use concord_events::Deadline;
 use concord_events::topology::StreamKind;
 use concord_runtime::Appended;
-use concord_runtime::ledger::Error;
+use concord_runtime::event_store::Error;
 use concord_wire::{Timestamp, subject::SubjectSpace};
 
 use crate::broker::{Publication, Receipt};

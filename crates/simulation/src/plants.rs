@@ -1,9 +1,9 @@
 //! Bugs of the ladder that can be planted: steps done on something else than what is known.
 
 use concord_domain::debate::{DebateInput, DebateMachine};
-use concord_domain::ladder::Word;
+use concord_domain::escalation::Word;
 use concord_domain::machine::Versioned;
-use concord_domain::queue::{self, QueueInput, ReviewQueueMachine};
+use concord_domain::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{DebateEvent, EARLIER_MAX, StoredEvent};
 use concord_runtime::{Ledger, Loaded, Read, Routed};
@@ -33,7 +33,7 @@ pub(crate) async fn assigned_badly(
     };
     decided_on(
         &process.ledger,
-        &queue::id(),
+        &review_queue::id(),
         context,
         input,
         |_| true,
@@ -112,7 +112,7 @@ async fn decided_on<M: Machine>(
         if counts(&record) {
             known.apply(record);
         } else {
-            concord_domain::chain::remember(&mut known.sequences, record.sequence, EARLIER_MAX);
+            concord_domain::event_chain::remember(&mut known.sequences, record.sequence, EARLIER_MAX);
         }
     }
     forget(&mut known);

@@ -9,15 +9,15 @@ use concord_domain::case::CaseMachine;
 use concord_domain::deadline::DeadlineMachine;
 use concord_domain::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
 use concord_domain::detection::DetectionMachine;
-use concord_domain::queue::{self, ReviewQueueMachine};
+use concord_domain::review_queue::{self, ReviewQueueMachine};
 use concord_domain::request::RequestMachine;
-use concord_domain::wake::conversation::WakeMachine;
+use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::{Context, Machine};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_events::{DeadlineEvent, EventMeta, StoredEvent};
-use concord_runtime::{Aggregates, Outcome, Routed, bystander, effects};
+use concord_runtime::{Aggregates, Outcome, Routed, reject_all, effects};
 use concord_wire::subject::Service;
 use concord_wire::{CaseId, Fault, dialect};
 
@@ -64,8 +64,8 @@ impl From<concord_runtime::step::Error> for Problem {
     }
 }
 
-impl From<concord_runtime::ledger::Error> for Problem {
-    fn from(_: concord_runtime::ledger::Error) -> Self {
+impl From<concord_runtime::event_store::Error> for Problem {
+    fn from(_: concord_runtime::event_store::Error) -> Self {
         Self::Failed
     }
 }
@@ -200,7 +200,7 @@ impl Process {
                     None => Ok(()),
                 }
             }
-            service => Ok(bystander::ignore(service, &envelope).map(|_| ())?),
+            service => Ok(reject_all::ignore(service, &envelope).map(|_| ())?),
         }
     }
 
@@ -213,7 +213,7 @@ impl Process {
         else {
             return Ok(routed);
         };
-        let queue = self.queue.load(&queue::id()).await?;
+        let queue = self.queue.load(&review_queue::id()).await?;
         let case = match &told.case_id {
             Some(case) => Some(self.cases.load(&case.token()).await?),
             None => None,
@@ -266,7 +266,7 @@ impl Process {
                                 &self.queue,
                                 &context,
                                 Routed::Step {
-                                    id: queue::id(),
+                                    id: review_queue::id(),
                                     input,
                                 },
                             )
@@ -295,7 +295,7 @@ impl Process {
                     &self.queue,
                     &context,
                     Routed::Step {
-                        id: queue::id(),
+                        id: review_queue::id(),
                         input: input.clone(),
                     },
                 )

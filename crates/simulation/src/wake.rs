@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use concord_domain::Context;
-use concord_domain::wake::conversation::{WakeInput, Weigh, conversation_of, thread_of};
-use concord_domain::wake::{
+use concord_domain::activation::conversation::{WakeInput, Weigh, conversation_of, thread_of};
+use concord_domain::activation::{
     Conversation, LoopBounds, Matcher, Message, Parameters, Previous, decide_all,
 };
 use concord_events::Remembered;

@@ -10,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_runtime::service::Shell;
 use concord_runtime::{Trace, clock};
 use concord_wire::{AgentId, Dialect, Envelope, header};

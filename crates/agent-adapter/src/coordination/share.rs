@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use concord_domain::metrics::{Counted, What};
+use concord_domain::coordination_metrics::{Counted, What};
 use concord_wire::MessageId;
 use lru::LruCache;
 

@@ -2,7 +2,7 @@
 
 use concord_domain::effect::ANSWERED_LATE;
 use concord_runtime::clock;
-use concord_runtime::consume::Problem;
+use concord_runtime::delivery::Problem;
 use concord_wire::payload::{Notification, NotificationSeverity};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageType, Recipient};

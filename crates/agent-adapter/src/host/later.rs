@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use concord_events::topology::StreamKind;
-use concord_runtime::consume::{Delivery, Problem};
-use concord_runtime::{clock, transcript};
+use concord_runtime::delivery::{Delivery, Problem};
+use concord_runtime::{clock, message_lookup};
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType};
 
@@ -76,7 +76,7 @@ impl Host {
             // Of the other lane only its own sequences are known, and there is little on it between two agents.
             let is_own = delivery.stream == broker.layout.stream_name(StreamKind::of_lane(lane));
             let first = if is_own { delivery.sequence } else { 1 };
-            if transcript::find(broker, lane, &filter, first, answers)
+            if message_lookup::find(broker, lane, &filter, first, answers)
                 .await?
                 .is_some()
             {

@@ -8,7 +8,7 @@ use concord_events::StoredEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, StreamKind};
 use concord_runtime::api::{Answer, Verb, answer};
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_runtime::service::Shell;
 use concord_wire::{ErrorCode, Fault};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! Completions of requests with a callback: posted to the address that the request names, signed as all webhooks are.
 
 use concord_events::{RequestEvent, StoredEvent};
-use concord_runtime::consume::{Delivery, Done, Handler, Patience, Problem};
+use concord_runtime::delivery::{Delivery, Done, Handler, Patience, Problem};
 use concord_runtime::metrics::NoticeLabels;
 use concord_runtime::service::Shell;
 use concord_runtime::settings::WorkSettings;

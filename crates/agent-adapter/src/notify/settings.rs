@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use concord_runtime::consume::Patience;
+use concord_runtime::delivery::Patience;
 use concord_runtime::settings::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

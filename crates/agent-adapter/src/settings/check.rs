@@ -1,6 +1,6 @@
 //! Settings that could not work are refused by name, before anything is bound.
 
-use concord_domain::wake::DEPTH_MAX;
+use concord_domain::activation::DEPTH_MAX;
 use concord_outbound::HeaderName;
 use concord_wire::Token;
 use concord_wire::subject::Service;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use concord_domain::wake::{Matcher, Message, Parameters, Previous, centroid, texts_of};
+use concord_domain::activation::{Matcher, Message, Parameters, Previous, centroid, texts_of};
 use concord_embedding::{Embedder, Server, ServerError};
 use concord_runtime::Directory;
 use concord_runtime::metrics::MatchingLabel;

@@ -5,7 +5,7 @@ use concord_domain::debate::{DebateMachine, DebateState};
 use concord_domain::machine::Versioned;
 use concord_domain::{Machine, detection::DetectionMachine};
 use concord_events::{DebateEvent, ReceivedAnswer, StoredEvent};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::{Broker, Ledger, Read};
 use concord_wire::payload::{Conflict, ConflictOutcome, RoundRecord};
 use concord_wire::{AgentId, CaseId, Timestamp, Token};

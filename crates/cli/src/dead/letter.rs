@@ -7,7 +7,7 @@ use concord_events::dead_letter::{DeadLetter, DeadReason, header};
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_runtime::Broker;
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_wire::Timestamp;
 
 use crate::failure::Failure;

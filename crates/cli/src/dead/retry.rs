@@ -5,7 +5,7 @@ use bytes::Bytes;
 use concord_events::dead_letter::header;
 use concord_events::subject::{AnySubject, SystemSubject};
 use concord_events::topology::StreamKind;
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_runtime::{Broker, clock};
 use concord_wire::header as wire;
 use concord_wire::subject::{Service, Subject};

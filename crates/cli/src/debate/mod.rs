@@ -4,7 +4,7 @@ use clap::Subcommand;
 use concord_domain::debate::{DebateMachine, DebateState};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_wire::{CaseId, DebateId};
 
 use crate::case::file;

@@ -1,7 +1,7 @@
 //! The object store in which payloads over 1 MB travel.
 
 use concord_runtime::Broker;
-use concord_runtime::consume::Chain;
+use concord_runtime::delivery::Chain;
 use concord_runtime::provision::{self, Deviation, Fill};
 
 use super::Check;

@@ -1,7 +1,7 @@
 //! `concord expert list`.
 
-use concord_domain::queue::{Desk, QueueState};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_domain::review_queue::{Desk, QueueState};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_wire::DebateId;
 use concord_wire::payload::Expert;
 use serde::Serialize;

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use concord_domain::case::{CaseMachine, CaseState};
 use concord_events::{CaseEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_wire::CaseId;
 
 use crate::case::{file, unknown};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use concord_domain::metrics::{Said, leads_by_card};
+use concord_domain::coordination_metrics::{Said, leads_by_card};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;

@@ -1,6 +1,6 @@
 //! The five metrics as a table.
 
-use concord_domain::metrics::{Feedbacks, Measure};
+use concord_domain::coordination_metrics::{Feedbacks, Measure};
 
 use super::Printed;
 use crate::output::{BAD, Cell, FAINT, GOOD, NAMED, PLAIN, Table, count, styled};
@@ -130,7 +130,7 @@ fn feedback(of: &Feedbacks, part: u64, what: &str, who: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use concord_domain::metrics::{Feedback, Tally, Waiting, What};
+    use concord_domain::coordination_metrics::{Feedback, Tally, Waiting, What};
     use concord_wire::AgentId;
 
     use super::*;

@@ -6,8 +6,8 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{AggregateEvent, StoredEvent};
-use concord_runtime::consume::Chain;
-use concord_runtime::{Broker, foreign};
+use concord_runtime::delivery::Chain;
+use concord_runtime::{Broker, non_event};
 use concord_wire::Token;
 use futures::{Stream, StreamExt};
 
@@ -68,7 +68,7 @@ pub(crate) async fn follow(
         let fact = match message {
             Ok(message) => match (subjects.parse(message.subject.as_str()), message.info()) {
                 (Ok(SystemSubject::Event { .. }), _)
-                    if foreign::of_stored(message.headers.as_ref(), &message.payload).is_some() =>
+                    if non_event::of_stored(message.headers.as_ref(), &message.payload).is_some() =>
                 {
                     None
                 }

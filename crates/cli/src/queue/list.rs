@@ -2,10 +2,10 @@
 
 use clap::Args;
 use concord_domain::debate::{DebateMachine, DebateState};
-use concord_domain::queue::{InQueue, QueueState};
+use concord_domain::review_queue::{InQueue, QueueState};
 use concord_events::names;
 use concord_runtime::clock;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_wire::payload::DebatePriority;
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! `concord queue`: debates that wait for a person, and people who have them.
 
 use clap::{Args, Subcommand};
-use concord_domain::queue::{QueueState, ReviewQueueMachine};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_domain::review_queue::{QueueState, ReviewQueueMachine};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, DebateId};
 use serde_json::json;
@@ -75,7 +75,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: QueueArgs) -> Result<
 /// The queue as it is; without a fact it is an empty one.
 pub(crate) async fn state(ledger: &NatsLedger) -> Result<QueueState, Failure> {
     let (state, _) =
-        file::aggregate::<ReviewQueueMachine>(ledger, &concord_domain::queue::id()).await?;
+        file::aggregate::<ReviewQueueMachine>(ledger, &concord_domain::review_queue::id()).await?;
     Ok(state)
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use concord_domain::debate::DebateMachine;
 use concord_events::Briefed;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_wire::AgentId;
 use concord_wire::payload::Level;
 

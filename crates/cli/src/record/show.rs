@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use concord_domain::compare::normalise;
-use concord_domain::record::{RecordState, TrackRecordMachine, credibility_of};
+use concord_domain::canonical::normalise;
+use concord_domain::track_record::{RecordState, TrackRecordMachine, credibility_of};
 use concord_runtime::clock;
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_wire::payload::track_record::{Context, Query, Version};
 use concord_wire::payload::{Circumstances, Credibility};
 use concord_wire::{AgentId, Timestamp};

@@ -10,11 +10,11 @@ use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::precedent::PrecedentMachine;
-use concord_domain::queue::{self, ReviewQueueMachine};
-use concord_domain::record::TrackRecordMachine;
+use concord_domain::review_queue::{self, ReviewQueueMachine};
+use concord_domain::track_record::TrackRecordMachine;
 use concord_domain::replay::{Difference, recount_one, step};
 use concord_domain::request::RequestMachine;
-use concord_domain::wake::conversation::WakeMachine;
+use concord_domain::activation::conversation::WakeMachine;
 use concord_events::Aggregate;
 use concord_events::{AggregateEvent, DebateEvent, DetectionEvent, StoredEvent};
 use concord_wire::Token;
@@ -244,7 +244,7 @@ impl Rebuilt {
     /// The one queue is large and has many facts, so no copy of it is made for each.
     fn queue(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
         let (rebuilt, record) = self.queues.read(id, sequence, bytes)?;
-        let decided = queue::decided_again(&rebuilt.state, &record);
+        let decided = review_queue::decided_again(&rebuilt.state, &record);
         let mut differences = step(rebuilt, &record);
         match decided {
             Ok(decided) => self.queued_again += u64::from(decided),

@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 
 use concord_domain::Context;
-use concord_domain::record::{Observe, TrackRecordMachine};
-use concord_runtime::nats_ledger::NatsLedger;
+use concord_domain::track_record::{Observe, TrackRecordMachine};
+use concord_runtime::nats_event_store::NatsLedger;
 use concord_runtime::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Outcome, clock, provision};
 use concord_testkit::TestBroker;

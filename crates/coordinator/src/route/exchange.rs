@@ -1,7 +1,7 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
 use concord_domain::effect::ANSWERED_LATE;
-use concord_domain::request::{ACKNOWLEDGE_MS, Refusal, RequestInput, Said, id_of, terms};
+use concord_domain::request::{ACKNOWLEDGE_MS, Refusal, RequestInput, Said, id_of, admissibility};
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::route::digest_of;
 pub use concord_runtime::route::is_between_agents;
@@ -29,8 +29,8 @@ pub fn read_request(
 ) -> Result<(RequestOpened, Option<Refusal>), Fault> {
     let request: Request = envelope.payload()?;
     let asynchronous = request.callback_url.is_some();
-    let due = terms::due(envelope, &request, place.at);
-    let refusal = terms::refusal(&request, due, place.at);
+    let due = admissibility::due(envelope, &request, place.at);
+    let refusal = admissibility::refusal(&request, due, place.at);
     let opened = RequestOpened {
         request_id: envelope.message_id.clone(),
         from: envelope.from_agent.clone(),
@@ -54,7 +54,7 @@ pub fn unfit(card: &Card, envelope: &Envelope) -> Result<Option<Refusal>, Fault>
     if card.actions.is_empty() {
         Ok(None)
     } else {
-        Ok(terms::unfit(card, &envelope.payload()?))
+        Ok(admissibility::unfit(card, &envelope.payload()?))
     }
 }
 

@@ -2,8 +2,8 @@
 //! gate's review reaches the debate that it is about, and what a person decided enters the track records.
 
 use concord_domain::debate::DebateInput;
-use concord_domain::ladder::Order;
-use concord_domain::queue::{Enqueue, QueueInput};
+use concord_domain::escalation::Order;
+use concord_domain::review_queue::{Enqueue, QueueInput};
 use concord_events::Aggregate;
 use concord_events::{
     self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, EventMeta,

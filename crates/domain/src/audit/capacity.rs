@@ -4,7 +4,7 @@ use concord_events::{ReviewQueueEvent, StoredEvent};
 
 use super::place;
 use super::report::{Invariant, Ledgers};
-use crate::queue::{QueueState, over_capacity};
+use crate::review_queue::{QueueState, over_capacity};
 
 /// Takes a fact of the queue into account, given the state before it.
 pub(super) fn event(

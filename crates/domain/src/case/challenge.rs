@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::ReceivedChallenge;
 use super::decide::repeated;
 use super::state::{CaseState, Phase};
-use crate::budget;
-use crate::compare::normalise;
+use crate::size_budget;
+use crate::canonical::normalise;
 use crate::machine::Decision;
 
 type CaseDecision = Decision<CaseEvent>;
@@ -62,7 +62,7 @@ pub(super) fn challenge(
     Decision::Append(CaseEvent::Challenged(Box::new(Challenged {
         heard: received.heard.clone(),
         asked: DebateAsked {
-            conflict: budget::debated_conflict(&conflict),
+            conflict: size_budget::debated_conflict(&conflict),
             policy: opened.policy.clone(),
             terms,
         },

@@ -12,7 +12,7 @@ use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
 use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, gate, log, outcome};
-use crate::budget::{self, TASK_BYTES_MAX, excerpt, json_bytes};
+use crate::size_budget::{self, TASK_BYTES_MAX, truncate, json_bytes};
 use crate::conflict;
 use crate::machine::{Context, Decision, Ignored};
 
@@ -85,7 +85,7 @@ fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
     let debates = ids.filter(|id| !ended(id)).cloned().collect();
     Decision::Append(CaseEvent::Cancelled(CaseCancelled {
         by: by.clone(),
-        why: excerpt::words(why),
+        why: truncate::words(why),
         debates,
     }))
 }
@@ -345,7 +345,7 @@ fn resolved(
     if !is_new {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let outcome = &budget::case_outcome(outcome, opened.policy.conflicts_max);
+    let outcome = &size_budget::case_outcome(outcome, opened.policy.conflicts_max);
     let entry = log::entry(state, case_id, context.now, outcome);
     if state.phase == Phase::Deliberating
         && all_settled(state, &state.debated, Some(&outcome.conflict_id))

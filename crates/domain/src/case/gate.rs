@@ -8,7 +8,7 @@ use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 use super::ReceivedReview;
 use super::decide::repeated;
 use super::state::{CaseState, Phase};
-use crate::budget;
+use crate::size_budget;
 use crate::machine::Decision;
 
 type CaseDecision = Decision<CaseEvent>;
@@ -195,7 +195,7 @@ fn again(
         })
     };
     Ok(DebateAsked {
-        conflict: budget::debated_conflict(&conflict),
+        conflict: size_budget::debated_conflict(&conflict),
         policy: opened.policy.clone(),
         terms,
     })

@@ -4,7 +4,7 @@ use concord_wire::payload::{ConflictOutcome, Level, LogEntry};
 use concord_wire::{AgentId, CaseId, Timestamp};
 
 use super::state::CaseState;
-use crate::budget::excerpt;
+use crate::size_budget::truncate;
 
 /// Most items of evidence in one entry; the rest is counted, and stands in the outcome.
 const EVIDENCE_MAX: usize = 8;
@@ -46,7 +46,7 @@ pub(super) fn entry(
         .iter()
         .flat_map(|position| &position.evidence)
     {
-        let item = excerpt::words(item);
+        let item = truncate::words(item);
         if !evidence.contains(&item) {
             evidence.push(item);
         }
@@ -63,7 +63,7 @@ pub(super) fn entry(
             at,
             debate_id: outcome.conflict_id.clone(),
             topic: conflict
-                .map(|conflict| excerpt::words(&conflict.topic))
+                .map(|conflict| truncate::words(&conflict.topic))
                 .unwrap_or_default(),
             level: outcome.level.unwrap_or(Level::Agents),
             method: outcome.status,

@@ -10,9 +10,9 @@ use concord_wire::policy::Policy;
 use serde_json::Value;
 
 use super::state::CaseState;
-use crate::budget::{self, CLAUSES_BYTES_MAX, json_bytes};
-use crate::caution;
-use crate::compare::{Canonical, canonical, normalise};
+use crate::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
+use crate::conservative;
+use crate::canonical::{Canonical, canonical, normalise};
 use crate::conflict::contested_clauses;
 
 /// Why a case that was not cut short has ended.
@@ -50,8 +50,8 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
             .iter()
             .map(|(note, _)| note.clone())
             .collect(),
-        conflicts: budget::decided_conflicts(&state.debated),
-        outcomes: budget::decided_outcomes(&outcomes),
+        conflicts: size_budget::decided_conflicts(&state.debated),
+        outcomes: size_budget::decided_outcomes(&outcomes),
         deferred: state.deferred.clone(),
         conflicts_omitted: state.conflicts_omitted,
         gates: opened
@@ -130,7 +130,7 @@ impl Dispute<'_> {
                 .iter()
                 .filter_map(|position| position.value.as_ref());
             values
-                .max_by(|a, b| caution::compare(self.conflict.kind, policy, Some(a), Some(b)))
+                .max_by(|a, b| conservative::compare(self.conflict.kind, policy, Some(a), Some(b)))
                 .and_then(&read)
         })
     }

@@ -581,14 +581,14 @@ fn what_is_too_large_for_a_fact_is_refused_with_the_limit() {
         ..policy()
     };
     let mut request = open_request(&["ann", "ben"], rules);
-    request.request.task.input = json!("x".repeat(crate::budget::TASK_BYTES_MAX));
+    request.request.task.input = json!("x".repeat(crate::size_budget::TASK_BYTES_MAX));
     let mut story = CaseStory::of("c-1");
     let asked = CaseInput::Open(Box::new(request.clone()));
     assert_eq!(
         story.hears(&said("m-open", 0), &asked),
         "refused: /payload/parameters/task"
     );
-    request.request.task.input = json!("x".repeat(crate::budget::TASK_BYTES_MAX - 100));
+    request.request.task.input = json!("x".repeat(crate::size_budget::TASK_BYTES_MAX - 100));
     assert_eq!(
         story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))),
         "opened"

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::ranking::Ranking;
 use super::{Found, held};
-use crate::compare::normalise;
+use crate::canonical::normalise;
 
 pub(super) fn find<'a>(_: &Policy, findings: &[&'a ReceivedFinding], ranking: &mut Ranking<'a>) {
     let said: Vec<Said<'a>> = findings.iter().map(|received| Said::by(received)).collect();

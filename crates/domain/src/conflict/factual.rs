@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::ranking::Ranking;
 use super::{Found, held};
-use crate::compare::{canonical, group, normalise};
+use crate::canonical::{canonical, group, normalise};
 
 pub(super) fn find<'a>(
     policy: &Policy,

@@ -7,7 +7,7 @@ use concord_wire::policy::Policy;
 use concord_wire::{CaseId, DebateId};
 
 use super::{Found, Held};
-use crate::budget::excerpt::{self, Room};
+use crate::size_budget::truncate::{self, Room};
 use crate::vote;
 
 /// A conflict in the ranking, its positions still without evidence.
@@ -70,7 +70,7 @@ impl<'a> Ranking<'a> {
         let conflict = Conflict {
             conflict_id: DebateId::of_conflict(self.case, found.kind.as_str(), &found.subject),
             kind: found.kind,
-            topic: excerpt::topic(&found.topic),
+            topic: truncate::topic(&found.topic),
             subject: found.subject,
             weight: (weight * 1e6).round() / 1e6,
             positions: Vec::new(),
@@ -102,7 +102,7 @@ impl<'a> Ranking<'a> {
         });
         self.left_out = self
             .left_out
-            .saturating_add(crate::budget::count(before - self.ranked.len()));
+            .saturating_add(crate::size_budget::count(before - self.ranked.len()));
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::ranking::Ranking;
 use super::{Found, held};
-use crate::compare::normalise;
+use crate::canonical::normalise;
 
 pub(super) fn find<'a>(_: &Policy, findings: &[&'a ReceivedFinding], ranking: &mut Ranking<'a>) {
     // By topic; of one agent's statements about the same topic the most serious counts.

@@ -4,7 +4,7 @@ use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{Context, Factor, FactorName, Query};
 
 use super::{HALF_LIFE_DAYS, R_SQUARED_MIN, Sample, Weighed, Z, fit, trend, wilson};
-use crate::compare::normalise;
+use crate::canonical::normalise;
 
 /// The share of the score that the accuracy in the regime, and that in the context, each stand for.
 pub const BLEND: f64 = 0.3;

@@ -12,7 +12,7 @@ use concord_wire::{AgentId, DebateId};
 
 use super::decide::asked;
 use super::state::{DebateState, Heard};
-use crate::ladder::{self, Climb};
+use crate::escalation::{self, Climb};
 use crate::machine::Context;
 use crate::vote;
 
@@ -105,7 +105,7 @@ pub(super) fn close(
             discussion,
             mediation: None,
         };
-        return ladder::climb(opened, context, climb);
+        return escalation::climb(opened, context, climb);
     }
     let conflict_id: DebateId = opened.conflict.conflict_id.clone();
     let (positions, resolved_at) = (ended.positions, context.now);

@@ -11,10 +11,10 @@ use concord_wire::policy::Policy;
 use concord_wire::{AgentId, ErrorCode, Fault};
 
 use super::state::DebateState;
-use super::{DebateInput, GivenAnswer, Opening, close, position, proved, round_name};
-use crate::budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
+use super::{DebateInput, GivenAnswer, Opening, close, position, ground_truth, round_name};
+use crate::size_budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
 use crate::case::{PARTICIPANTS_MAX, reused_message_id};
-use crate::ladder::{self, Order, Word};
+use crate::escalation::{self, Order, Word};
 use crate::machine::{Context, Decision, Ignored};
 
 type DebateDecision = Decision<DebateEvent>;
@@ -30,10 +30,10 @@ pub(super) fn decide(
         (input, None) => Decision::Reject(unknown(input)),
         (DebateInput::Answer(given), Some(opened)) => answer(state, opened, context, given),
         (DebateInput::Said(said), Some(opened)) => {
-            ladder::said(state, opened, state.ladder.as_deref(), context, said)
+            escalation::said(state, opened, state.ladder.as_deref(), context, said)
         }
         (DebateInput::Order(order), Some(opened)) => self::order(state, opened, context, order),
-        (DebateInput::Outcome(told), Some(opened)) => proved::told(state, opened, context, told),
+        (DebateInput::Outcome(told), Some(opened)) => ground_truth::told(state, opened, context, told),
         (DebateInput::Elapsed(deadline), Some(opened)) => elapsed(state, opened, context, deadline),
     }
 }
@@ -64,7 +64,7 @@ fn order(
     order: &Order,
 ) -> DebateDecision {
     if let Order::Cancel { by, why } = order {
-        return ladder::cancel(state, opened, context, by, why);
+        return escalation::cancel(state, opened, context, by, why);
     }
     let Some(on) = state.ladder.as_deref() else {
         return Decision::Reject(Fault::invalid(
@@ -79,18 +79,18 @@ fn order(
         {
             Decision::Ignore(Ignored::Repetition)
         }
-        Order::Assigned { expert, contact } => ladder::assigned(state, opened, on, expert, contact),
-        Order::Unassigned { expert } => ladder::unassigned(state, opened, on, expert),
-        Order::Overflowed { handling } => ladder::overflowed(state, opened, on, context, *handling),
+        Order::Assigned { expert, contact } => escalation::assigned(state, opened, on, expert, contact),
+        Order::Unassigned { expert } => escalation::unassigned(state, opened, on, expert),
+        Order::Overflowed { handling } => escalation::overflowed(state, opened, on, context, *handling),
         Order::Reviewed { by, review, again } => {
-            ladder::reviewed(state, opened, on, context, by, review, again.as_ref())
+            escalation::reviewed(state, opened, on, context, by, review, again.as_ref())
         }
         Order::Deadlines {
             control,
             later_ms,
             by,
             why,
-        } => ladder::control(state, opened, on, context, (*control, *later_ms), by, why),
+        } => escalation::control(state, opened, on, context, (*control, *later_ms), by, why),
         Order::Cancel { .. } => Decision::Ignore(Ignored::AlreadyDone),
     }
 }
@@ -105,7 +105,7 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
     if let Err(fault) = check_conflict(conflict) {
         return Decision::Reject(fault);
     }
-    let conflict = budget::debated_conflict(conflict);
+    let conflict = size_budget::debated_conflict(conflict);
     // A challenge is settled by those two, not in rounds.
     let held = policy.rounds_max > 0 && terms.challenge.is_none();
     // Without rounds the first round is due at once and asks nobody, so that the vote follows from the deadline.
@@ -131,7 +131,7 @@ fn open(context: &Context, opening: &Opening) -> DebateDecision {
         waits_for: Vec::new(),
     };
     if let Some(challenge) = &terms.challenge {
-        opened.waits_for = ladder::opening_deadlines(context.now, &opened, challenge);
+        opened.waits_for = escalation::opening_deadlines(context.now, &opened, challenge);
     }
     Decision::Append(DebateEvent::Opened(Box::new(opened)))
 }
@@ -219,13 +219,13 @@ fn answer(
     if let Some(on) = state.ladder.as_deref() {
         let agrees = given.answer.agrees_with_peer.unwrap_or(given.is_agreement);
         let revised = position::after(&state.positions, held, given, agrees);
-        return ladder::answer(state, opened, on, context, given, held, Some(&revised));
+        return escalation::answer(state, opened, on, context, given, held, Some(&revised));
     }
     if let Some(reason) = unusable(state, given) {
         return set_aside(
             state,
             opened,
-            ladder::heard_answer(given),
+            escalation::heard_answer(given),
             given.answer.clone(),
             reason,
         );
@@ -348,7 +348,7 @@ fn elapsed(
     deadline: &DeadlineElapsed,
 ) -> DebateDecision {
     if let Some(on) = state.ladder.as_deref() {
-        return ladder::elapsed(state, opened, on, context, deadline);
+        return escalation::elapsed(state, opened, on, context, deadline);
     }
     let open = state.outcome.is_none()
         && state.due == Some(deadline.due)

@@ -3,8 +3,8 @@
 use concord_wire::payload::Position;
 
 use super::GivenAnswer;
-use crate::budget::excerpt::{self, Room};
-use crate::compare::normalise;
+use crate::size_budget::truncate::{self, Room};
+use crate::canonical::normalise;
 
 /// The position that the answer states; else that of the peer agreed with; else the one held before.
 ///
@@ -22,9 +22,9 @@ pub(super) fn after(
         .or(given.confidence)
         .unwrap_or(held.confidence);
     let (text, value) = match (&answer.revised_position, &answer.value) {
-        (Some(text), Some(value)) => (excerpt::words(text), Some(value.clone())),
-        (None, Some(value)) => (excerpt::words(&spoken(value)), Some(value.clone())),
-        (Some(text), None) => stated_in_words(positions, held, &excerpt::words(text)),
+        (Some(text), Some(value)) => (truncate::words(text), Some(value.clone())),
+        (None, Some(value)) => (truncate::words(&spoken(value)), Some(value.clone())),
+        (Some(text), None) => stated_in_words(positions, held, &truncate::words(text)),
         (None, None) => {
             peer_agreed_with(positions, held, given, agrees).unwrap_or_else(|| unchanged(held))
         }
@@ -33,7 +33,7 @@ pub(super) fn after(
     let mut evidence: Vec<String> = answer
         .evidence
         .iter()
-        .map(|quote| excerpt::item(quote))
+        .map(|quote| truncate::item(quote))
         .collect();
     let given_now = evidence.len();
     for quote in &held.evidence {
@@ -46,13 +46,13 @@ pub(super) fn after(
         position: text,
         value: value
             .filter(|value| !value.is_null())
-            .map(|value| excerpt::value(&value)),
+            .map(|value| truncate::value(&value)),
         confidence,
         evidence,
         reasoning: Some(answer.reasoning.clone()).filter(|reasoning| !reasoning.is_empty()),
         evidence_omitted: held.evidence_omitted,
     };
-    excerpt::shortened_position(&whole, Room::MOST.among(positions.len()))
+    truncate::shortened_position(&whole, Room::MOST.among(positions.len()))
 }
 
 fn unchanged(held: &Position) -> (String, Option<serde_json::Value>) {

@@ -13,7 +13,7 @@ use concord_wire::payload::{
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, MessageId, Timestamp};
 
-use crate::ladder::{self, Ladder};
+use crate::escalation::{self, Ladder};
 
 /// What is remembered of an answer of the round; its words are in its fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl DebateState {
                     .iter_mut()
                     .find(|held| held.agent_id == given.position.agent_id)
                 {
-                    changes = ladder::changes(held, &given.position);
+                    changes = escalation::changes(held, &given.position);
                     *held = given.position;
                 }
                 self.on_ladder(|ladder| {

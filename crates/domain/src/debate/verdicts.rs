@@ -8,7 +8,7 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, Timestamp};
 use serde_json::Value;
 
-use crate::record::Observe;
+use crate::track_record::Observe;
 use crate::vote;
 
 /// An observation for the record of this agent.

@@ -16,11 +16,11 @@ use tokio_util::task::TaskTracker;
 
 use super::Shell;
 use crate::broker::Broker;
-use crate::consume::Chain;
-use crate::limit::Limits;
+use crate::delivery::Chain;
+use crate::rate_limit::Limits;
 use crate::metrics::Metrics;
 use crate::settings::{self, Settings, Sources};
-use crate::{api, health, ledger, provision, shutdown, telemetry};
+use crate::{api, health, event_store, provision, shutdown, telemetry};
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
 const EXIT_SETTINGS: u8 = 64;
@@ -174,7 +174,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
 
 /// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
 /// no for longer will not change its mind.
-async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), ledger::Error> {
+async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), event_store::Error> {
     let begun = Instant::now();
     loop {
         let error = match provision::streams(broker).await {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use concord_domain::case::CaseInput;
 use concord_domain::debate::DebateInput;
-use concord_domain::ladder::Order;
-use concord_domain::queue::QueueInput;
+use concord_domain::escalation::Order;
+use concord_domain::review_queue::QueueInput;
 use concord_events::{DeadlineControl, ExpertRegistered};
 use concord_wire::payload::Expert;
 use concord_wire::subject::Service;

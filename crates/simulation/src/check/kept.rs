@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use concord_domain::case::CaseInput;
 use concord_domain::debate::DebateInput;
-use concord_domain::ladder::Word;
+use concord_domain::escalation::Word;
 use concord_events::{CaseEvent, DebateEvent, Heard};
 use concord_runtime::Routed;
 use concord_wire::subject::{Lane, Service, Subject};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use concord_domain::case::{CaseMachine, CaseState, Phase};
 use concord_domain::debate::{DebateInput, DebateMachine, DebateState};
-use concord_domain::ladder::Word;
+use concord_domain::escalation::Word;
 use concord_domain::machine::{Machine, Versioned};
 use concord_domain::replay::rebuild;
 use concord_events::{CaseEvent, DebateEvent, ReviewQueueEvent, StoredEvent};

@@ -2,7 +2,7 @@
 //! Capacity is checked by the auditor.
 
 use concord_domain::machine::Versioned;
-use concord_domain::queue::{ReviewQueueMachine, decided_again};
+use concord_domain::review_queue::{ReviewQueueMachine, decided_again};
 
 use super::archive::Archive;
 

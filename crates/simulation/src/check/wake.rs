@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use concord_domain::wake::conversation::conversation_of;
+use concord_domain::activation::conversation::conversation_of;
 use concord_events::topology::may_wake;
 use concord_events::{LoopBroken, WakeEvent};
 use concord_wire::subject::{Service, Subject};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use concord_domain::wake::{Calibration, Candidate, Matcher, Query, Sample};
+use concord_domain::activation::{Calibration, Candidate, Matcher, Query, Sample};
 use serde::Serialize;
 
 use super::data::Labelled;
@@ -200,7 +200,7 @@ impl Run<'_> {
 }
 
 pub(super) fn embedding_failed(error: concord_embedding::Error) -> Failure {
-    let message = concord_runtime::consume::Chain(&error).to_string();
+    let message = concord_runtime::delivery::Chain(&error).to_string();
     match error {
         concord_embedding::Error::Read { .. } | concord_embedding::Error::Malformed { .. } => {
             Failure::usage(message)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use concord_domain::wake::{Calibration, Matcher, Parameters, centroid, texts_of};
+use concord_domain::activation::{Calibration, Matcher, Parameters, centroid, texts_of};
 use concord_embedding::{Embedder, Settings};
 use concord_wire::payload::Card;
 use serde::Serialize;

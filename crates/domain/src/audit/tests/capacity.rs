@@ -6,11 +6,11 @@ use concord_wire::{DebateId, Timestamp};
 
 use super::super::*;
 use crate::fixtures::*;
-use crate::queue::{self, Enqueue, QueueInput, ReviewQueueMachine};
+use crate::review_queue::{self, Enqueue, QueueInput, ReviewQueueMachine};
 
 /// eva has one debate, and a capacity of one; another waits.
 fn told() -> Story<ReviewQueueMachine> {
-    let mut story = Story::of(queue::id().as_str());
+    let mut story = Story::of(review_queue::id().as_str());
     let expert = Expert {
         agent_id: agent("eva"),
         name: None,

@@ -6,7 +6,7 @@ use concord_wire::payload::track_record::{Context, Source};
 
 use super::super::*;
 use crate::fixtures::*;
-use crate::record::Observe;
+use crate::track_record::Observe;
 
 const FACTS: usize = 2 * EARLIER_MAX + 40;
 

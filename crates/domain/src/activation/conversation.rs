@@ -1,0 +1,363 @@
+//! A conversation: what was said in it of late, and whom each message woke. Owned by the agent adapter; its id is that of the
+//! case, or of the thread outside a case.
+//!
+//! | state                    | Weigh               | Break               |
+//! |--------------------------|---------------------|---------------------|
+//! | has the message          | ignored: repetition | ignored: repetition |
+//! | the two are paused       | decided [1]         | ignored: already done |
+//! | any other                | decided [2]         | loop_broken         |
+//!
+//! [1] Neither wakes the other. [2] When two agents have gone too deep with this message ([`super::Turns`]), the fact says so:
+//! from then on they are paused, and both are told, once.
+//!
+//! The last [`REMEMBERED_MAX`] messages are remembered: they are the context that an agent is given when it wakes, and they
+//! say who takes part. Whoever decides reads them first; a message that comes in between is missing from the context of
+//! the next one, and nothing else follows from that.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use concord_events::{
+    Deadline, LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
+};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
+use serde_json::{Value, json};
+
+use super::{Course, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, Turns};
+use crate::effect::Effect;
+use crate::machine::{Context, Decision as Decided, Ignored, Machine};
+use crate::review_queue::Recent;
+
+/// Messages that are remembered of a conversation.
+pub const REMEMBERED_MAX: usize = 20;
+/// As much of a message's text as is remembered, in bytes.
+pub const REMEMBERED_BYTES_MAX: usize = 1_024;
+/// Agents that a message does not wake and that are named in its fact, the likeliest first.
+pub const OTHERS_MAX: usize = 10;
+/// The largest message that is repeated to those whom it wakes, in bytes of JSON.
+pub const REPEATED_BYTES_MAX: usize = 262_144;
+/// Messages that are remembered by id, to know a repetition.
+const CAUSES_MAX: usize = 1_024;
+
+/// The event of a notification that two agents have answered each other too often.
+pub const LOOP_BROKEN: &str = "loop_broken";
+
+/// The machine of conversations.
+#[derive(Debug, Clone, Copy)]
+pub struct WakeMachine;
+
+/// What is known of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WakeState {
+    /// What was said last, oldest first.
+    pub recent: VecDeque<Remembered>,
+    /// Who speaks in turn with whom.
+    pub turns: Turns,
+    causes: Recent<MessageId, ()>,
+}
+
+impl Default for WakeState {
+    fn default() -> Self {
+        Self {
+            recent: VecDeque::new(),
+            turns: Turns::default(),
+            causes: Recent::new(CAUSES_MAX),
+        }
+    }
+}
+
+impl WakeState {
+    /// Who has spoken, and how many messages of others ago.
+    pub fn participations(&self) -> BTreeMap<AgentId, Participation> {
+        let mut found = BTreeMap::new();
+        for (silent_for, said) in (0_u32..).zip(self.recent.iter().rev()) {
+            found
+                .entry(said.from.clone())
+                .or_insert(Participation { silent_for });
+        }
+        found
+    }
+
+    /// With whom the sender of a message speaks: whom it is addressed to, whom it answers, or who spoke last.
+    fn other(&self, said: &Remembered) -> Option<AgentId> {
+        let answered = || said.reply_to.as_deref().and_then(|id| self.author_of(id));
+        let other = match &said.to {
+            Recipient::Agent(to) => Some(to),
+            Recipient::All | Recipient::Any => {
+                answered().or_else(|| self.recent.back().map(|last| &last.from))
+            }
+        };
+        other
+            .filter(|other| **other != said.from && Service::parse(other.as_str()).is_err())
+            .cloned()
+    }
+
+    /// Who wrote a message, if it is remembered.
+    pub fn author_of(&self, message_id: &str) -> Option<&AgentId> {
+        self.recent
+            .iter()
+            .find(|said| said.message_id.as_str() == message_id)
+            .map(|said| &said.from)
+    }
+}
+
+/// A message with what was decided about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weigh {
+    /// The message as it will be remembered.
+    pub said: Remembered,
+    /// Its case.
+    pub case_id: Option<CaseId>,
+    /// The whole message.
+    pub message: Value,
+    /// What every agent does about it.
+    pub decisions: Decisions,
+    /// Whether a model had a part in that.
+    pub with_model: bool,
+    /// Its thread.
+    pub thread: String,
+    /// How deep two agents may go; none where that does not matter.
+    pub bounds: Option<LoopBounds>,
+}
+
+/// What can happen to a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WakeInput {
+    /// Something was said that may concern others.
+    Weigh(Box<Weigh>),
+    /// Two agents were found to answer each other without end.
+    Break(Box<LoopBroken>),
+}
+
+/// The conversation that a message belongs to: its case, its thread, or itself.
+pub fn conversation_of(envelope: &Envelope) -> Token {
+    conversation(envelope.case_id.as_ref(), thread_of(envelope))
+}
+
+/// The thread that a message belongs to, as far as it says: the one it names, the message it answers, or itself.
+pub fn thread_of(envelope: &Envelope) -> &str {
+    let named = envelope
+        .correlation_id
+        .as_deref()
+        .or(envelope.reply_to.as_deref());
+    named.unwrap_or(envelope.message_id.as_str())
+}
+
+/// The conversation of a case, or of a thread outside a case.
+pub fn conversation(case: Option<&CaseId>, thread: &str) -> Token {
+    case.map_or_else(
+        || Token::derived(&format!("thread/{thread}")),
+        CaseId::token,
+    )
+}
+
+impl Machine for WakeMachine {
+    type State = WakeState;
+    type Event = WakeEvent;
+    type Input = WakeInput;
+
+    fn decide(state: &WakeState, context: &Context, input: &WakeInput) -> Decided<WakeEvent> {
+        if state.causes.contains(&context.cause) {
+            return Decided::Ignore(Ignored::Repetition);
+        }
+        match input {
+            WakeInput::Weigh(weigh) => Decided::Append(WakeEvent::Decided(decided(state, weigh))),
+            WakeInput::Break(broken)
+                if state.turns.is_paused(&broken.from, &broken.to, broken.at) =>
+            {
+                Decided::Ignore(Ignored::AlreadyDone)
+            }
+            WakeInput::Break(broken) => Decided::Append(WakeEvent::LoopBroken((**broken).clone())),
+        }
+    }
+
+    fn apply(state: &mut WakeState, record: StoredEvent<WakeEvent>) {
+        state.causes.insert(record.meta.cause, ());
+        let (said, broken) = match record.event {
+            WakeEvent::Decided(decided) => (Some(decided.said), decided.loop_broken),
+            WakeEvent::LoopBroken(broken) => (None, Some(broken)),
+        };
+        if let Some(said) = said {
+            if let Some(other) = state.other(&said) {
+                state.turns.hear(&said.from, &other, said.at);
+            }
+            state.recent.push_back(said);
+        }
+        if state.recent.len() > REMEMBERED_MAX {
+            state.recent.pop_front();
+        }
+        if let Some(LoopBroken {
+            from, to, until, ..
+        }) = broken
+        {
+            state.turns.pause(&from, &to, until);
+        }
+    }
+
+    fn deadlines(_: &WakeState) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn deadlines_after(_: &WakeState, _: &StoredEvent<WakeEvent>) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn effects(record: &StoredEvent<WakeEvent>) -> Vec<Effect> {
+        match &record.event {
+            WakeEvent::Decided(decided) => woken(decided)
+                .chain(decided.loop_broken.iter().flat_map(told))
+                .collect(),
+            WakeEvent::LoopBroken(broken) => told(broken).collect(),
+        }
+    }
+
+    fn case_of(record: &StoredEvent<WakeEvent>) -> Option<CaseId> {
+        match &record.event {
+            WakeEvent::Decided(decided) => decided.case_id.clone(),
+            WakeEvent::LoopBroken(broken) => broken.case_id.clone(),
+        }
+    }
+
+    fn creates(_: &WakeInput) -> bool {
+        false
+    }
+}
+
+/// What is decided about a message. Who went too deep with the sender is not woken by it.
+fn decided(state: &WakeState, input: &Weigh) -> WakeDecided {
+    let said = &input.said;
+    let Decisions {
+        decisions,
+        named_beyond,
+    } = &input.decisions;
+    let loop_broken = broken_by(state, input);
+    let is_paused = |agent: &AgentId| {
+        input.bounds.is_some() && state.turns.is_paused(&said.from, agent, said.at)
+            || loop_broken
+                .as_ref()
+                .is_some_and(|broken| broken.to == *agent)
+    };
+    let quiet = |(agent, decision): (&AgentId, &Decision)| {
+        let one = weighed((agent, decision));
+        let (outcome, reason) = (WakeOutcome::Ignore, Reason::LoopBroken.to_string());
+        if one.outcome == WakeOutcome::Wake && is_paused(agent) {
+            Weighed {
+                outcome,
+                reason,
+                ..one
+            }
+        } else {
+            one
+        }
+    };
+    let all: Vec<Weighed> = decisions.iter().map(quiet).collect();
+    let count = |outcome| {
+        u32::try_from(all.iter().filter(|one| one.outcome == outcome).count()).unwrap_or(u32::MAX)
+    };
+    let (observing, ignoring) = (count(WakeOutcome::Observe), count(WakeOutcome::Ignore));
+    let (woken, mut others): (Vec<Weighed>, Vec<Weighed>) = all
+        .into_iter()
+        .partition(|one| one.outcome == WakeOutcome::Wake);
+    others.sort_by_key(|one| one.outcome == WakeOutcome::Ignore);
+    others.sort_by(|a, b| b.score.unwrap_or(-1.0).total_cmp(&a.score.unwrap_or(-1.0)));
+    others.truncate(OTHERS_MAX);
+    let wakes = !woken.is_empty();
+    let fits =
+        serde_json::to_vec(&input.message).is_ok_and(|bytes| bytes.len() <= REPEATED_BYTES_MAX);
+    WakeDecided {
+        said: said.clone(),
+        case_id: input.case_id.clone(),
+        observing,
+        ignoring,
+        named_beyond: u32::try_from(*named_beyond).unwrap_or(u32::MAX),
+        with_model: input.with_model,
+        message: if wakes && fits {
+            input.message.clone()
+        } else {
+            Value::Null
+        },
+        context: if wakes {
+            state.recent.iter().cloned().collect()
+        } else {
+            Vec::new()
+        },
+        woken,
+        others,
+        loop_broken,
+    }
+}
+
+/// The loop that is broken with this message.
+fn broken_by(state: &WakeState, input: &Weigh) -> Option<LoopBroken> {
+    let (said, bounds) = (&input.said, input.bounds?);
+    let other = state.other(said)?;
+    let Course::Breaks { depth, until } = state.turns.course(&said.from, &other, said.at, &bounds)
+    else {
+        return None;
+    };
+    Some(LoopBroken {
+        thread: input.thread.clone(),
+        case_id: input.case_id.clone(),
+        message_id: said.message_id.clone(),
+        from: said.from.clone(),
+        to: other,
+        depth,
+        window_ms: bounds.window_ms,
+        at: said.at,
+        until,
+    })
+}
+
+fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
+    // Whom it is addressed to has it already.
+    let told = decided
+        .woken
+        .iter()
+        .filter(|one| decided.said.to.as_str() != one.agent_id.as_str());
+    told.map(|one| Effect::Wake {
+        to: one.agent_id.clone(),
+        message_id: decided.said.message_id.clone(),
+        data: json!({
+            "reason": one.reason, "score": one.score, "said": decided.said, "message": decided.message,
+            "context": decided.context,
+        }),
+    })
+}
+
+/// Both are told that they are given each other's messages no longer, and how to go on.
+fn told(broken: &LoopBroken) -> impl Iterator<Item = Effect> {
+    [(&broken.from, &broken.to), (&broken.to, &broken.from)].into_iter().map(|(agent, other)| {
+        let LoopBroken { thread, message_id, depth, window_ms, until, .. } = broken;
+        let data = json!({
+            "thread": thread, "message_id": message_id, "with": other, "depth": depth, "window_ms": window_ms,
+            "until": until,
+            "what_to_do": format!(
+                "You and {other} have answered each other {depth} times within {} s. Until {until} neither of you is woken \
+                 by the other in this thread. Answer only what asks for an answer; sum up and end the thread, ask a person, \
+                 or begin another thread.",
+                window_ms / 1_000
+            ),
+        });
+        Effect::tell(agent.clone(), LOOP_BROKEN, data)
+    })
+}
+
+fn weighed((agent_id, decision): (&AgentId, &Decision)) -> Weighed {
+    let outcome = match decision.outcome {
+        Outcome::Wake => WakeOutcome::Wake,
+        Outcome::Observe => WakeOutcome::Observe,
+        Outcome::Ignore => WakeOutcome::Ignore,
+    };
+    let runner_up = decision.runner_up.as_ref();
+    Weighed {
+        agent_id: agent_id.clone(),
+        outcome,
+        reason: decision.reason.to_string(),
+        score: decision.score,
+        runner_up: runner_up.map(|one| one.agent_id.clone()),
+        runner_up_score: runner_up.map(|one| one.score),
+    }
+}
+
+#[cfg(test)]
+mod tests;

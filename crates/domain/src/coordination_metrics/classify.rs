@@ -1,0 +1,129 @@
+//! What of a message counts.
+
+use concord_events::topology::may_wake;
+use concord_wire::payload::{DEREGISTER_AGENT, REGISTER_AGENT, UPDATE_AGENT};
+use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient, Timestamp, Token};
+use serde_json::Value;
+
+use crate::activation::conversation::conversation_of;
+
+/// How help is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Of a peer, or of whoever can help.
+    Peer,
+    /// Of agents that are to work together.
+    Invite,
+    /// Of the group: it is collaboration when somebody takes it up.
+    Group,
+}
+
+/// A message, as far as it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// When it was stored.
+    pub at: Timestamp,
+    /// Its id.
+    pub message_id: MessageId,
+    /// Who says it.
+    pub from: AgentId,
+    /// To whom.
+    pub to: Recipient,
+    /// The conversation.
+    pub session: Token,
+    /// The message that it answers.
+    pub reply_to: Option<String>,
+    /// The thread.
+    pub correlation_id: Option<String>,
+    /// Whether, and how, it asks for help.
+    pub asks: Option<Ask>,
+    /// Whether it offers help unasked.
+    pub offers: bool,
+    /// Whether it may be an answer: neither a question nor a receipt nor an error.
+    pub may_answer: bool,
+    /// Whether it says that its sender will not do it.
+    pub declines: bool,
+    /// Whether it may wake somebody.
+    pub may_wake: bool,
+    /// Whether it is about the register of agents and about no work.
+    pub registers: bool,
+}
+
+impl Said {
+    /// What counts of a message that was stored at this time.
+    pub fn of(envelope: &Envelope, at: Timestamp) -> Self {
+        let kind = &envelope.message_type;
+        let may_answer = may_answer(kind);
+        Self {
+            at,
+            message_id: envelope.message_id.clone(),
+            from: envelope.from_agent.clone(),
+            to: envelope.to_agent.clone(),
+            session: conversation_of(envelope),
+            reply_to: envelope.reply_to.clone(),
+            correlation_id: envelope.correlation_id.clone(),
+            asks: match kind {
+                MessageType::PeerRequest => Some(Ask::Peer),
+                MessageType::CollaborationInvite => Some(Ask::Invite),
+                MessageType::GroupQuery => Some(Ask::Group),
+                _ => None,
+            },
+            offers: *kind == MessageType::ExpertiseOffer,
+            may_answer,
+            declines: may_answer && declines(envelope),
+            may_wake: may_wake(kind, &envelope.to_agent),
+            registers: registers(envelope),
+        }
+    }
+}
+
+fn may_answer(kind: &MessageType) -> bool {
+    use MessageType::{
+        Acknowledgement, AgentJoined, CallForProposals, CollaborationInvite, Error, GroupQuery,
+        PeerRequest, Question, Request, SessionBriefing, Status, TaskAssignment,
+    };
+    !matches!(
+        kind,
+        Acknowledgement
+            | AgentJoined
+            | CallForProposals
+            | CollaborationInvite
+            | Error
+            | GroupQuery
+            | PeerRequest
+            | Question
+            | Request
+            | SessionBriefing
+            | Status
+            | TaskAssignment
+    )
+}
+
+/// Whether an answer has `"accepted": false` where such a word can stand.
+fn declines(envelope: &Envelope) -> bool {
+    let no = Value::Bool(false);
+    let payload: Value = envelope.payload().unwrap_or_default();
+    let places = [payload.get("accepted"), payload.pointer("/result/accepted")];
+    let of_metadata = || {
+        envelope
+            .metadata
+            .extensions
+            .get("accepted")
+            .is_some_and(|raw| raw.get() == "false")
+    };
+    places.into_iter().flatten().any(|word| *word == no) || of_metadata()
+}
+
+fn registers(envelope: &Envelope) -> bool {
+    match envelope.message_type {
+        MessageType::AgentJoined | MessageType::Status => true,
+        MessageType::Request => {
+            let payload: Value = envelope.payload().unwrap_or_default();
+            let action = payload.get("action").and_then(Value::as_str);
+            action.is_some_and(|action| {
+                [REGISTER_AGENT, UPDATE_AGENT, DEREGISTER_AGENT].contains(&action)
+            })
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,478 @@
+//! From messages and whom they woke to what counts.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use concord_events::WakeDecided;
+use concord_wire::payload::Card;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, MessageId, Recipient, Timestamp, Token};
+
+use super::classify::{Ask, Said};
+use super::tally::{Feedbacks, Waiting};
+use crate::review_queue::Recent;
+
+/// The tag of a skill by which an agent's card says that it leads others.
+pub const LEAD: &str = "lead";
+/// Agents whose word about one message is remembered.
+const WORDS_MAX: usize = 64;
+/// Registrations whose answers are known.
+const REGISTRATIONS_MAX: usize = 4_096;
+
+/// How much is remembered, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long after a message an answer to it counts, in milliseconds.
+    pub window_ms: u64,
+    /// Messages that may still be answered.
+    pub open_max: usize,
+    /// Messages that are known when they come again.
+    pub messages_max: usize,
+    /// Sessions that are known when they go on.
+    pub sessions_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            window_ms: 300_000,
+            open_max: 10_000,
+            messages_max: 100_000,
+            sessions_max: 100_000,
+        }
+    }
+}
+
+/// What an agent that was woken made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feedback {
+    /// It answered.
+    Accepted,
+    /// It said that the message does not concern it, or that it will not do it.
+    Declined,
+    /// It said nothing within the window.
+    Silent,
+}
+
+/// Something that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// A message between agents.
+    Message {
+        /// Whether a lead sent or received it.
+        through_lead: bool,
+    },
+    /// A session that was not known.
+    Session,
+    /// Something that one peer did with or for another.
+    Collaboration,
+    /// A peer asked for help.
+    Asked,
+    /// It got the first answer.
+    Helped {
+        /// After how long.
+        after_ms: u64,
+    },
+    /// It got none within the window.
+    Unanswered,
+    /// An agent was woken.
+    Woken {
+        /// Whether by a match.
+        matched: bool,
+    },
+    /// What it made of that.
+    Feedback {
+        /// Whether it was woken by a match.
+        matched: bool,
+        /// What.
+        feedback: Feedback,
+    },
+}
+
+/// What counts, and because of which message: of several processes that follow the same, the one that has the message counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// The message.
+    pub because: MessageId,
+    /// What.
+    pub what: What,
+}
+
+/// A message that may still be answered.
+#[derive(Debug)]
+struct Open {
+    since: Timestamp,
+    asked: Option<Asked>,
+    /// Whom it woke, and whether by a match; none while that is not known.
+    woken: Option<BTreeMap<AgentId, bool>>,
+    /// The first word of each agent about it, and the message that it stands in.
+    words: BTreeMap<AgentId, (Feedback, MessageId)>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    from: AgentId,
+    ask: Ask,
+    between_peers: bool,
+    helped: bool,
+    taken_up: bool,
+}
+
+/// Follows what is said. Cheap: each message costs a few lookups.
+#[derive(Debug)]
+pub struct Follow {
+    limits: Limits,
+    leads: BTreeSet<AgentId>,
+    open: BTreeMap<MessageId, Open>,
+    order: VecDeque<MessageId>,
+    seen: Recent<MessageId, ()>,
+    sessions: Recent<Token, ()>,
+    registrations: Recent<String, ()>,
+}
+
+/// The leads among cards: those with a skill that is tagged `lead`.
+pub fn leads_by_card<'a>(cards: impl IntoIterator<Item = &'a Card>) -> BTreeSet<AgentId> {
+    let leads = |card: &&Card| {
+        card.skills
+            .iter()
+            .flat_map(|skill| &skill.tags)
+            .any(|tag| tag.eq_ignore_ascii_case(LEAD))
+    };
+    cards
+        .into_iter()
+        .filter(leads)
+        .map(|card| card.agent_id.clone())
+        .collect()
+}
+
+impl Follow {
+    /// Has heard nothing yet. The coordinator is a lead besides those that are named.
+    pub fn new(limits: Limits, leads: BTreeSet<AgentId>) -> Self {
+        let mut follow = Self {
+            limits,
+            leads: BTreeSet::new(),
+            open: BTreeMap::new(),
+            order: VecDeque::new(),
+            seen: Recent::new(limits.messages_max),
+            sessions: Recent::new(limits.sessions_max),
+            registrations: Recent::new(REGISTRATIONS_MAX),
+        };
+        follow.lead(leads);
+        follow
+    }
+
+    /// From now on these lead, and the coordinator.
+    pub fn lead(&mut self, leads: BTreeSet<AgentId>) {
+        self.leads = leads;
+        self.leads.insert(Service::Coordinator.agent_id());
+    }
+
+    /// A message was stored. One that comes again counts for nothing.
+    pub fn said(&mut self, said: &Said) -> Vec<Counted> {
+        let mut counted = Vec::new();
+        let is_open = self
+            .open
+            .get(&said.message_id)
+            .is_some_and(|open| open.asked.is_some());
+        if is_open || self.seen.contains(&said.message_id) || self.is_about_the_register(said) {
+            return counted;
+        }
+        self.seen.insert(said.message_id.clone(), ());
+        let mut count = |what| {
+            counted.push(Counted {
+                because: said.message_id.clone(),
+                what,
+            })
+        };
+        let between_agents = self.is_agent(&said.from) && self.is_agent_or_many(&said.to);
+        let through_lead = self.leads.contains(&said.from) || self.is_lead(&said.to);
+        if between_agents {
+            count(What::Message { through_lead });
+            if !self.sessions.contains(&said.session) {
+                self.sessions.insert(said.session.clone(), ());
+                count(What::Session);
+            }
+        }
+        let between_peers = between_agents && !through_lead;
+        if between_peers && (said.offers || matches!(said.asks, Some(Ask::Peer | Ask::Invite))) {
+            count(What::Collaboration);
+        }
+        if between_peers && said.asks.is_some() {
+            count(What::Asked);
+        }
+        if said.may_answer {
+            self.answer(said, between_peers, &mut counted);
+        }
+        if said.asks.is_some() || said.may_wake {
+            self.ask(said, between_peers, &mut counted);
+        }
+        counted
+    }
+
+    /// It was decided whom a message wakes. May come before the message, and after its answers.
+    pub fn woken(&mut self, decided: &WakeDecided) -> Vec<Counted> {
+        let mut counted = Vec::new();
+        let id = &decided.said.message_id;
+        if decided.woken.is_empty() {
+            return counted;
+        }
+        let open = Self::open(&mut self.open, &mut self.order, id, decided.said.at);
+        if open.woken.is_some() {
+            return counted;
+        }
+        let matched =
+            |reason: &str| reason.starts_with("semantic:") || reason.starts_with("keyword:");
+        let woken: BTreeMap<_, _> = decided
+            .woken
+            .iter()
+            .map(|one| (one.agent_id.clone(), matched(&one.reason)))
+            .collect();
+        for (agent, matched) in &woken {
+            let (matched, word) = (*matched, open.words.get(agent));
+            let because = word.map_or(id, |(_, answer)| answer).clone();
+            counted.push(Counted {
+                because: because.clone(),
+                what: What::Woken { matched },
+            });
+            if let Some((feedback, _)) = word {
+                counted.push(Counted {
+                    because,
+                    what: What::Feedback {
+                        matched,
+                        feedback: *feedback,
+                    },
+                });
+            }
+        }
+        open.woken = Some(woken);
+        self.make_room(&mut counted);
+        counted
+    }
+
+    /// Closes every message whose window is over.
+    pub fn settle(&mut self, now: Timestamp) -> Vec<Counted> {
+        let (mut counted, window_ms) = (Vec::new(), self.limits.window_ms);
+        let is_over = |open: &Open| now.millis_since(open.since) > window_ms;
+        let open = &mut self.open;
+        self.order.retain(|id| {
+            if !open.get(id).is_some_and(is_over) {
+                return true;
+            }
+            if let Some(closed) = open.remove(id) {
+                closed.close(id, &mut counted);
+            }
+            false
+        });
+        counted
+    }
+
+    /// What may still be answered.
+    pub fn waiting(&self) -> Waiting {
+        let mut waiting = Waiting::default();
+        for open in self.open.values() {
+            let asks = open
+                .asked
+                .as_ref()
+                .is_some_and(|asked| asked.between_peers && !asked.helped);
+            waiting.asks += u64::from(asks);
+            for (_, matched) in open.silent() {
+                waiting.wakes += 1;
+                waiting.matches += u64::from(matched);
+            }
+        }
+        waiting
+    }
+
+    fn is_about_the_register(&mut self, said: &Said) -> bool {
+        if said.registers {
+            self.registrations.insert(said.message_id.to_string(), ());
+            return true;
+        }
+        let names = [&said.reply_to, &said.correlation_id];
+        names
+            .into_iter()
+            .flatten()
+            .any(|name| self.registrations.contains(name))
+    }
+
+    fn is_agent(&self, agent: &AgentId) -> bool {
+        self.leads.contains(agent) || Service::parse(agent.as_str()).is_err()
+    }
+
+    fn is_agent_or_many(&self, to: &Recipient) -> bool {
+        match to {
+            Recipient::Agent(agent) => self.is_agent(agent),
+            Recipient::All | Recipient::Any => true,
+        }
+    }
+
+    fn is_lead(&self, to: &Recipient) -> bool {
+        matches!(to, Recipient::Agent(agent) if self.leads.contains(agent))
+    }
+
+    /// What an answer means for what it answers.
+    fn answer(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
+        let Some(open) = self.answered(said) else {
+            return;
+        };
+        if said.at.millis_since(open.since) > self.limits.window_ms {
+            return;
+        }
+        let Some(open) = self.open.get_mut(&open.id) else {
+            return;
+        };
+        let mut count = |what| {
+            counted.push(Counted {
+                because: said.message_id.clone(),
+                what,
+            })
+        };
+        let is_first = !open.words.contains_key(&said.from) && open.words.len() < WORDS_MAX;
+        if is_first {
+            let feedback = if said.declines {
+                Feedback::Declined
+            } else {
+                Feedback::Accepted
+            };
+            open.words
+                .insert(said.from.clone(), (feedback, said.message_id.clone()));
+            if let Some(matched) = open.woken.as_ref().and_then(|woken| woken.get(&said.from)) {
+                count(What::Feedback {
+                    matched: *matched,
+                    feedback,
+                });
+            }
+        }
+        let Some(asked) = open
+            .asked
+            .as_mut()
+            .filter(|asked| asked.between_peers && !said.declines)
+        else {
+            return;
+        };
+        let reaches = match &said.to {
+            Recipient::Agent(agent) => *agent == asked.from,
+            Recipient::All | Recipient::Any => true,
+        };
+        if reaches && !std::mem::replace(&mut asked.helped, true) {
+            count(What::Helped {
+                after_ms: said.at.millis_since(open.since),
+            });
+        }
+        // An offer that answers is counted as what it is already.
+        if between_peers && is_first && !said.offers {
+            count(What::Collaboration);
+        }
+        if between_peers && asked.ask == Ask::Group && !std::mem::replace(&mut asked.taken_up, true)
+        {
+            count(What::Collaboration);
+        }
+    }
+
+    /// Which message an answer is to: the one it names first that is open and not its sender's own.
+    fn answered(&self, said: &Said) -> Option<Answered> {
+        let names = [&said.reply_to, &said.correlation_id];
+        names.into_iter().flatten().find_map(|name| {
+            let id = MessageId::new(name.as_str()).ok()?;
+            let open = self.open.get(&id)?;
+            let is_own = open
+                .asked
+                .as_ref()
+                .is_some_and(|asked| asked.from == said.from);
+            (!is_own).then_some(Answered {
+                id,
+                since: open.since,
+            })
+        })
+    }
+
+    fn ask(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
+        let open = Self::open(&mut self.open, &mut self.order, &said.message_id, said.at);
+        let asked = |ask| Asked {
+            from: said.from.clone(),
+            ask,
+            between_peers,
+            helped: false,
+            taken_up: false,
+        };
+        open.asked = said.asks.map(asked);
+        self.make_room(counted);
+    }
+
+    fn open<'a>(
+        open: &'a mut BTreeMap<MessageId, Open>,
+        order: &mut VecDeque<MessageId>,
+        id: &MessageId,
+        since: Timestamp,
+    ) -> &'a mut Open {
+        open.entry(id.clone()).or_insert_with(|| {
+            order.push_back(id.clone());
+            Open {
+                since,
+                asked: None,
+                woken: None,
+                words: BTreeMap::new(),
+            }
+        })
+    }
+
+    fn make_room(&mut self, counted: &mut Vec<Counted>) {
+        while self.order.len() > self.limits.open_max {
+            let Some(id) = self.order.pop_front() else {
+                return;
+            };
+            if let Some(closed) = self.open.remove(&id) {
+                closed.close(&id, counted);
+            }
+        }
+    }
+}
+
+struct Answered {
+    id: MessageId,
+    since: Timestamp,
+}
+
+impl Open {
+    /// Who was woken and has said nothing, and whether by a match.
+    fn silent(&self) -> impl Iterator<Item = (&AgentId, bool)> {
+        let woken = self
+            .woken
+            .iter()
+            .flatten()
+            .map(|(agent, matched)| (agent, *matched));
+        woken.filter(|(agent, _)| !self.words.contains_key(*agent))
+    }
+
+    fn close(self, id: &MessageId, counted: &mut Vec<Counted>) {
+        let mut count = |what| {
+            counted.push(Counted {
+                because: id.clone(),
+                what,
+            })
+        };
+        if self
+            .asked
+            .as_ref()
+            .is_some_and(|asked| asked.between_peers && !asked.helped)
+        {
+            count(What::Unanswered);
+        }
+        for (_, matched) in self.silent() {
+            count(What::Feedback {
+                matched,
+                feedback: Feedback::Silent,
+            });
+        }
+    }
+}
+
+impl Feedbacks {
+    /// One more.
+    pub fn add(&mut self, feedback: Feedback) {
+        match feedback {
+            Feedback::Accepted => self.accepted += 1,
+            Feedback::Declined => self.declined += 1,
+            Feedback::Silent => self.silent += 1,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The queue: who can rule, and which debates wait for a person. Owned by the debate facilitator.
+//!
+//! There is one queue in an installation, under the fixed id [`id`], and every fact about order and capacity is a fact of
+//! it. So all of them are decided under one lock, and no expert has more debates than their capacity however many
+//! replicas of the facilitator run. What a debate does with being assigned, overflowed or released is its own concern.
+//!
+//! What can be asked about a debate:
+//!
+//! | debate   | Enqueue                 | Advance                | Release  | Reassign                            |
+//! |----------|-------------------------|------------------------|----------|-------------------------------------|
+//! | unknown  | enqueued, or overflowed | -                      | released | refused: not in the queue           |
+//! | waiting  | ignored                 | assigned, if first [1] | released | reassigned, or refused [2]          |
+//! | assigned | ignored                 | -                      | released | reassigned, or refused [2]          |
+//! | finished | ignored                 | -                      | ignored  | refused: not in the queue           |
+//!
+//! [1] The first debate that some expert can take; ignored when there is none. [2] Refused when the expert is not
+//! registered, is excluded, has it already, or has no room. *Finished* is what was released or has overflowed; the last
+//! [`FINISHED_MAX`] are remembered, and an unknown debate can be released, so that an Enqueue that comes late finds it
+//! finished.
+//!
+//! What can be asked about an expert:
+//!
+//! | expert     | Register                                          | Leave                              |
+//! |------------|---------------------------------------------------|------------------------------------|
+//! | unknown    | expert_registered, or refused: not valid, too many | refused: no such expert            |
+//! | registered | expert_registered: replaced, keeps its debates     | expert_left: its debates wait again |
+//!
+//! **Order.** Priority, then since when it waits, then debate id. So what is on the critical path goes before all else as
+//! soon as an expert has room; nothing is taken away from an expert for it.
+//!
+//! **Who.** Experts with room who are not excluded. Where the debate has a domain and any registered expert who is not
+//! excluded has it too, only such experts: others wait for them. Among these the least loaded (debates to capacity), then
+//! the one whose last assignment is longest ago, then the lower id.
+//!
+//! **A full queue.** When nobody who may be given a debate has room, a supporting debate overflows at once, and another
+//! when `queue_max` wait already. While no expert is registered at all everything waits: one may register in time.
+//!
+//! **What the caller does.** It asks [`QueueInput::Advance`] after *every* fact of the queue, with that fact as the cause;
+//! an assignment is such a fact, so this goes on until there is nothing to assign. One cause leads to one fact of the
+//! queue at most, so each debate is released by a fact of its own: a case that is cancelled cannot release several.
+//! Only debates that were sent to the queue are released. Whether a sender may register or remove an expert, or
+//! reassign, is for the caller to know. The capacity that counts is the one at the time: an expert who registers again
+//! with a smaller one keeps the debates they have, and is given no more until there is room.
+
+use concord_events::{
+    AggregateEvent, Deadline, Enqueued, ExpertRegistered, Origin, ReleaseReason, ReviewQueueEvent,
+    StoredEvent, event_id,
+};
+use concord_wire::payload::Overflow;
+use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
+
+mod verify;
+mod decide;
+mod order;
+mod recent;
+mod state;
+
+pub use verify::{decided_again, over_capacity};
+pub use recent::Recent;
+pub use state::{Desk, Holder, InQueue, Place, QueueState};
+
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Machine};
+
+/// Most experts of an installation.
+pub const EXPERTS_MAX: usize = 1_000;
+/// Finished debates that are remembered.
+pub const FINISHED_MAX: usize = 10_000;
+/// Causes that are remembered, to know a repetition.
+pub const CAUSES_MAX: usize = 10_000;
+/// Longest reason that can be given for what an operator does, in bytes of JSON.
+pub const WHY_BYTES_MAX: usize = 1_024;
+
+/// The id of the one queue of an installation.
+pub fn id() -> Token {
+    Token::fixed("experts")
+}
+
+/// The identity of the fact that `context` can bring about.
+fn fact_id(origin: Origin, cause: &MessageId) -> MessageId {
+    event_id(ReviewQueueEvent::AGGREGATE, &id(), origin, cause)
+}
+
+/// The queue machine.
+#[derive(Debug, Clone, Copy)]
+pub struct ReviewQueueMachine;
+
+/// What can be asked of the queue. Faults point into the parameters of a request: `/payload/parameters/...`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueInput {
+    /// An expert can be given debates, or has other particulars than before.
+    Register(Box<ExpertRegistered>),
+    /// An expert is given no more debates.
+    Leave {
+        /// The expert.
+        agent_id: AgentId,
+        /// Who says so.
+        by: AgentId,
+        /// Why; may be empty.
+        why: String,
+    },
+    /// A debate needs a person.
+    Enqueue(Box<Enqueue>),
+    /// Assign the first debate that some expert can take.
+    Advance,
+    /// A debate needs no person any more.
+    Release {
+        /// The debate.
+        debate_id: DebateId,
+        /// Why.
+        reason: ReleaseReason,
+    },
+    /// An operator gives a debate to an expert of their choice, whatever its domain and its place in the queue.
+    Reassign {
+        /// The debate.
+        debate_id: DebateId,
+        /// The expert.
+        to: AgentId,
+        /// Who says so.
+        by: AgentId,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A debate that needs a person, with what its policy says of the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enqueue {
+    /// The debate as it would wait. `entered_at` is when it came to need a person, not when this is asked.
+    pub entry: Enqueued,
+    /// What becomes of it when the queue has no place for it.
+    pub overflow: Overflow,
+    /// How many debates may wait before others overflow; supporting ones never wait while experts are full.
+    pub queue_max: u32,
+}
+
+impl Machine for ReviewQueueMachine {
+    type State = QueueState;
+    type Event = ReviewQueueEvent;
+    type Input = QueueInput;
+
+    fn decide(
+        state: &QueueState,
+        context: &Context,
+        input: &QueueInput,
+    ) -> Decision<ReviewQueueEvent> {
+        decide::decide(state, context, input)
+    }
+
+    fn apply(state: &mut QueueState, record: StoredEvent<ReviewQueueEvent>) {
+        state.apply(record);
+    }
+
+    fn deadlines(_: &QueueState) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn deadlines_after(_: &QueueState, _: &StoredEvent<ReviewQueueEvent>) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn effects(_: &StoredEvent<ReviewQueueEvent>) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    fn case_of(_: &StoredEvent<ReviewQueueEvent>) -> Option<CaseId> {
+        None
+    }
+
+    /// Nothing does: a queue is there before anything is asked of it.
+    fn creates(_: &QueueInput) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Room: what facts may hold, so that every fact fits into one message of the broker whatever agents write.
+//!
+//! Two rules. What is *compared* (names, values, positions in words) keeps its identity: a name that is too long is
+//! refused ([`Finding::check`](concord_wire::payload::Finding::check)), a value that is too long is shortened to its
+//! beginning and a digest of the whole, and is then compared by the digest. What is only *read* (evidence, reasoning,
+//! topics) is shortened, each text with a mark, and what is left out is counted. Nothing is shortened while there is
+//! room. The whole of it stands in the message that said it, and in the fact that recorded that message.
+//!
+//! The arithmetic is in decision record 0011. Sizes are bytes of JSON.
+
+use concord_wire::payload::{Conflict, ConflictOutcome, Position};
+use serde::Serialize;
+
+pub(crate) mod truncate;
+
+use truncate::{Room, shortened_position};
+
+/// Most bytes of a fact in its stored form. The broker takes messages of 1 MiB unless it is configured otherwise, its
+/// headers included; a fact's contents are also sent as a message with an envelope of its own.
+pub const FACT_BYTES_MAX: usize = 768 * 1024;
+/// Most bytes of a case's task.
+pub const TASK_BYTES_MAX: usize = 640 * 1024;
+/// Most bytes of an answer in a debate, whatever its policy says of tokens: facts hold it beside the positions.
+pub const ANSWER_BYTES_MAX: usize = 128 * 1024;
+/// Most bytes of the debated conflicts in the facts of a detection.
+pub(crate) const DEBATED_BYTES_MAX: usize = 480 * 1024;
+/// Most bytes of the deferred conflicts, there and in a decision.
+pub(crate) const DEFERRED_BYTES_MAX: usize = 112 * 1024;
+/// Most bytes of the debated conflicts in a decision.
+const DECIDED_CONFLICTS_BYTES_MAX: usize = 160 * 1024;
+/// Most bytes of all outcomes in a decision; each debate that a policy allows has an equal share.
+const OUTCOMES_BYTES_MAX: usize = 224 * 1024;
+/// Most bytes of one outcome in the facts of a case.
+const OUTCOME_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes of the clauses in the result of a case.
+pub(crate) const CLAUSES_BYTES_MAX: usize = 48 * 1024;
+/// Most bytes of a conflict's subject: two names, in the form in which they are compared, escaped as in a JSON pointer.
+pub(crate) const SUBJECT_BYTES_MAX: usize = 2 * 1024;
+
+/// How many bytes `value` has as JSON.
+pub fn json_bytes(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // What cannot be written has no room.
+    serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
+}
+
+/// Items as large as there is room for all of them together: each made with the same room, the largest that will do.
+/// None where there is not even room for all of them without any.
+pub(crate) fn fitting<T: Serialize>(
+    count: usize,
+    bytes_max: usize,
+    make: impl Fn(usize, Room) -> Option<T>,
+) -> Option<Vec<T>> {
+    Room::STEPS.into_iter().find_map(|room| {
+        let mut left = bytes_max;
+        let mut items = Vec::with_capacity(count);
+        for place in 0..count {
+            let item = make(place, room)?;
+            left = left.checked_sub(json_bytes(&item) + 1)?;
+            items.push(item);
+        }
+        Some(items)
+    })
+}
+
+/// The positions of a conflict or an outcome with no more than this room each.
+fn with_room(positions: &[Position], room: Room) -> Vec<Position> {
+    positions
+        .iter()
+        .map(|position| shortened_position(position, room.among(positions.len())))
+        .collect()
+}
+
+/// A conflict whose positions have no more than this room each.
+fn conflict_with_room(conflict: &Conflict, room: Room) -> Conflict {
+    Conflict {
+        positions: with_room(&conflict.positions, room),
+        ..conflict.clone()
+    }
+}
+
+/// A conflict as a debate takes it; the same again where it was made by a detection.
+pub(crate) fn debated_conflict(conflict: &Conflict) -> Conflict {
+    Conflict {
+        topic: truncate::topic(&conflict.topic),
+        positions: conflict
+            .positions
+            .iter()
+            .map(|held| Position {
+                position: truncate::words(&held.position),
+                value: held.value.as_ref().map(truncate::value),
+                ..shortened_position(held, Room::MOST.among(conflict.positions.len()))
+            })
+            .collect(),
+        ..conflict.clone()
+    }
+}
+
+/// The debated conflicts as a decision repeats them: all of them, in full where there is room; else with less evidence;
+/// else the positions of those that rank lowest are left out and counted.
+pub(crate) fn decided_conflicts(conflicts: &[Conflict]) -> Vec<Conflict> {
+    let make = |place: usize, room| {
+        conflicts
+            .get(place)
+            .map(|conflict| conflict_with_room(conflict, room))
+    };
+    if let Some(all) = fitting(conflicts.len(), DECIDED_CONFLICTS_BYTES_MAX, make) {
+        return all;
+    }
+    let mut kept: Vec<Conflict> = conflicts.iter().map(without_positions).collect();
+    let mut left = DECIDED_CONFLICTS_BYTES_MAX.saturating_sub(json_bytes(&kept));
+    for (short, conflict) in kept.iter_mut().zip(conflicts) {
+        let lean = conflict_with_room(conflict, Room::NONE);
+        let Some(rest) = left.checked_sub(json_bytes(&lean)) else {
+            break;
+        };
+        left = rest;
+        *short = lean;
+    }
+    kept
+}
+
+fn without_positions(conflict: &Conflict) -> Conflict {
+    let omitted = conflict.positions_omitted + count(conflict.positions.len());
+    Conflict {
+        positions: Vec::new(),
+        positions_omitted: omitted,
+        ..conflict.clone()
+    }
+}
+
+/// The outcomes as a decision repeats them: in full where there is room for all; else each with less evidence; else without
+/// positions, tally and rounds.
+pub(crate) fn decided_outcomes(outcomes: &[ConflictOutcome]) -> Vec<ConflictOutcome> {
+    let make = |place: usize, room| {
+        outcomes
+            .get(place)
+            .map(|outcome| outcome_with_room(outcome, room))
+    };
+    fitting(outcomes.len(), OUTCOMES_BYTES_MAX, make)
+        .unwrap_or_else(|| outcomes.iter().map(outcome_without_positions).collect())
+}
+
+fn outcome_with_room(outcome: &ConflictOutcome, room: Room) -> ConflictOutcome {
+    ConflictOutcome {
+        positions: with_room(&outcome.positions, room),
+        ..outcome.clone()
+    }
+}
+
+/// What was chosen and how, and nothing that it rests on.
+fn outcome_without_positions(outcome: &ConflictOutcome) -> ConflictOutcome {
+    let mut bare = ConflictOutcome {
+        positions: Vec::new(),
+        tally: None,
+        rounds: Vec::new(),
+        mediation: None,
+        positions_omitted: outcome.positions_omitted + count(outcome.positions.len()),
+        ..outcome.clone()
+    };
+    if let Some(provisional) = &mut bare.provisional {
+        provisional.alternatives.clear();
+    }
+    bare
+}
+
+/// An outcome as a case takes it that may have so many debates: in full where there is room; else with less evidence;
+/// else without positions, tally and rounds. The whole stands in the debate's own facts.
+pub(crate) fn case_outcome(outcome: &ConflictOutcome, debates_max: u32) -> ConflictOutcome {
+    let share = OUTCOMES_BYTES_MAX / usize::try_from(debates_max.max(1)).unwrap_or(usize::MAX);
+    let bytes_max = share.min(OUTCOME_BYTES_MAX);
+    let make = |_, room| Some(outcome_with_room(outcome, room));
+    let made = fitting(1, bytes_max, make).and_then(|made| made.into_iter().next());
+    made.unwrap_or_else(|| outcome_without_positions(outcome))
+}
+
+/// A number of things as facts count them.
+pub(crate) fn count(things: usize) -> u32 {
+    u32::try_from(things).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;
