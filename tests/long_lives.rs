@@ -8,9 +8,9 @@ use concord_domain::track_record::{Observe, TrackRecordMachine};
 use concord_domain::{Context, Machine, Versioned, replay};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EARLIER_MAX, FiredBy};
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_runtime::settings::{BrokerSettings, StorageSettings};
-use concord_runtime::{Aggregates, Broker, Ledger, Outcome, Read, provision};
+use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome, provision};
 use concord_testkit::TestBroker;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{self, Source};
@@ -31,7 +31,7 @@ fn context(step: u64) -> Context {
     )
 }
 
-async fn ledger(broker: &TestBroker) -> NatsLedger {
+async fn ledger(broker: &TestBroker) -> NatsEventStore {
     let settings = BrokerSettings {
         servers: broker.url(),
         ..BrokerSettings::default()
@@ -40,11 +40,11 @@ async fn ledger(broker: &TestBroker) -> NatsLedger {
         .await
         .unwrap();
     provision::streams(&broker).await.unwrap();
-    NatsLedger::new(broker).await.unwrap()
+    NatsEventStore::new(broker).await.unwrap()
 }
 
 /// A process that has nothing in memory.
-fn process<M: Machine>(ledger: &NatsLedger) -> Aggregates<M, NatsLedger> {
+fn process<M: Machine>(ledger: &NatsEventStore) -> Aggregates<M, NatsEventStore> {
     Aggregates::new(ledger.clone(), NonZeroUsize::new(8).unwrap())
 }
 
@@ -52,7 +52,7 @@ fn process<M: Machine>(ledger: &NatsLedger) -> Aggregates<M, NatsLedger> {
 async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     let broker = TestBroker::start().await;
     let (ledger, id) = (ledger(&broker).await, Token::new("a-1").unwrap());
-    let step = async |process: &Aggregates<M, NatsLedger>, step: u64| {
+    let step = async |process: &Aggregates<M, NatsEventStore>, step: u64| {
         process
             .step(&id, &context(step), &input(step), None)
             .await
@@ -88,7 +88,7 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     is_stored(step(&dozing, FACTS + 1).await);
     is_stored(step(&busy, FACTS + 2).await);
     let records = ledger
-        .load::<M::Event>(&id, 0, Read::Leader)
+        .load::<M::Event>(&id, 0, Consistency::Leader)
         .await
         .unwrap()
         .records;
@@ -102,7 +102,7 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     }
     assert_eq!(
         ledger
-            .load::<M::Event>(&id, 0, Read::Leader)
+            .load::<M::Event>(&id, 0, Consistency::Leader)
             .await
             .unwrap()
             .records,
@@ -123,7 +123,7 @@ async fn lives_long<M: Machine>(input: impl Fn(u64) -> M::Input) {
     for known in [1, 300, records.len() - 1, records.len()] {
         let after = records[known - 1].sequence;
         let new = ledger
-            .load::<M::Event>(&id, after, Read::Any)
+            .load::<M::Event>(&id, after, Consistency::Any)
             .await
             .unwrap()
             .records;

@@ -19,7 +19,7 @@ use crate::collector::{Collector, Span, end};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Contexts that have nothing to do with any case: that of who opens it, and that of an agent that begins its own.
+/// TraceContext that have nothing to do with any case: that of who opens it, and that of an agent that begins its own.
 const OPENER: (&str, &str) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
 pub(crate) const STRANGER: (&str, &str) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
 /// The span of an agent that goes on with what it was sent.

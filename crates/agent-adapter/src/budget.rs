@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_runtime::delivery::Chain;
+use concord_runtime::delivery::ErrorChain;
 use concord_runtime::metrics::{BudgetLabels, Metrics};
+use concord_runtime::service::ServiceContext;
 use concord_runtime::shared_value::Register;
-use concord_runtime::service::Shell;
 use concord_runtime::{Broker, clock};
 use concord_wire::subject::Service;
 use concord_wire::{ErrorCode, Token};
@@ -46,7 +46,10 @@ pub(crate) struct Budget {
 const OVER_BUDGET: &str = "over_budget";
 
 /// The budgets in the settings.
-pub(crate) fn budgets(shell: &Shell, settings: &BTreeMap<Token, BudgetSettings>) -> Budgets {
+pub(crate) fn budgets(
+    shell: &ServiceContext,
+    settings: &BTreeMap<Token, BudgetSettings>,
+) -> Budgets {
     let budget = |(provider, settings): (&Token, &BudgetSettings)| {
         let budget = Budget::new(&shell.broker, shell.metrics.clone(), provider, *settings);
         (provider.clone(), Arc::new(budget))
@@ -131,7 +134,7 @@ impl Budget {
                 }
                 Ok(Renewed::Again) => Duration::ZERO,
                 Err(error) => {
-                    let error = Chain(&error).to_string();
+                    let error = ErrorChain(&error).to_string();
                     tracing::warn!(provider = %self.provider, error, "A budget could not be asked; nothing is called.");
                     if Instant::now() + PAUSE_MAX > until {
                         let why = format!(
@@ -149,7 +152,7 @@ impl Budget {
             } else {
                 PAUSE_MAX / 5
             };
-            tokio::time::sleep(wait + crate::guard::jitter(apart)).await;
+            tokio::time::sleep(wait + crate::call_policy::jitter(apart)).await;
         }
     }
 

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_runtime::broker::Heard;
-use concord_runtime::delivery::Chain;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::settings::Secret;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Timestamp, dialect};
@@ -21,7 +21,7 @@ use url::Url;
 use crate::settings::CallbackSettings;
 use crate::settings::check::Error;
 
-mod bounded;
+mod listener;
 mod server;
 pub(crate) mod token;
 
@@ -169,7 +169,7 @@ impl Awaited {
     }
 
     /// What was published is in the dialect of whoever had asked.
-    fn heard(&self, shell: &Shell, agent: &AgentId, heard: &Heard) {
+    fn heard(&self, shell: &ServiceContext, agent: &AgentId, heard: &Heard) {
         let Some(asked) = reply_to(shell, heard) else {
             return;
         };
@@ -179,14 +179,14 @@ impl Awaited {
     }
 
     /// Listens to what an agent says, until the service stops.
-    pub(crate) async fn listen(self, shell: Shell, agent: AgentId) {
+    pub(crate) async fn listen(self, shell: ServiceContext, agent: AgentId) {
         let filters = Lane::ALL.map(|lane| shell.broker.subjects().said_by(lane, &agent));
         let mut heard = Vec::new();
         for filter in filters {
             match shell.broker.listen(filter, None).await {
                 Ok(stream) => heard.push(stream),
                 Err(error) => {
-                    tracing::error!(%agent, error = %Chain(&error), "What an agent says later cannot be heard.");
+                    tracing::error!(%agent, error = %ErrorChain(&error), "What an agent says later cannot be heard.");
                     return;
                 }
             }
@@ -206,7 +206,7 @@ impl Awaited {
 
 /// What a message is an answer to.
 fn reply_to(
-    shell: &Shell,
+    shell: &ServiceContext,
     Heard {
         subject,
         dialect,

@@ -9,13 +9,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::coordination_metrics::{Counted, Feedback, Follow, Limits, Said, What, leads_by_card};
+use concord_domain::coordination_metrics::{
+    Counted, Feedback, Follow, Limits, Said, What, leads_by_card,
+};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{StoredEvent, WakeEvent};
 use concord_runtime::broker::Heard;
 use concord_runtime::metrics::{FeedbackLabels, Metrics, ResultLabel, RouteLabel};
-use concord_runtime::service::Shell;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Directory, clock};
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, dialect};
@@ -25,9 +27,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::AnyError;
 
-mod share;
+mod ownership;
 
-use share::Share;
+use ownership::Share;
 
 /// How often it is looked whose time to answer is over.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -58,7 +60,7 @@ impl Default for CoordinationSettings {
 
 /// Begins to count.
 pub(crate) async fn start(
-    shell: &Shell,
+    shell: &ServiceContext,
     settings: &CoordinationSettings,
     directory: &Arc<Directory>,
 ) -> Result<(), AnyError> {
@@ -90,7 +92,7 @@ struct Counting {
 
 impl Counting {
     /// Hears messages on both lanes, and whom they wake.
-    async fn hear(self: &Arc<Self>, shell: &Shell) -> Result<(), AnyError> {
+    async fn hear(self: &Arc<Self>, shell: &ServiceContext) -> Result<(), AnyError> {
         let (broker, subjects) = (&shell.broker, shell.broker.subjects());
         for lane in [Lane::Urgent, Lane::Normal] {
             let said = broker.listen(subjects.all(lane.as_str()), None).await?;
@@ -134,9 +136,9 @@ impl Counting {
 
     fn each(
         self: &Arc<Self>,
-        shell: &Shell,
+        shell: &ServiceContext,
         mut heard: impl Stream<Item = Heard> + Send + Unpin + 'static,
-        take: impl Fn(&Self, &Shell, &Heard) + Send + 'static,
+        take: impl Fn(&Self, &ServiceContext, &Heard) + Send + 'static,
     ) {
         let (counting, shared) = (Arc::clone(self), shell.clone());
         shell.spawn(async move {
@@ -148,7 +150,7 @@ impl Counting {
     }
 
     /// Counts who has not answered in time.
-    fn keep_time(self: &Arc<Self>, shell: &Shell) {
+    fn keep_time(self: &Arc<Self>, shell: &ServiceContext) {
         let (counting, stop) = (Arc::clone(self), shell.stop.clone());
         shell.spawn(async move {
             let mut due = tokio::time::interval(SETTLE_INTERVAL);
@@ -160,7 +162,7 @@ impl Counting {
     }
 
     /// Keeps to the cards that say that their agents lead.
-    fn follow_leads(self: &Arc<Self>, shell: &Shell, directory: &Arc<Directory>) {
+    fn follow_leads(self: &Arc<Self>, shell: &ServiceContext, directory: &Arc<Directory>) {
         let (counting, directory, stop) =
             (Arc::clone(self), Arc::clone(directory), shell.stop.clone());
         let mut changes = directory.changes();
@@ -197,7 +199,7 @@ impl Counting {
 }
 
 /// What was said, in whatever dialect; none where it is no message.
-fn envelope(shell: &Shell, message: &Heard) -> Option<Envelope> {
+fn envelope(shell: &ServiceContext, message: &Heard) -> Option<Envelope> {
     let subject = shell.broker.subjects().parse(&message.subject).ok()?;
     let declared = message.dialect.as_deref().and_then(Dialect::parse);
     Some(dialect::read(&message.payload, declared, &subject).ok()?.0)

@@ -5,29 +5,29 @@ use std::sync::Arc;
 use concord_domain::effect::WOKEN;
 use concord_domain::request::admissibility;
 use concord_events::Remembered;
-use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::dialect;
-use concord_runtime::service::Shell;
+use concord_runtime::service::ServiceContext;
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::host::Host;
+use crate::hosted_agent::Host;
 
 /// A hosted agent's messages.
 pub(crate) struct Inbox {
     pub(crate) host: Arc<Host>,
-    pub(crate) shell: Shell,
+    pub(crate) shell: ServiceContext,
 }
 
 impl Handler for Inbox {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         // What another agent garbled is its own affair, and is in the transcript; the agent is not bothered with it.
         let heard = match dialect::envelope(&self.shell, delivery).await {
             Ok(heard) => Some(heard),
-            Err(failed @ Problem::Failed(_)) => return Err(failed),
+            Err(failed @ HandleError::Failed(_)) => return Err(failed),
             Err(_) => None,
         };
         if let Some((heard, failure)) = heard
@@ -35,23 +35,23 @@ impl Handler for Inbox {
             .and_then(|heard| Some((heard, unsaid(heard)?)))
         {
             self.host.decline(failure, heard, delivery).await?;
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         }
         if let Some(said) = heard.as_ref().and_then(woken_by_too_much) {
             let why = "what was said is more than can be repeated to who is woken by it";
             let failure = Failure::here(ErrorCode::CapacityExceeded, why).named("not_repeated");
             self.host.decline(failure, &said, delivery).await?;
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         }
         let Some(mut asked) = heard.and_then(asked) else {
             self.shell.count_ignored("no_response_required");
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         };
         // One that the coordinator refuses ends there, and is not to be carried out as well.
         let terms = match Terms::of(&asked, &self.host.card(), delivery.stored_at) {
             Some(Err(())) => {
                 self.shell.count_ignored("refused_by_coordinator");
-                return Ok(Done::Acknowledge);
+                return Ok(Ack::Acknowledge);
             }
             Some(Ok(terms)) => Some(terms),
             None => None,
@@ -65,13 +65,13 @@ impl Handler for Inbox {
                 .host
                 .refuse(&asked, delivery)
                 .await
-                .map(|()| Done::Acknowledge);
+                .map(|()| Ack::Acknowledge);
         }
         let will_answer_later = terms.is_some_and(|terms| terms.has_callback);
         self.host
             .handle(&asked, delivery, will_answer_later)
             .await?;
-        Ok(Done::Acknowledge)
+        Ok(Ack::Acknowledge)
     }
 }
 

@@ -2,15 +2,15 @@
 //!
 //! A hosted agent is a program on standard input and output ([`program`]), a server that is sent messages ([`http`]), or a
 //! model behind an OpenAI-compatible API ([`openai`]). The adapter reads the agent's messages from the broker, lets them in as
-//! many at a time as the settings allow, urgent ones first ([`gate`]), keeps to the provider's budget ([`budget`]), stops
-//! asking an agent that fails again and again ([`guard`]), and publishes the answers. Any replica can take any message: the
+//! many at a time as the settings allow, urgent ones first ([`concurrency_limit`]), keeps to the provider's budget ([`budget`]), stops
+//! asking an agent that fails again and again ([`call_policy`]), and publishes the answers. Any replica can take any message: the
 //! inbox is a shared durable consumer.
 
 use std::sync::Arc;
 
 use concord_runtime::api::{Answer, answer};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::{Run, Shell};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::{Run, ServiceContext};
 use concord_runtime::{Aggregates, Directory};
 use concord_wire::subject::{Lane, Service};
 use tokio::net::TcpListener;
@@ -23,31 +23,31 @@ pub use settings::{
 };
 pub use wake::settings::{EmbeddingServer, WakeSettings};
 
+mod answer_type;
 mod budget;
+mod call_policy;
 mod callback;
-mod context;
+mod case_cache;
+mod concurrency_limit;
 mod coordination;
+mod decode;
+mod encode;
 mod endpoint;
-mod expected;
 mod failure;
-mod gate;
-mod given;
-mod guard;
-mod host;
+mod hosted_agent;
 mod http;
 mod inbox;
-mod loops;
 mod notify;
 mod openai;
 mod pool;
 mod program;
-mod register;
-mod reply;
+mod registration;
+mod reply_loops;
 mod settings;
-mod turn;
+mod spans;
 mod wake;
 
-use host::{Host, Shared};
+use hosted_agent::{Host, Shared};
 
 /// The service.
 pub struct AgentAdapter;
@@ -64,18 +64,18 @@ impl Run for AgentAdapter {
         Ok(notify::check(&own.notify)?)
     }
 
-    async fn start(shell: Shell, own: AdapterSettings) -> Result<(), AnyError> {
+    async fn start(shell: ServiceContext, own: AdapterSettings) -> Result<(), AnyError> {
         let directory = Directory::follow(&shell);
-        let cases = Arc::new(context::Cases::new(&shell).await?);
-        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let cases = Arc::new(case_cache::Cases::new(&shell).await?);
+        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
         let conversations = Arc::new(Aggregates::new(ledger, shell.work.cached_max));
-        let loops = Arc::new(loops::Loops::new(
+        let loops = Arc::new(reply_loops::Loops::new(
             &shell,
             own.loops.bounds(),
             &conversations,
         ));
         let hosts = host_all(&shell, &own, &cases, &loops).await?;
-        register::start(
+        registration::start(
             &shell,
             hosts.iter().map(|host| host.agent.card()).collect(),
             &directory,
@@ -92,7 +92,7 @@ impl Run for AgentAdapter {
         shell.answer(
             "agents",
             Arc::new(move |_| {
-                let hosted: Vec<host::Description> =
+                let hosted: Vec<hosted_agent::Description> =
                     hosts.iter().map(|host| host.describe()).collect();
                 let listed: Answer = Box::pin(async move { answer(&hosted) });
                 listed
@@ -103,10 +103,10 @@ impl Run for AgentAdapter {
 }
 
 async fn host_all(
-    shell: &Shell,
+    shell: &ServiceContext,
     own: &AdapterSettings,
-    cases: &Arc<context::Cases>,
-    loops: &Arc<loops::Loops>,
+    cases: &Arc<case_cache::Cases>,
+    loops: &Arc<reply_loops::Loops>,
 ) -> Result<Vec<Arc<Host>>, AnyError> {
     let shared = Arc::new(Shared {
         shell: shell.clone(),

@@ -12,17 +12,17 @@ use std::time::Duration;
 use concord_events::StoredEvent;
 use concord_events::topology::{Channel, ConsumerKind};
 use concord_runtime::clock;
-use concord_runtime::delivery::{Delivery, Done, Handler, Patience, Problem};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
 use concord_runtime::metrics::NoticeLabels;
-use concord_runtime::service::Shell;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::settings::WorkSettings;
 use lru::LruCache;
 use tokio::sync::Semaphore;
 
-mod again;
 mod completion;
 mod email;
 mod notice;
+mod resend;
 pub(crate) mod settings;
 mod text;
 mod webhook;
@@ -54,7 +54,7 @@ pub(crate) fn check(settings: &NotifySettings) -> Result<(), Error> {
 
 /// Begins to tell people. The consumers are there when a channel is off, too: what happened while it was off is then
 /// nothing that they are told when it is on.
-pub(crate) fn start(shell: &Shell, settings: &NotifySettings) -> Result<(), Error> {
+pub(crate) fn start(shell: &ServiceContext, settings: &NotifySettings) -> Result<(), Error> {
     let mut notifiers = Vec::new();
     for channel in Channel::ALL {
         let notifier = Arc::new(Notifier::new(shell, channel, settings)?);
@@ -65,7 +65,7 @@ pub(crate) fn start(shell: &Shell, settings: &NotifySettings) -> Result<(), Erro
         ConsumerKind::Completions,
         completion::Completions::new(shell, settings)?,
     );
-    shell.answer("notify", again::verb(shell, notifiers));
+    shell.answer("notify", resend::verb(shell, notifiers));
     Ok(())
 }
 
@@ -105,7 +105,7 @@ impl Sender {
 
 /// One channel at work.
 struct Notifier {
-    shell: Shell,
+    shell: ServiceContext,
     channel: Channel,
     sender: Option<Sender>,
     prefix: String,
@@ -117,7 +117,11 @@ struct Notifier {
 }
 
 impl Notifier {
-    fn new(shell: &Shell, channel: Channel, settings: &NotifySettings) -> Result<Self, Error> {
+    fn new(
+        shell: &ServiceContext,
+        channel: Channel,
+        settings: &NotifySettings,
+    ) -> Result<Self, Error> {
         let known = LruCache::new(NonZeroUsize::new(KNOWN_MAX).unwrap_or(NonZeroUsize::MIN));
         Ok(Self {
             shell: shell.clone(),
@@ -152,14 +156,14 @@ impl Notifier {
     }
 
     /// What is to be done with a notice that is of no use any more: whoever tried in vain to tell somebody says so.
-    fn skip(&self, notice: &Notice, recipients: &[String], why: &str) -> Result<Done, Problem> {
+    fn skip(&self, notice: &Notice, recipients: &[String], why: &str) -> Result<Ack, HandleError> {
         let failed = |recipient: &String| {
             let failure = self.known(notice, recipient)?.err()?;
             Some(format!("{}: {failure}", shown(self.channel, recipient)))
         };
         let failures: Vec<String> = recipients.iter().filter_map(failed).collect();
         if !failures.is_empty() {
-            return Err(Problem::Undeliverable(format!(
+            return Err(HandleError::Undeliverable(format!(
                 "{why}; before, {}",
                 failures.join("; ")
             )));
@@ -167,7 +171,7 @@ impl Notifier {
         self.count("stale");
         let (channel, kind, debate) = (self.channel.as_str(), notice.kind(), &notice.debate_id);
         tracing::info!(channel, kind, %debate, why, "Skipped a notice.");
-        Ok(Done::Acknowledge)
+        Ok(Ack::Acknowledge)
     }
 
     /// Tells all recipients who have not been told: the failures that may pass, and those that last.
@@ -261,36 +265,36 @@ fn shown(channel: Channel, recipient: &str) -> String {
 struct Feed(Arc<Notifier>);
 
 impl Handler for Feed {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let notifier = &*self.0;
         let Some(sender) = &notifier.sender else {
             notifier.count("off");
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         };
         let Some(notice) = Notice::of(StoredEvent::decode(&delivery.payload, delivery.sequence)?)
         else {
             notifier.count("nobody");
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         };
         let recipients = sender.recipients(&notice);
         if recipients.is_empty() {
             notifier.count("nobody");
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         }
         if let Some(why) = notice.stale(clock::now(), notifier.settings.age_max_ms) {
             return notifier.skip(&notice, &recipients, why);
         }
         let (passing, lasting) = notifier.tell(sender, &notice, &recipients).await;
         if !passing.is_empty() {
-            return Err(Problem::Failed(passing.join("; ").into()));
+            return Err(HandleError::Failed(passing.join("; ").into()));
         }
         if !lasting.is_empty() {
-            return Err(Problem::Undeliverable(lasting.join("; ")));
+            return Err(HandleError::Undeliverable(lasting.join("; ")));
         }
-        Ok(Done::Acknowledge)
+        Ok(Ack::Acknowledge)
     }
 
-    fn patience(&self, _: &WorkSettings) -> Patience {
+    fn patience(&self, _: &WorkSettings) -> RetryPolicy {
         self.0.settings.patience()
     }
 }

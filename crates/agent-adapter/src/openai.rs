@@ -14,18 +14,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::call_policy::{Call, Guard};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::guard::{Call, Guard};
 use crate::settings::OpenAiAgent;
 use crate::settings::check::Error;
-use crate::turn::Turn;
+use crate::spans::Turn;
 
+mod parse;
 pub(crate) mod prompt;
-mod said;
 
+pub(crate) use parse::{Form, Said};
 use prompt::Prompts;
-pub(crate) use said::{Form, Said};
 
 /// Bytes of a reply that are shown to the model again when it must mend it.
 const SHOWN_MAX: usize = 8_192;
@@ -99,7 +99,7 @@ impl Model {
         let first = self
             .complete((guard, turn), &messages, max_tokens, id.as_str(), until)
             .await?;
-        let wrong = match said::read(&first, asked) {
+        let wrong = match parse::read(&first, asked) {
             Ok(said) => return Ok(said),
             Err(wrong) => wrong,
         };
@@ -120,7 +120,7 @@ impl Model {
                 until,
             )
             .await?;
-        said::read(&second, asked).map_err(|_| {
+        parse::read(&second, asked).map_err(|_| {
             let why = "the model's reply could not be used, nor that to a second asking: it is not the JSON that was asked for";
             Failure::here(ErrorCode::InternalError, why)
         })

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use concord_domain::call_policy::Trouble;
 use concord_runtime::Trace;
-use concord_runtime::delivery::Chain;
+use concord_runtime::delivery::ErrorChain;
 
+use crate::call_policy::Call;
 use crate::failure::Failure;
-use crate::guard::Call;
 use crate::program::{Error, Program};
 use crate::settings::HostedAgent;
 
@@ -124,7 +124,10 @@ impl<U: Fn(&[u8]) -> bool + Sync> Call for OfProgram<'_, U> {
         match self.pool.ask(self.line, &self.usable).await {
             Ok(line) => Ok((line, None)),
             Err(error @ Error::Timeout(_)) => Err(failed(Trouble::ProgramLate, error.to_string())),
-            Err(error) => Err(failed(Trouble::ProgramEnded, Chain(&error).to_string())),
+            Err(error) => Err(failed(
+                Trouble::ProgramEnded,
+                ErrorChain(&error).to_string(),
+            )),
         }
     }
 }

@@ -14,19 +14,19 @@ use concord_domain::activation::conversation::{
 use concord_domain::activation::{Conversation, Decisions, LoopBounds, Message, decide_all};
 use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
-use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
-use concord_runtime::handlers::{self, EffectFeed};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::handlers::{self, EffectHandler};
 use concord_runtime::metrics::WakeLabels;
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Directory, dialect};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;
 
 use crate::AnyError;
-use crate::context::Cases;
-use crate::loops::Conversations;
+use crate::case_cache::Cases;
+use crate::reply_loops::Conversations;
 
 mod matching;
 pub(crate) mod settings;
@@ -45,7 +45,7 @@ pub(crate) struct Known {
 
 /// Begins to decide.
 pub(crate) async fn start(
-    shell: &Shell,
+    shell: &ServiceContext,
     settings: &WakeSettings,
     known: Known,
 ) -> Result<(), AnyError> {
@@ -55,10 +55,10 @@ pub(crate) async fn start(
         cases,
         bounds,
     } = known;
-    let ledger = NatsLedger::new(shell.broker.clone()).await?;
+    let ledger = NatsEventStore::new(shell.broker.clone()).await?;
     shell.consume(
         ConsumerKind::Effects(Service::AgentAdapter),
-        EffectFeed::<WakeMachine>::new(shell, ledger),
+        EffectHandler::<WakeMachine>::new(shell, ledger),
     );
     let matching = Matching::open(settings)?;
     let known = Matching::follow(&matching, shell, &directory);
@@ -82,7 +82,7 @@ pub(crate) async fn start(
 
 /// Hears what may concern somebody.
 struct Ears {
-    shell: Shell,
+    shell: ServiceContext,
     enabled: bool,
     matching: Arc<Matching>,
     conversations: Conversations,
@@ -91,10 +91,10 @@ struct Ears {
 }
 
 impl Handler for Ears {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         if !self.enabled {
             self.shell.count_ignored("waking_is_off");
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         }
         // What a service says is no news to anybody whom it does not address, and is not even read.
         let (subjects, message_type) = (
@@ -108,15 +108,15 @@ impl Handler for Ears {
             || message_type.is_some_and(|kind| is_given_twice(&delivery.consumer, kind))
         {
             self.shell.count_ignored("nobody_to_wake");
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         }
         // What somebody garbled is answered by whom it is addressed to, if by anyone.
         let envelope = match dialect::envelope(&self.shell, delivery).await {
             Ok(envelope) => envelope,
-            Err(failed @ Problem::Failed(_)) => return Err(failed),
+            Err(failed @ HandleError::Failed(_)) => return Err(failed),
             Err(_) => {
                 self.shell.count_ignored("unreadable");
-                return Ok(Done::Acknowledge);
+                return Ok(Ack::Acknowledge);
             }
         };
         let id = conversation_of(&envelope);
@@ -134,7 +134,7 @@ impl Handler for Ears {
 }
 
 impl Ears {
-    async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, Problem> {
+    async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, HandleError> {
         let known = self
             .conversations
             .load(&conversation_of(envelope))
@@ -187,7 +187,10 @@ impl Ears {
     }
 
     /// Who hears what is said in a case: its participants. Outside a case everyone does.
-    async fn audience(&self, case: Option<&CaseId>) -> Result<Option<BTreeSet<AgentId>>, Problem> {
+    async fn audience(
+        &self,
+        case: Option<&CaseId>,
+    ) -> Result<Option<BTreeSet<AgentId>>, HandleError> {
         let Some(case) = case else { return Ok(None) };
         Ok(self
             .cases

@@ -29,7 +29,7 @@ use serde_json::json;
 
 use crate::cases::{MEASURED, installation, processor_times, round};
 use crate::process::{peak_mb, resident_mb};
-use crate::{Options, bare, subjects};
+use crate::{Options, broker_schedules, subjects};
 
 /// Debates opened a second: slow enough for each to be opened at once, so that their deadlines stay together.
 const OPENED_PER_SECOND: usize = 500;
@@ -95,7 +95,7 @@ pub async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport> {
     let installation = installation(options, "deadlines").await?;
     let client = async_nats::connect(installation.server_url()).await?;
     let context = jetstream::new(client.clone());
-    let broker = bare::measure(&context, debates).await?;
+    let broker = broker_schedules::measure(&context, debates).await?;
     let opening = Duration::from_secs_f64(debates as f64 / OPENED_PER_SECOND as f64);
     let instant = now_ms()? + u64::try_from((opening + REST).as_millis())?;
     open_all(&client, debates, instant).await?;

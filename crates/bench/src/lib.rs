@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub mod agents;
-mod bare;
+mod broker_schedules;
 pub mod cases;
 pub mod deadlines;
 pub mod flood;

@@ -15,7 +15,7 @@ use crate::case::{case_id, file, open, unknown};
 use crate::connection::ConnectionArgs;
 use crate::failure::{FOUND, Failure};
 use crate::output::{self, NAMED, styled};
-use crate::say::{Became, Heard, Speech, WaitArgs, say};
+use crate::send::{Became, Heard, Speech, WaitArgs, say};
 
 /// Arguments of `concord challenge`.
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ use crate::args::JsonArg;
 use crate::connection::ConnectionArgs;
 use crate::failure::{FOUND, Failure};
 use crate::output::{self, BAD, Cell, DOUBTFUL, FAINT, GOOD, Table, count, styled};
-use crate::read::{self, Scope, Stored};
+use crate::stream_reader::{self, Scope, Stored};
 
 /// Arguments of `concord check`.
 #[derive(Debug, Args)]
@@ -151,7 +151,7 @@ async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp
                 first
             }));
         }
-        read::each(
+        stream_reader::each(
             broker,
             &Scope::all(kind).with_foreign(),
             "checking",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::RequestErrorKind;
 use clap::Args;
 use concord_runtime::Broker;
-use concord_runtime::delivery::Chain;
+use concord_runtime::delivery::ErrorChain;
 use concord_runtime::settings::{self, Settings, Sources};
 use concord_wire::Token;
 use concord_wire::payload::ErrorReport;
@@ -63,7 +63,7 @@ impl ConnectionArgs {
         }
         let mut settings: Settings<serde_json::Value> =
             settings::read(&Sources::of_process(self.config.clone(), Vec::new()))
-                .map_err(|error| Failure::usage(Chain(&error).to_string()))?;
+                .map_err(|error| Failure::usage(ErrorChain(&error).to_string()))?;
         if let Some(server) = &self.server {
             settings.broker.servers.clone_from(server);
         }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use concord_runtime::broker;
-use concord_runtime::delivery::Chain;
+use concord_runtime::delivery::ErrorChain;
 use concord_runtime::event_store;
 
 /// Exit code of faults that were found.
@@ -89,7 +89,7 @@ impl std::fmt::Display for Failure {
 
 impl From<broker::Error> for Failure {
     fn from(error: broker::Error) -> Self {
-        let message = Chain(&error).to_string();
+        let message = ErrorChain(&error).to_string();
         match error {
             broker::Error::Connect { servers, source } => Self::unavailable(format!(
                 "no connection to NATS at {servers} ({source}); start an installation with `concord up`, or name the \
@@ -109,14 +109,14 @@ impl From<event_store::Error> for Failure {
             event_store::Error::Unavailable { .. } => "; `concord doctor` looks for the cause",
             _ => "",
         };
-        Self::failed(format!("{}{advice}", Chain(&error)))
+        Self::failed(format!("{}{advice}", ErrorChain(&error)))
     }
 }
 
 impl From<concord_installation::Error> for Failure {
     fn from(error: concord_installation::Error) -> Self {
         use concord_installation::Error;
-        let message = Chain(&error).to_string();
+        let message = ErrorChain(&error).to_string();
         match error {
             Error::NoNatsServer | Error::Connect { .. } => Self::unavailable(message),
             _ => Self::failed(message),

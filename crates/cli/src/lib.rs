@@ -28,11 +28,11 @@ mod output;
 mod panel;
 mod permissions;
 mod queue;
-mod read;
 mod record;
 mod replay;
 mod rule;
-mod say;
+mod send;
+mod stream_reader;
 mod up;
 mod wake;
 

@@ -16,7 +16,7 @@ use crate::debate;
 use crate::failure::{FOUND, Failure};
 use crate::output::{self, BAD, GOOD, NAMED, STRONG, one_line, styled};
 use crate::rule::unusable;
-use crate::say::{Became, Heard, Speech, WaitArgs, say};
+use crate::send::{Became, Heard, Speech, WaitArgs, say};
 
 /// Arguments of `concord outcome`.
 #[derive(Debug, Args)]

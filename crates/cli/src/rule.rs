@@ -15,7 +15,7 @@ use crate::debate::{self, resolution_text};
 use crate::failure::{FOUND, Failure};
 use crate::output::{self, FAINT, GOOD, NAMED, STRONG, one_line, styled};
 use crate::queue::brief;
-use crate::say::{Became, Heard, Speech, WaitArgs, say};
+use crate::send::{Became, Heard, Speech, WaitArgs, say};
 
 /// Arguments of `concord rule`.
 #[derive(Debug, Args)]

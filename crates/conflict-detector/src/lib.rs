@@ -8,10 +8,10 @@ use concord_domain::detection::DetectionMachine;
 use concord_events::EventMeta;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
-use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
-use concord_runtime::handlers::{self, EffectFeed};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::{Run, Shell};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::handlers::{self, EffectHandler};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::{Run, ServiceContext};
 use concord_runtime::settings::NoSettings;
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
@@ -27,10 +27,10 @@ impl Run for ConflictDetector {
     type Own = NoSettings;
 
     async fn start(
-        shell: Shell,
+        shell: ServiceContext,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
         let detections = Arc::new(Aggregates::new(ledger.clone(), shell.work.cached_max));
         let closed = Closed {
             shell: shell.clone(),
@@ -40,7 +40,7 @@ impl Run for ConflictDetector {
         shell.consume(ConsumerKind::Events(Self::SERVICE), closed);
         shell.consume(
             ConsumerKind::Effects(Self::SERVICE),
-            EffectFeed::<DetectionMachine>::new(&shell, ledger),
+            EffectHandler::<DetectionMachine>::new(&shell, ledger),
         );
         shell.consume_no_messages();
         Ok(())
@@ -49,15 +49,16 @@ impl Run for ConflictDetector {
 
 /// Looks for conflicts when the findings of a case have closed.
 struct Closed {
-    shell: Shell,
-    ledger: NatsLedger,
-    detections: Arc<Aggregates<DetectionMachine, NatsLedger>>,
+    shell: ServiceContext,
+    ledger: NatsEventStore,
+    detections: Arc<Aggregates<DetectionMachine, NatsEventStore>>,
 }
 
 impl Handler for Closed {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let (_, id) = handlers::aggregate_of(&self.shell, delivery)?;
-        let case_id = CaseId::new(id.as_str()).map_err(|error| Problem::Failed(error.into()))?;
+        let case_id =
+            CaseId::new(id.as_str()).map_err(|error| HandleError::Failed(error.into()))?;
         let meta = EventMeta::decode(&delivery.payload)?;
         // The case as it was when its findings closed: the closing fact leads to all before it.
         let facts = self
@@ -67,11 +68,11 @@ impl Handler for Closed {
         let mut case = Versioned::<CaseMachine>::default();
         facts.into_iter().for_each(|fact| case.apply(fact));
         let Some(input) = route::from_case(&case_id, &case.state) else {
-            return Err(Problem::Failed(
+            return Err(HandleError::Failed(
                 "the case of a closing fact could not be read".into(),
             ));
         };
-        let context = Shell::fact_context(meta.event_id);
+        let context = ServiceContext::fact_context(meta.event_id);
         handlers::step(
             &self.shell,
             &self.detections,

@@ -8,9 +8,9 @@ use concord_domain::request::admissibility::refusal_of;
 use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of, is_asked};
 use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};
-use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, dialect, handlers, message_lookup};
 use concord_wire::payload::AgentStatus;
 use concord_wire::subject::Lane;
@@ -20,15 +20,15 @@ use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request
 
 /// Hears what agents ask each other for.
 pub(crate) struct Exchange {
-    shell: Shell,
-    requests: Arc<Aggregates<RequestMachine, NatsLedger>>,
+    shell: ServiceContext,
+    requests: Arc<Aggregates<RequestMachine, NatsEventStore>>,
     directory: Arc<Directory>,
 }
 
 impl Exchange {
     pub(crate) fn new(
-        shell: &Shell,
-        requests: &Arc<Aggregates<RequestMachine, NatsLedger>>,
+        shell: &ServiceContext,
+        requests: &Arc<Aggregates<RequestMachine, NatsEventStore>>,
         directory: &Arc<Directory>,
     ) -> Self {
         Self {
@@ -40,12 +40,12 @@ impl Exchange {
 }
 
 impl Handler for Exchange {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         // What a service says or is told is its own affair, and most of what there is: it is not even read.
         let subject = self.shell.broker.subjects().parse(&delivery.subject).ok();
         if !subject.is_some_and(|subject| is_between_agents(&subject)) {
             self.shell.count_ignored("not_between_agents");
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         }
         let envelope = dialect::envelope(&self.shell, delivery).await?;
         let heard = match &envelope.message_type {
@@ -54,7 +54,7 @@ impl Handler for Exchange {
         };
         let Some((id, input)) = heard else {
             self.shell.count_ignored("answers_no_request");
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         };
         handlers::step_of_message(&self.shell, &self.requests, id, envelope, &input, delivery).await
     }
@@ -121,9 +121,9 @@ impl Exchange {
 
 /// An answer that is stored and was not handled when the request ran out of time.
 pub(crate) async fn unread(
-    shell: &Shell,
+    shell: &ServiceContext,
     opened: &RequestOpened,
-) -> Result<Option<HeardAnswer>, Problem> {
+) -> Result<Option<HeardAnswer>, HandleError> {
     let answers = EXCHANGED
         .iter()
         .filter(|kind| !matches!(kind, MessageType::Request | MessageType::Acknowledgement));

@@ -7,28 +7,28 @@ use concord_domain::case::CaseMachine;
 use concord_domain::request::{RequestInput, RequestMachine};
 use concord_events::Aggregate;
 use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
-use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
-use concord_runtime::handlers::{self, EffectFeed, FactFeed};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::handlers::{self, EffectHandler, EventHandler};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory};
 
 use crate::{exchange, route};
 
 /// Facts of others.
 pub(crate) struct Others {
-    shell: Shell,
-    cases: FactFeed<CaseMachine, NatsLedger>,
-    requests: Arc<Aggregates<RequestMachine, NatsLedger>>,
+    shell: ServiceContext,
+    cases: EventHandler<CaseMachine, NatsEventStore>,
+    requests: Arc<Aggregates<RequestMachine, NatsEventStore>>,
 }
 
 impl Others {
     pub(crate) fn new(
-        shell: &Shell,
-        cases: &Arc<Aggregates<CaseMachine, NatsLedger>>,
-        requests: &Arc<Aggregates<RequestMachine, NatsLedger>>,
+        shell: &ServiceContext,
+        cases: &Arc<Aggregates<CaseMachine, NatsEventStore>>,
+        requests: &Arc<Aggregates<RequestMachine, NatsEventStore>>,
     ) -> Self {
-        let cases = FactFeed::new(shell, cases, route::from_fact);
+        let cases = EventHandler::new(shell, cases, route::from_fact);
         Self {
             shell: shell.clone(),
             cases,
@@ -41,7 +41,7 @@ impl Others {
         &self,
         delivery: &Delivery,
         elapsed: DeadlineElapsed,
-    ) -> Result<Done, Problem> {
+    ) -> Result<Ack, HandleError> {
         let known = self.requests.load(&elapsed.id).await?;
         let unread = match &known.state.opened {
             Some(opened) if known.state.ended.is_none() => {
@@ -49,7 +49,7 @@ impl Others {
             }
             _ => None,
         };
-        let context = Shell::fact_context(EventMeta::decode(&delivery.payload)?.event_id);
+        let context = ServiceContext::fact_context(EventMeta::decode(&delivery.payload)?.event_id);
         let (id, unread) = (elapsed.id.clone(), unread.map(Box::new));
         let input = RequestInput::Elapsed { elapsed, unread };
         handlers::step(
@@ -65,7 +65,7 @@ impl Others {
 }
 
 impl Handler for Others {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.shell, delivery)? {
             let elapsed =
                 StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
@@ -81,27 +81,31 @@ impl Handler for Others {
 
 /// The coordinator's own facts.
 pub(crate) struct Own {
-    shell: Shell,
+    shell: ServiceContext,
     directory: Arc<Directory>,
-    cases: EffectFeed<CaseMachine>,
-    agents: EffectFeed<AgentMachine>,
-    requests: EffectFeed<RequestMachine>,
+    cases: EffectHandler<CaseMachine>,
+    agents: EffectHandler<AgentMachine>,
+    requests: EffectHandler<RequestMachine>,
 }
 
 impl Own {
-    pub(crate) fn new(shell: &Shell, directory: &Arc<Directory>, ledger: NatsLedger) -> Self {
+    pub(crate) fn new(
+        shell: &ServiceContext,
+        directory: &Arc<Directory>,
+        ledger: NatsEventStore,
+    ) -> Self {
         Self {
             shell: shell.clone(),
             directory: Arc::clone(directory),
-            cases: EffectFeed::new(shell, ledger.clone()),
-            agents: EffectFeed::new(shell, ledger.clone()),
-            requests: EffectFeed::new(shell, ledger),
+            cases: EffectHandler::new(shell, ledger.clone()),
+            agents: EffectHandler::new(shell, ledger.clone()),
+            requests: EffectHandler::new(shell, ledger),
         }
     }
 }
 
 impl Handler for Own {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         match handlers::aggregate_of(&self.shell, delivery)? {
             (Aggregate::Agent, _) => {
                 // Who registers is answered in the dialect that it has just declared.

@@ -9,10 +9,10 @@ use concord_domain::request::RequestMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
 use concord_runtime::Directory;
-use concord_runtime::handlers::MessageFeed;
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::handlers::MessageHandler;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_runtime::operator_api;
-use concord_runtime::service::{Run, Shell};
+use concord_runtime::service::{Run, ServiceContext};
 use concord_runtime::settings::NoSettings;
 use concord_wire::subject::Service;
 
@@ -34,10 +34,10 @@ impl Run for Coordinator {
     type Own = NoSettings;
 
     async fn start(
-        shell: Shell,
+        shell: ServiceContext,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
         let cases = Arc::new(Aggregates::<CaseMachine, _>::new(
             ledger.clone(),
             shell.work.cached_max,
@@ -57,7 +57,7 @@ impl Run for Coordinator {
                 &shell,
                 &agents,
                 &requests,
-                MessageFeed::new(&shell, &cases, route::from_message),
+                MessageHandler::new(&shell, &cases, route::from_message),
             )
         };
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());

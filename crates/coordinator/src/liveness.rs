@@ -7,9 +7,9 @@ use std::time::Duration;
 use concord_domain::agent::liveness::{Heard, conclude};
 use concord_domain::agent::{AgentInput, AgentMachine, AgentState};
 use concord_runtime::api::{Answer, Verb, answer};
-use concord_runtime::delivery::Chain;
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory, clock};
 use concord_wire::payload::{AgentStatus, Beat, Card};
 use concord_wire::subject::Subject;
@@ -25,8 +25,8 @@ pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heard>>>;
 
 /// Listens for heartbeats and says what follows from them.
 pub(crate) struct Liveness {
-    shell: Shell,
-    agents: Arc<Aggregates<AgentMachine, NatsLedger>>,
+    shell: ServiceContext,
+    agents: Arc<Aggregates<AgentMachine, NatsEventStore>>,
     directory: Arc<Directory>,
     beats: Beats,
 }
@@ -34,8 +34,8 @@ pub(crate) struct Liveness {
 impl Liveness {
     /// Listens until the service stops.
     pub(crate) async fn start(
-        shell: &Shell,
-        agents: &Arc<Aggregates<AgentMachine, NatsLedger>>,
+        shell: &ServiceContext,
+        agents: &Arc<Aggregates<AgentMachine, NatsEventStore>>,
         directory: &Arc<Directory>,
     ) -> Result<Beats, async_nats::SubscribeError> {
         let beats = Beats::default();
@@ -118,13 +118,13 @@ impl Liveness {
         };
         match self
             .agents
-            .step(&id, &Shell::message_context(cause), &input, None)
+            .step(&id, &ServiceContext::message_context(cause), &input, None)
             .await
         {
             Ok(outcome) => self.shell.count_step::<AgentMachine>(&outcome),
             // It is concluded again when the broker is back.
             Err(error) => {
-                tracing::warn!(agent = %id, error = %Chain(&error), "A status could not be stored.")
+                tracing::warn!(agent = %id, error = %ErrorChain(&error), "A status could not be stored.")
             }
         }
     }

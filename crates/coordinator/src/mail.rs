@@ -5,28 +5,28 @@ use std::sync::Arc;
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::request::RequestMachine;
-use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
-use concord_runtime::handlers::{self, MessageFeed};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::handlers::{self, MessageHandler};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Routed, dialect};
 
 use crate::route::{exchange, register};
 
 /// Gives each message to the machine it is for.
 pub(crate) struct Mail {
-    shell: Shell,
-    agents: Arc<Aggregates<AgentMachine, NatsLedger>>,
-    requests: Arc<Aggregates<RequestMachine, NatsLedger>>,
-    cases: MessageFeed<CaseMachine, NatsLedger>,
+    shell: ServiceContext,
+    agents: Arc<Aggregates<AgentMachine, NatsEventStore>>,
+    requests: Arc<Aggregates<RequestMachine, NatsEventStore>>,
+    cases: MessageHandler<CaseMachine, NatsEventStore>,
 }
 
 impl Mail {
     pub(crate) fn new(
-        shell: &Shell,
-        agents: &Arc<Aggregates<AgentMachine, NatsLedger>>,
-        requests: &Arc<Aggregates<RequestMachine, NatsLedger>>,
-        cases: MessageFeed<CaseMachine, NatsLedger>,
+        shell: &ServiceContext,
+        agents: &Arc<Aggregates<AgentMachine, NatsEventStore>>,
+        requests: &Arc<Aggregates<RequestMachine, NatsEventStore>>,
+        cases: MessageHandler<CaseMachine, NatsEventStore>,
     ) -> Self {
         Self {
             shell: shell.clone(),
@@ -38,7 +38,7 @@ impl Mail {
 }
 
 impl Handler for Mail {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let envelope = dialect::envelope(&self.shell, delivery).await?;
         if let Some((id, input)) = exchange::kept(&envelope, delivery.stored_at)? {
             return handlers::step_of_message(
@@ -55,7 +55,7 @@ impl Handler for Mail {
             None => self.cases.take(envelope, delivery).await,
             Some(Routed::Ignored(reason)) => {
                 self.shell.count_ignored(reason);
-                Ok(Done::Acknowledge)
+                Ok(Ack::Acknowledge)
             }
             Some(Routed::Step { id, input }) => {
                 handlers::step_of_message(&self.shell, &self.agents, id, envelope, &input, delivery)

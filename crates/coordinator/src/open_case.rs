@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concord_domain::case::{CaseInput, CaseMachine, OpenRequest};
 use concord_runtime::api::{Answer, Verb, answer};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Outcome, Trace};
 use concord_wire::payload::OpenCase;
 use concord_wire::policy::Policy;
@@ -16,11 +16,11 @@ use serde_json::json;
 /// Who opens a case that is opened through the API: the requester is known to the broker, not to the message.
 const OPERATOR: &str = "operator";
 
-type Cases = Arc<Aggregates<CaseMachine, NatsLedger>>;
+type Cases = Arc<Aggregates<CaseMachine, NatsEventStore>>;
 
 /// Answers `open_case`: the parameters of the request of the same name; the answer is `{"case_id": ...}`. The same
 /// parameters again get the same answer, others for a case that exists are refused.
-pub(super) fn verb(shell: &Shell, cases: &Cases) -> Verb {
+pub(super) fn verb(shell: &ServiceContext, cases: &Cases) -> Verb {
     let (shell, cases) = (shell.clone(), Arc::clone(cases));
     Arc::new(move |request: Bytes| {
         let (shell, cases) = (shell.clone(), Arc::clone(&cases));
@@ -29,7 +29,7 @@ pub(super) fn verb(shell: &Shell, cases: &Cases) -> Verb {
     })
 }
 
-async fn open(shell: &Shell, cases: &Cases, request: &[u8]) -> Result<Bytes, Fault> {
+async fn open(shell: &ServiceContext, cases: &Cases, request: &[u8]) -> Result<Bytes, Fault> {
     let request: OpenCase = concord_wire::envelope::from_json(request, "")?;
     let policy = Policy::resolve(&request.policy, "/policy")?;
     // A request without an id is a new case each time it is sent; one with an id may be repeated.
@@ -45,13 +45,13 @@ async fn open(shell: &Shell, cases: &Cases, request: &[u8]) -> Result<Bytes, Fau
         request,
         policy,
     }));
-    let context = Shell::message_context(request_id);
+    let context = ServiceContext::message_context(request_id);
     let id: Token = case_id.token();
     let outcome = cases.step(&id, &context, &input, Some(&Trace::of_case(&case_id))).await.map_err(|error| {
         Fault::new(
             ErrorCode::InternalError,
             "",
-            format!("The case could not be opened: {}.", concord_runtime::delivery::Chain(&error)),
+            format!("The case could not be opened: {}.", concord_runtime::delivery::ErrorChain(&error)),
             "Send the request again with the same case_id; a case that was opened is not opened twice.",
         )
     })?;

@@ -4,9 +4,9 @@
 use concord_domain::debate::DebateMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Directory;
-use concord_runtime::handlers::{EffectFeed, MessageFeed};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::{Run, Shell};
+use concord_runtime::handlers::{EffectHandler, MessageHandler};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::{Run, ServiceContext};
 use concord_runtime::settings::NoSettings;
 use concord_wire::subject::Service;
 
@@ -28,15 +28,15 @@ impl Run for DebateFacilitator {
     type Own = NoSettings;
 
     async fn start(
-        shell: Shell,
+        shell: ServiceContext,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
         let stores = Stores::new(&shell, &ledger);
         // Parties are asked in the dialects of their cards.
         Directory::follow(&shell).loaded().await;
         let messages = || {
-            MessageFeed::new(&shell, &stores.debates, route::from_message)
+            MessageHandler::new(&shell, &stores.debates, route::from_message)
                 .prepared_by(stores.clone())
         };
         shell.consume(ConsumerKind::Inbox(Self::SERVICE), messages());
@@ -47,7 +47,7 @@ impl Run for DebateFacilitator {
         );
         shell.consume(
             ConsumerKind::Effects(Self::SERVICE),
-            EffectFeed::<DebateMachine>::new(&shell, ledger),
+            EffectHandler::<DebateMachine>::new(&shell, ledger),
         );
         operate::answer_operators(&shell, &stores);
         Ok(())

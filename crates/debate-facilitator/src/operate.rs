@@ -5,7 +5,7 @@ use concord_domain::escalation::Order;
 use concord_domain::review_queue::{self, QueueInput};
 use concord_events::{DeadlineControl, ExpertRegistered};
 use concord_runtime::operator_api;
-use concord_runtime::service::Shell;
+use concord_runtime::service::ServiceContext;
 use concord_wire::payload::Expert;
 use concord_wire::{AgentId, DebateId, Fault, Token};
 use serde::Deserialize;
@@ -63,12 +63,15 @@ struct Cancel {
 }
 
 /// Adds the verbs to the service's API.
-pub(crate) fn answer_operators(shell: &Shell, stores: &Stores) {
+pub(crate) fn answer_operators(shell: &ServiceContext, stores: &Stores) {
     shell.answer(
         "register_expert",
         operator_api::verb(shell, &stores.queue, register),
     );
-    shell.answer("expert_leaves", operator_api::verb(shell, &stores.queue, leaves));
+    shell.answer(
+        "expert_leaves",
+        operator_api::verb(shell, &stores.queue, leaves),
+    );
     shell.answer(
         "reassign_debate",
         operator_api::verb(shell, &stores.queue, reassign),

@@ -9,10 +9,10 @@ use concord_domain::debate::{DebateInput, DebateMachine, Known, Opening, Standin
 use concord_domain::precedent::{self, PrecedentMachine};
 use concord_domain::review_queue::{self, ReviewQueueMachine};
 use concord_domain::track_record::{TrackRecordMachine, credibility_of};
-use concord_runtime::delivery::Problem;
+use concord_runtime::delivery::HandleError;
 use concord_runtime::handlers::Prepare;
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, step};
 use concord_wire::Timestamp;
 use concord_wire::payload::OpenDebate;
@@ -26,7 +26,7 @@ const DEBATES_KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
 /// Earlier debates that are shown to those who decide.
 const PRECEDENTS_SHOWN: usize = 5;
 
-type Of<M> = Arc<Aggregates<M, NatsLedger>>;
+type Of<M> = Arc<Aggregates<M, NatsEventStore>>;
 
 /// Everything the facilitator owns.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    pub(crate) fn new(shell: &Shell, ledger: &NatsLedger) -> Self {
+    pub(crate) fn new(shell: &ServiceContext, ledger: &NatsEventStore) -> Self {
         let cached_max = shell.work.cached_max;
         Self {
             debates: Arc::new(Aggregates::new(
@@ -118,7 +118,7 @@ fn needs_the_past(request: &OpenDebate) -> bool {
 }
 
 impl Prepare<DebateInput> for Stores {
-    async fn prepare(&self, input: DebateInput) -> Result<DebateInput, Problem> {
+    async fn prepare(&self, input: DebateInput) -> Result<DebateInput, HandleError> {
         match input {
             DebateInput::Open(opening) => {
                 // Boxed, as few inputs need it and all would have to have room for it.

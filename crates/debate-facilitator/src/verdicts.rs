@@ -5,9 +5,9 @@ use concord_domain::debate::verdicts::{self, Verdict};
 use concord_domain::{Context, precedent};
 use concord_events::{DebateResolved, OutcomeKnown};
 use concord_runtime::Trace;
-use concord_runtime::delivery::Problem;
+use concord_runtime::delivery::HandleError;
 use concord_runtime::handlers;
-use concord_runtime::service::Shell;
+use concord_runtime::service::ServiceContext;
 use concord_wire::Token;
 use concord_wire::payload::Precedent;
 
@@ -15,12 +15,12 @@ use crate::stores::Stores;
 
 /// Enters the end of a debate.
 pub(crate) async fn enter(
-    shell: &Shell,
+    shell: &ServiceContext,
     stores: &Stores,
     context: &Context,
     trace: &Option<Trace>,
     resolved: &DebateResolved,
-) -> Result<(), Problem> {
+) -> Result<(), HandleError> {
     let outcome = &resolved.outcome;
     let debate = stores.debates.load(&outcome.conflict_id.token()).await?;
     let Some(opened) = debate.state.opened.clone() else {
@@ -57,13 +57,13 @@ pub(crate) async fn enter(
 
 /// Enters what proved right after a debate.
 pub(crate) async fn enter_outcome(
-    shell: &Shell,
+    shell: &ServiceContext,
     stores: &Stores,
     context: &Context,
     trace: &Option<Trace>,
     known: &OutcomeKnown,
     debate: &Token,
-) -> Result<(), Problem> {
+) -> Result<(), HandleError> {
     let debate = stores.debates.load(debate).await?;
     let Some(opened) = debate.state.opened.clone() else {
         return Ok(());
@@ -79,12 +79,12 @@ pub(crate) async fn enter_outcome(
 }
 
 async fn record(
-    shell: &Shell,
+    shell: &ServiceContext,
     stores: &Stores,
     context: &Context,
     trace: &Option<Trace>,
     verdicts: Vec<Verdict>,
-) -> Result<(), Problem> {
+) -> Result<(), HandleError> {
     for (agent, observe) in verdicts {
         handlers::step(
             shell,

@@ -19,10 +19,10 @@
 //! skills; a message wakes at most eight agents by mentioning them and eight by preferring them.
 
 mod calibration;
+mod calibration_fit;
 pub mod conversation;
 mod decide;
 mod decision;
-mod calibration_fit;
 mod index;
 mod keyword;
 mod matcher;
@@ -32,9 +32,9 @@ mod reply_chain;
 mod vector;
 
 pub use calibration::{Bonus, Calibration, Participation, sigmoid};
+pub use calibration_fit::Sample;
 pub use decide::{Conversation, Decisions, Message, Standing, View, decide, decide_all};
 pub use decision::{Decision, Outcome, Reason, Rival, RunnerUp};
-pub use calibration_fit::Sample;
 pub use matcher::{
     CARD_NGRAMS_MAX, COSINE_SHARE, Candidate, Matcher, PREVIOUS_SHARE, Parameters, Previous, Query,
     SHORT_WORDS, SKILL_NGRAMS_MAX, texts_of,

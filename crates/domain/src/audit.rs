@@ -20,32 +20,32 @@ mod capacity;
 mod dead;
 mod effects;
 mod findings;
-mod no_message_lost;
 mod lifecycle;
 mod log;
+mod no_message_lost;
 mod report;
 mod timing;
 
 use dead::{DeadLetters, Position};
 use effects::Effects;
 use findings::Findings;
-use no_message_lost::Kept;
 use lifecycle::{Life, Lives};
 use log::Logs;
+use no_message_lost::Kept;
 use report::Ledgers;
 pub use report::{Checked, Invariant, Passed, Report, Violation};
 use timing::Timing;
 
+use crate::activation::conversation::WakeMachine;
 use crate::agent::AgentMachine;
 use crate::case::CaseMachine;
 use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
 use crate::precedent::PrecedentMachine;
+use crate::request::RequestMachine;
 use crate::review_queue::ReviewQueueMachine;
 use crate::track_record::TrackRecordMachine;
-use crate::request::RequestMachine;
-use crate::activation::conversation::WakeMachine;
 
 /// A fact as the stream of events holds it.
 #[derive(Debug, Clone, Copy)]

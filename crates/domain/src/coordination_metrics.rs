@@ -20,13 +20,13 @@
 //! Whoever says nothing within the window is counted apart, as is what still waits. Everything that is remembered is bounded
 //! ([`Limits`]); what has no more room is treated as if its window were over. No clock: times are those at which the broker stored.
 
-mod tracker;
 mod classify;
 mod tally;
+mod tracker;
 
-pub use tracker::{Counted, Feedback, Follow, LEAD, Limits, What, leads_by_card};
 pub use classify::{Ask, Said};
 pub use tally::{Feedbacks, Measure, PeerHelp, Report, TARGETS, Tally, Waiting};
+pub use tracker::{Counted, Feedback, Follow, LEAD, Limits, What, leads_by_card};
 
 #[cfg(test)]
 mod tests;

@@ -27,22 +27,22 @@ use concord_wire::payload::{
 use concord_wire::{AgentId, DebateId, MessageId, Timestamp, Token};
 
 mod brief;
-mod operator;
+mod deadlines;
 mod effects;
 mod fallback;
-mod messages;
-mod mediate;
 mod human;
-mod deadlines;
+mod mediate;
+mod messages;
+mod operator;
 
 pub(crate) use brief::changes;
-pub(crate) use operator::{cancel, control};
+pub(crate) use deadlines::{Climb, climb, elapsed};
 pub(crate) use effects::effects;
 pub(crate) use fallback::reviewed;
-pub(crate) use messages::{answer, heard_answer, opening_deadlines, said};
-pub(crate) use mediate::mediate;
 pub(crate) use human::{assigned, overflowed, unassigned};
-pub(crate) use deadlines::{Climb, climb, elapsed};
+pub(crate) use mediate::mediate;
+pub(crate) use messages::{answer, heard_answer, opening_deadlines, said};
+pub(crate) use operator::{cancel, control};
 
 /// What is known of a debate's way on the ladder.
 #[derive(Debug, Clone, PartialEq)]

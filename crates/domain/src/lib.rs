@@ -8,40 +8,40 @@
 //! There is no clock, no randomness, no IO and no async in this crate: time and ids are arguments. A test reads the
 //! dependency tree to hold that, and clippy names the replacement for each forbidden call.
 
+pub mod activation;
 pub mod agent;
 pub mod audit;
 pub mod breaker;
-pub mod size_budget;
 pub mod calendar;
-pub mod case;
-pub mod conservative;
-pub mod event_chain;
+pub mod call_policy;
 pub mod canonical;
+pub mod case;
 pub mod conflict;
+pub mod conservative;
+pub mod coordination_metrics;
 pub mod credibility;
 pub mod deadline;
 pub mod debate;
 pub mod detection;
 mod digest;
 pub mod effect;
+pub mod escalation;
 pub mod estimate;
+pub mod event_chain;
 #[cfg(test)]
 mod fixtures;
-pub mod call_policy;
-pub mod escalation;
 pub mod machine;
 pub mod machines;
-pub mod coordination_metrics;
 pub mod precedent;
 #[cfg(test)]
 mod properties;
-pub mod review_queue;
-pub mod track_record;
 pub mod replay;
 pub mod request;
+pub mod review_queue;
+pub mod size_budget;
 pub mod text;
+pub mod track_record;
 pub mod vote;
-pub mod activation;
 
 pub use digest::{digest, digest_of_all};
 pub use effect::Effect;

@@ -5,8 +5,8 @@ use concord_events::{
 };
 use concord_wire::{CaseId, Fault, MessageId, Timestamp, Token};
 
-use crate::event_chain;
 use crate::effect::Effect;
+use crate::event_chain;
 
 /// What a decision may know besides state and input.
 #[derive(Debug, Clone)]

@@ -3,16 +3,16 @@
 use concord_events::{Aggregate, aggregates};
 
 use crate::Machine;
+use crate::activation::conversation::WakeMachine;
 use crate::agent::AgentMachine;
 use crate::case::CaseMachine;
 use crate::deadline::DeadlineMachine;
 use crate::debate::DebateMachine;
 use crate::detection::DetectionMachine;
 use crate::precedent::PrecedentMachine;
+use crate::request::RequestMachine;
 use crate::review_queue::ReviewQueueMachine;
 use crate::track_record::TrackRecordMachine;
-use crate::request::RequestMachine;
-use crate::activation::conversation::WakeMachine;
 
 /// Does something with the state machine of one aggregate; see [`visit_machine`].
 pub trait MachineVisitor {

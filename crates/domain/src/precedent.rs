@@ -19,10 +19,10 @@ use concord_events::{Deadline, PrecedentEvent, PrecedentRecorded, StoredEvent};
 use concord_wire::payload::{ConflictType, Precedent};
 use concord_wire::{CaseId, DebateId, Timestamp, Token};
 
-use crate::size_budget::truncate;
 use crate::canonical::normalise;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::size_budget::truncate;
 
 /// Most debates of one precedent; beyond that the oldest are forgotten.
 pub const DEBATES_MAX: usize = 20;

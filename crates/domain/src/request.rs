@@ -29,9 +29,9 @@ use concord_wire::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, with
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
 
+pub mod admissibility;
 mod decide;
 mod effects;
-pub mod admissibility;
 
 pub use decide::is_asked;
 

@@ -49,15 +49,15 @@ use concord_events::{
 use concord_wire::payload::Overflow;
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
 
-mod verify;
 mod decide;
 mod order;
 mod recent;
 mod state;
+mod verify;
 
-pub use verify::{decided_again, over_capacity};
 pub use recent::Recent;
 pub use state::{Desk, Holder, InQueue, Place, QueueState};
+pub use verify::{decided_again, over_capacity};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};

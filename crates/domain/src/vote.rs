@@ -8,8 +8,8 @@ use concord_wire::payload::{ConflictType, Credibility, Position, Tally, VoteOpti
 use concord_wire::policy::{Policy, VoteRule};
 use serde_json::Value;
 
-use crate::conservative;
 use crate::canonical::{Canonical, canonical, group, normalise};
+use crate::conservative;
 use crate::credibility::{DATA_POINTS_MIN, log_odds};
 
 /// What is known of how often voters were right; empty where the policy does not ask.
@@ -110,8 +110,8 @@ pub fn tally(
         .zip(second)
         .filter(|(a, b)| a.weight.total_cmp(&b.weight) == Ordering::Equal);
     let tie_broken_by = tied.filter(|_| winner.is_some()).map(|(a, b)| {
-        let by_caution =
-            conservative::compare(kind, policy, a.value.as_ref(), b.value.as_ref()) != Ordering::Equal;
+        let by_caution = conservative::compare(kind, policy, a.value.as_ref(), b.value.as_ref())
+            != Ordering::Equal;
         if by_caution { "caution" } else { "position_id" }.to_owned()
     });
     let margin = if total > 0.0 { lead / total } else { 0.0 };

@@ -14,7 +14,7 @@ use std::time::Duration;
 use concord_domain::deadline::{TimerAction, timer_actions};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta};
-use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::{clock, handlers};
 use concord_wire::Token;
 use futures::future::try_join_all;
@@ -68,7 +68,7 @@ impl Arm {
         aggregate: Aggregate,
         id: &Token,
         action: TimerAction,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), HandleError> {
         match action {
             TimerAction::Arm(deadline) => {
                 if self
@@ -139,12 +139,12 @@ impl Arm {
 }
 
 impl Handler for Arm {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let (aggregate, id) = handlers::aggregate_of(self.schedule.shell(), delivery)?;
         let meta = EventMeta::decode(&delivery.payload)?;
         let actions = timer_actions(&meta).into_iter();
         try_join_all(actions.map(|action| self.act(delivery.sequence, aggregate, &id, action)))
             .await?;
-        Ok(Done::Acknowledge)
+        Ok(Ack::Acknowledge)
     }
 }

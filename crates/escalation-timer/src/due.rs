@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concord_events::{Deadline, FiredBy};
-use concord_runtime::delivery::{Delivery, Done, Handler, Problem};
-use concord_runtime::{Read, clock};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::{Consistency, clock};
 
 use crate::fire::{Firing, Standing};
 use crate::schedule::{Armed, Schedule};
@@ -17,7 +17,7 @@ pub(crate) struct Due {
 }
 
 impl Handler for Due {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let Armed {
             aggregate,
             id,
@@ -29,7 +29,7 @@ impl Handler for Due {
         // only the leader answers, it answers one after the other.
         if let Standing::Open { due, trace } = self
             .firing
-            .standing(aggregate, &id, &name, Read::Any)
+            .standing(aggregate, &id, &name, Consistency::Any)
             .await?
             && clock::now() >= due
         {
@@ -46,10 +46,10 @@ impl Handler for Due {
         }
         let (due, trace) = match self
             .firing
-            .standing(aggregate, &id, &name, Read::Leader)
+            .standing(aggregate, &id, &name, Consistency::Leader)
             .await?
         {
-            Standing::Closed => return Ok(Done::Acknowledge),
+            Standing::Closed => return Ok(Ack::Acknowledge),
             Standing::Open { due, trace } => (due, trace),
         };
         let deadline = Deadline { name, due };
@@ -64,9 +64,9 @@ impl Handler for Due {
         // which may have swept away the arming of the new one.
         let wait_ms = due.millis_since(now);
         if wait_ms <= 1_000 {
-            return Ok(Done::Later(Duration::from_millis(wait_ms)));
+            return Ok(Ack::Later(Duration::from_millis(wait_ms)));
         }
         self.schedule.arm(aggregate, &id, &deadline).await?;
-        Ok(Done::Acknowledge)
+        Ok(Ack::Acknowledge)
     }
 }

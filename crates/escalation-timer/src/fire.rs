@@ -5,18 +5,18 @@ use std::sync::Arc;
 use concord_domain::deadline::{DeadlineMachine, Fire};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta, FiredBy};
-use concord_runtime::delivery::{Done, Problem};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
-use concord_runtime::{Aggregates, Read, Trace, broker, clock, handlers};
+use concord_runtime::delivery::{Ack, HandleError};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Aggregates, Consistency, Trace, broker, clock, handlers};
 use concord_wire::MessageId;
 use concord_wire::{Timestamp, Token};
 
 /// Where deadlines become facts.
 pub(crate) struct Firing {
-    pub(crate) shell: Shell,
-    pub(crate) ledger: NatsLedger,
-    pub(crate) deadlines: Arc<Aggregates<DeadlineMachine, NatsLedger>>,
+    pub(crate) shell: ServiceContext,
+    pub(crate) ledger: NatsEventStore,
+    pub(crate) deadlines: Arc<Aggregates<DeadlineMachine, NatsEventStore>>,
 }
 
 /// How a deadline stands in the last fact of its aggregate.
@@ -39,9 +39,9 @@ impl Firing {
         aggregate: Aggregate,
         id: &Token,
         name: &Token,
-        read: Read,
-    ) -> Result<Standing, Problem> {
-        let Some(last) = self.ledger.last(aggregate, id, read).await? else {
+        consistency: Consistency,
+    ) -> Result<Standing, HandleError> {
+        let Some(last) = self.ledger.last(aggregate, id, consistency).await? else {
             return Ok(Standing::Closed);
         };
         let meta = EventMeta::decode(&last.payload)?;
@@ -64,7 +64,7 @@ impl Firing {
         deadline: Deadline,
         fired_by: FiredBy,
         trace: Option<Trace>,
-    ) -> Result<Done, Problem> {
+    ) -> Result<Ack, HandleError> {
         let now = clock::now();
         let lateness_ms = now.millis_since(deadline.due);
         // The cause is the deadline itself, so whoever notices it, and however often, makes the same fact.
@@ -75,7 +75,7 @@ impl Firing {
             deadline,
             fired_by,
         };
-        let context = Shell::message_context(cause);
+        let context = ServiceContext::message_context(cause);
         let done = handlers::step(
             &self.shell,
             &self.deadlines,

@@ -11,8 +11,8 @@ use std::time::Duration;
 use concord_domain::deadline::DeadlineMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::{Run, Shell};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::{Run, ServiceContext};
 use concord_wire::subject::Service;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,10 +55,10 @@ impl Run for EscalationTimer {
     type Own = TimerSettings;
 
     async fn start(
-        shell: Shell,
+        shell: ServiceContext,
         own: TimerSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
         let deadlines = Arc::new(Aggregates::<DeadlineMachine, _>::new(
             ledger.clone(),
             shell.work.cached_max,

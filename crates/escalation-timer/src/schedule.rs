@@ -14,8 +14,8 @@ use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_runtime::api::{Answer, Verb, answer};
-use concord_runtime::delivery::Problem;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::HandleError;
+use concord_runtime::service::ServiceContext;
 use concord_wire::{Fault, Timestamp, Token, header};
 use futures::TryStreamExt;
 use lru::LruCache;
@@ -42,7 +42,7 @@ pub(crate) struct Armed {
 /// The broker's scheduler.
 #[derive(Clone)]
 pub(crate) struct Schedule {
-    shell: Shell,
+    shell: ServiceContext,
     timers: Arc<Stream<()>>,
     /// What the broker has delivered to this process, and so holds no longer.
     delivered: Arc<Mutex<LruCache<Key, ()>>>,
@@ -51,7 +51,7 @@ pub(crate) struct Schedule {
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Schedule {
-    pub(crate) async fn new(shell: &Shell) -> Result<Self, AnyError> {
+    pub(crate) async fn new(shell: &ServiceContext) -> Result<Self, AnyError> {
         let timers = Arc::new(shell.broker.stream(StreamKind::Timers).await?);
         let delivered = Arc::new(Mutex::new(LruCache::new(DELIVERED_MAX)));
         Ok(Self {
@@ -61,7 +61,7 @@ impl Schedule {
         })
     }
 
-    pub(crate) fn shell(&self) -> &Shell {
+    pub(crate) fn shell(&self) -> &ServiceContext {
         &self.shell
     }
 
@@ -85,7 +85,7 @@ impl Schedule {
         aggregate: Aggregate,
         id: &Token,
         deadline: &Deadline,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), HandleError> {
         let Deadline { name, due } = deadline.clone();
         self.delivered(|delivered| delivered.pop(&(aggregate, id.clone(), name.clone())));
         let subjects = self.shell.broker.subjects();
@@ -124,7 +124,7 @@ impl Schedule {
         aggregate: Aggregate,
         id: &Token,
         name: &Token,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), HandleError> {
         if self
             .delivered(|delivered| delivered.pop(&(aggregate, id.clone(), name.clone())))
             .is_some()

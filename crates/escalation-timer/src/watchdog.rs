@@ -12,8 +12,8 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{Deadline, EventMeta, FiredBy};
-use concord_runtime::delivery::{Chain, Problem};
-use concord_runtime::{Read, clock, non_event};
+use concord_runtime::delivery::{ErrorChain, HandleError};
+use concord_runtime::{Consistency, clock, non_event};
 use concord_wire::{Timestamp, Token};
 use futures::StreamExt;
 
@@ -101,7 +101,7 @@ impl Watchdog {
                 }
             }
             if let Err(error) = self.round().await {
-                tracing::warn!(error = %Chain(&*error), "The watchdog's round failed; the next follows.");
+                tracing::warn!(error = %ErrorChain(&*error), "The watchdog's round failed; the next follows.");
             }
         }
     }
@@ -120,7 +120,7 @@ impl Watchdog {
         for ((aggregate, id), deadline) in self.open.overdue(before) {
             match self
                 .firing
-                .standing(aggregate, &id, &deadline.name, Read::Leader)
+                .standing(aggregate, &id, &deadline.name, Consistency::Leader)
                 .await
             {
                 Ok(Standing::Open { due, trace }) if due == deadline.due => {
@@ -136,8 +136,8 @@ impl Watchdog {
                 // Closed or moved by a fact that is read in the next round.
                 Ok(Standing::Open { .. } | Standing::Closed) => {}
                 // Such an aggregate never comes to an end; the others must not wait behind it.
-                Err(Problem::Failed(error)) if error.is::<concord_events::Error>() => {
-                    let error = Chain(&*error);
+                Err(HandleError::Failed(error)) if error.is::<concord_events::Error>() => {
+                    let error = ErrorChain(&*error);
                     tracing::error!(%aggregate, %id, %error, "The facts cannot be read; their deadlines are let go.");
                     self.open.set((aggregate, id), Vec::new());
                 }
@@ -201,10 +201,10 @@ impl Watchdog {
     }
 }
 
-fn into_error(problem: Problem) -> AnyError {
+fn into_error(problem: HandleError) -> AnyError {
     match problem {
-        Problem::Refused(fault) => Box::new(fault),
-        Problem::Failed(error) => error,
-        Problem::Undeliverable(why) => why.into(),
+        HandleError::Refused(fault) => Box::new(fault),
+        HandleError::Failed(error) => error,
+        HandleError::Undeliverable(why) => why.into(),
     }
 }

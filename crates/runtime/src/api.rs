@@ -10,7 +10,7 @@ use concord_wire::payload::ErrorReport;
 use concord_wire::{ErrorCode, Fault};
 use futures::StreamExt;
 
-use crate::service::Shell;
+use crate::service::ServiceContext;
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
@@ -25,7 +25,10 @@ pub(crate) struct Registration {
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Registers the service with `status` and the verbs it has added.
-pub(crate) async fn register(shell: &Shell, http: Option<&str>) -> Result<Registration, AnyError> {
+pub(crate) async fn register(
+    shell: &ServiceContext,
+    http: Option<&str>,
+) -> Result<Registration, AnyError> {
     let metadata = HashMap::from([
         ("pid".to_owned(), std::process::id().to_string()),
         ("http".to_owned(), http.unwrap_or("").to_owned()),

@@ -18,11 +18,11 @@ use concord_wire::subject::Service;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::delivery::{Chain, Handler};
-use crate::rate_limit::Limit;
+use crate::delivery::{ErrorChain, Handler};
 use crate::provision::PullConsumer;
 use crate::pull::Pull;
-use crate::service::Shell;
+use crate::rate_limit::Limit;
+use crate::service::ServiceContext;
 use crate::worker::Pulling;
 
 /// So many messages have to wait before anything is read past them: fewer are read in a moment.
@@ -168,7 +168,7 @@ pub(crate) async fn run<H: Handler>(
         );
         while !past.bypass.is_over() && !stop.is_cancelled() {
             if let Err(error) = past.read(&stop).await {
-                tracing::warn!(consumer = %name, error = %Chain(&*error), "Reading past a flood failed; trying again.");
+                tracing::warn!(consumer = %name, error = %ErrorChain(&*error), "Reading past a flood failed; trying again.");
                 tokio::select! {
                     () = tokio::time::sleep(LOOK_INTERVAL) => {}
                     () = stop.cancelled() => {}
@@ -181,7 +181,7 @@ pub(crate) async fn run<H: Handler>(
 }
 
 struct Past<H> {
-    shell: Shell,
+    shell: ServiceContext,
     pulling: Pulling<H>,
     bypass: Arc<Bypass>,
     limit: Limit,

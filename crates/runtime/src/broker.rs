@@ -10,12 +10,12 @@ use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{AgentId, Dialect, Envelope, Recipient, Timestamp, header};
 use futures::{Stream, StreamExt};
 
+use crate::claim_check::Payloads;
 use crate::dialect;
 use crate::event_store::Error as LedgerError;
-use crate::claim_check::Payloads;
 use crate::settings::{BrokerSettings, StorageSettings};
-use crate::wire_preferences::{Speech, SpokenBy};
 use crate::trace::Trace;
+use crate::wire_preferences::{Speech, SpokenBy};
 
 /// How long the broker may take for one answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -185,7 +185,8 @@ impl Broker {
         envelope: &Envelope,
         trace: Option<&Trace>,
     ) -> Result<(), LedgerError> {
-        crate::nats_event_store::NatsLedger::publish_all(self, &[(spoken, envelope)], trace).await
+        crate::nats_event_store::NatsEventStore::publish_all(self, &[(spoken, envelope)], trace)
+            .await
     }
 
     /// The dialect that an agent wants to be written to, where that is known: that of its card, else the one that it spoke last.
@@ -225,7 +226,7 @@ impl Broker {
         envelope: &Envelope,
         trace: Option<&Trace>,
     ) -> Result<bool, LedgerError> {
-        crate::nats_event_store::NatsLedger::publish_first(self, envelope, trace).await
+        crate::nats_event_store::NatsEventStore::publish_first(self, envelope, trace).await
     }
 
     /// Whatever is published on subjects that match `filter` from now on, with what was lost while there was no connection

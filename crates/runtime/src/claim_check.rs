@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::broker::{Broker, unavailable};
-use crate::delivery::Problem;
+use crate::delivery::HandleError;
 use crate::settings::StorageSettings;
 
 /// Fetched at a time by one process: each takes as much memory as a payload may have.
@@ -39,7 +39,7 @@ impl Payloads {
 
 /// A message with its payload, wherever that is. An object that is not what the message says is the sender's fault; a broker
 /// that does not answer is not.
-pub(crate) async fn whole(broker: &Broker, envelope: Envelope) -> Result<Envelope, Problem> {
+pub(crate) async fn whole(broker: &Broker, envelope: Envelope) -> Result<Envelope, HandleError> {
     match PayloadReference::of(&envelope.payload)? {
         None => Ok(envelope),
         // Boxed: it is rare and large, and every message's task would have to have room for it.
@@ -51,7 +51,7 @@ async fn fetched(
     broker: &Broker,
     envelope: Envelope,
     reference: PayloadReference,
-) -> Result<Envelope, Problem> {
+) -> Result<Envelope, HandleError> {
     reference.check(&broker.layout.payload_bucket(), broker.payloads.bytes_max)?;
     let _turn = broker.payloads.turns.acquire().await?;
     let fetched = timeout(PATIENCE, fetch(broker, &reference)).await;
@@ -62,12 +62,12 @@ async fn fetched(
     })
 }
 
-async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>, Problem> {
+async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>, HandleError> {
     let failed =
         |error: Box<dyn std::error::Error + Send + Sync>| unavailable("give a payload", error);
     let store = broker.jetstream.get_object_store(&reference.bucket).await;
     let store = store.map_err(|error| match error.kind() {
-        ObjectStoreErrorKind::InvalidBucketName => Problem::Refused(reference.missing()),
+        ObjectStoreErrorKind::InvalidBucketName => HandleError::Refused(reference.missing()),
         _ => failed(error.into()).into(),
     })?;
     let object = store
@@ -75,7 +75,7 @@ async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>,
         .await
         .map_err(|error| match error.kind() {
             GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => {
-                Problem::Refused(reference.missing())
+                HandleError::Refused(reference.missing())
             }
             _ => failed(error.into()).into(),
         })?;
@@ -83,7 +83,7 @@ async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>,
 }
 
 /// At most as many bytes as the reference says, whatever the object says of itself.
-async fn read(object: Object, reference: &PayloadReference) -> Result<Vec<u8>, Problem> {
+async fn read(object: Object, reference: &PayloadReference) -> Result<Vec<u8>, HandleError> {
     let mut bytes = Vec::new();
     let read = object
         .take(reference.size.saturating_add(1))

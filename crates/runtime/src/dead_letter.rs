@@ -14,11 +14,11 @@ use crate::clock;
 use crate::delivery::Delivery;
 use crate::event_store::Error;
 use crate::reject;
-use crate::service::Shell;
+use crate::service::ServiceContext;
 
 /// Keeps a refused delivery.
 pub async fn keep(
-    shell: &Shell,
+    shell: &ServiceContext,
     delivery: &Delivery,
     fault: &Fault,
     reason: DeadReason,
@@ -55,7 +55,7 @@ pub async fn keep(
 
 /// Keeps a delivery that failed again and again or for good, and tells its sender.
 pub async fn keep_failed(
-    shell: &Shell,
+    shell: &ServiceContext,
     delivery: &Delivery,
     why: &str,
     reason: DeadReason,

@@ -37,7 +37,7 @@ pub struct Delivery {
 
 /// A delivery that was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum Ack {
     /// It need not be delivered again.
     Acknowledge,
     /// Deliver it again after this time; not a failure.
@@ -46,7 +46,7 @@ pub enum Done {
 
 /// A delivery that was not handled.
 #[derive(Debug)]
-pub enum Problem {
+pub enum HandleError {
     /// It cannot be used: its sender is told, and it is kept under `dead`.
     Refused(Fault),
     /// Something failed; it is tried again.
@@ -55,7 +55,7 @@ pub enum Problem {
     Undeliverable(String),
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for Problem {
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandleError {
     fn from(error: E) -> Self {
         // A fault is an error too, so that `?` works on both; it is not a failure of ours.
         let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
@@ -69,11 +69,11 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Problem {
 /// What is done with each delivery of a consumer.
 pub trait Handler: Send + Sync + 'static {
     /// Handles one delivery. May be called at the same time for others, and again for the same.
-    fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Done, Problem>> + Send;
+    fn handle(&self, delivery: &Delivery) -> impl Future<Output = Result<Ack, HandleError>> + Send;
 
     /// How long a delivery that fails is tried again.
-    fn patience(&self, work: &WorkSettings) -> Patience {
-        Patience {
+    fn patience(&self, work: &WorkSettings) -> RetryPolicy {
+        RetryPolicy {
             tries_max: work.deliveries_max,
             age_min: Duration::ZERO,
             wait_first: Duration::from_millis(50),
@@ -85,7 +85,7 @@ pub trait Handler: Send + Sync + 'static {
 /// How long a delivery that fails is tried again. It is given up when both are over, the tries and the age: the broker
 /// counts as a delivery too what this process had no time to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// Tries before it is given up.
     pub tries_max: u64,
     /// Age before which it is not given up.
@@ -96,7 +96,7 @@ pub struct Patience {
     pub wait_max: Duration,
 }
 
-impl Patience {
+impl RetryPolicy {
     /// Tries with growing waits between them, and as much time as these waits take together.
     pub fn spread(tries_max: u64, wait_first: Duration, wait_max: Duration) -> Self {
         let mut patience = Self {
@@ -133,9 +133,9 @@ impl Delivery {
 }
 
 /// An error with its causes, on one line.
-pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'a));
+pub struct ErrorChain<'a>(pub &'a (dyn std::error::Error + 'a));
 
-impl std::fmt::Display for Chain<'_> {
+impl std::fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
         let mut cause = self.0.source();
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn waits_grow_and_are_bounded_and_both_tries_and_age_must_be_over() {
         let seconds = Duration::from_secs;
-        let patience = Patience::spread(5, seconds(5), seconds(20));
+        let patience = RetryPolicy::spread(5, seconds(5), seconds(20));
         assert_eq!(
             [1, 2, 3, 4, 100].map(|tried| patience.wait(tried).as_secs()),
             [5, 10, 20, 20, 20]

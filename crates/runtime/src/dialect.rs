@@ -10,11 +10,11 @@ use concord_wire::{
 };
 
 use crate::broker::Broker;
-use crate::delivery::{Delivery, Problem};
-use crate::handlers::subject_of;
-use crate::event_store::Error;
 use crate::claim_check;
-use crate::service::Shell;
+use crate::delivery::{Delivery, HandleError};
+use crate::event_store::Error;
+use crate::handlers::subject_of;
+use crate::service::ServiceContext;
 
 /// The dialect that the headers of a message declare.
 fn declared(headers: Option<&HeaderMap>) -> Result<Option<Dialect>, Fault> {
@@ -33,7 +33,10 @@ pub fn plain<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Result<Cow<'a, 
 }
 
 /// The envelope of a delivered message, in whatever dialect it was written and wherever its payload is.
-pub async fn envelope(shell: &Shell, delivery: &Delivery) -> Result<Envelope, Problem> {
+pub async fn envelope(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+) -> Result<Envelope, HandleError> {
     let subject = subject_of(shell, delivery)?;
     let headers = delivery.headers.as_ref();
     let (envelope, spoken) = read(

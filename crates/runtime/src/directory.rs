@@ -18,10 +18,10 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use crate::broker::{Broker, unavailable};
-use crate::delivery::Chain;
+use crate::delivery::ErrorChain;
 use crate::event_store::Error;
-use crate::nats_event_store::NatsLedger;
-use crate::service::Shell;
+use crate::nats_event_store::NatsEventStore;
+use crate::service::ServiceContext;
 use crate::wire_preferences::Spoken;
 
 /// Pause before the facts are followed again when that failed.
@@ -38,7 +38,7 @@ pub struct Directory {
 
 impl Directory {
     /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
-    pub fn follow(shell: &Shell) -> Arc<Self> {
+    pub fn follow(shell: &ServiceContext) -> Arc<Self> {
         let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
         let directory = Arc::new(Self {
             agents: RwLock::default(),
@@ -63,7 +63,7 @@ impl Directory {
                     () = stop.cancelled() => break,
                 };
                 if let Err(error) = failed {
-                    tracing::warn!(error = %Chain(&error), "The facts of agents cannot be followed; trying again.");
+                    tracing::warn!(error = %ErrorChain(&error), "The facts of agents cannot be followed; trying again.");
                 }
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
@@ -104,7 +104,7 @@ impl Directory {
                     self.recover(broker, &message.subject).await?
                 }
                 Err(error) => {
-                    tracing::warn!(subject = %message.subject, error = %Chain(&error), "A fact cannot be read.");
+                    tracing::warn!(subject = %message.subject, error = %ErrorChain(&error), "A fact cannot be read.");
                 }
             }
             left = left.saturating_sub(1);
@@ -116,7 +116,7 @@ impl Directory {
 
     /// Takes the last fact on a subject into account on which something else stands last.
     async fn recover(&self, broker: &Broker, subject: &str) -> Result<(), Error> {
-        let Some(last) = NatsLedger::new(broker.clone())
+        let Some(last) = NatsEventStore::new(broker.clone())
             .await?
             .last_on(subject)
             .await?

@@ -4,13 +4,13 @@
 use concord_domain::{Machine, effect};
 use concord_events::StoredEvent;
 
-use crate::event_store::{Error, Outbox};
+use crate::event_store::{Error, Publisher};
 use crate::trace::Trace;
 
 /// Publishes everything that follows from `record`; done when all of it is stored. Doing it again changes nothing,
 /// because each message's id follows from the fact's sequence.
 pub async fn deliver<M: Machine>(
-    outbox: &impl Outbox,
+    outbox: &impl Publisher,
     record: &StoredEvent<M::Event>,
     trace: Option<&Trace>,
 ) -> Result<usize, Error> {

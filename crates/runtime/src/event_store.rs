@@ -7,7 +7,7 @@ use crate::trace::Trace;
 
 /// From where to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Read {
+pub enum Consistency {
     /// From any copy of the stream, which may lag.
     Any,
     /// From the stream's leader: what a decision *not* to append must rest on.
@@ -20,7 +20,7 @@ pub enum Appended {
     /// The fact is stored, at this sequence.
     Stored(u64),
     /// It is not known to be stored: another fact was first, or this one had been stored before. Load again to see.
-    Lost,
+    Conflict,
 }
 
 /// Why the world did not do what was asked.
@@ -75,13 +75,13 @@ impl<E> Loaded<E> {
 }
 
 /// Where facts are kept.
-pub trait Ledger: Send + Sync + 'static {
+pub trait EventStore: Send + Sync + 'static {
     /// The facts of an aggregate after the sequence `after`, in order; 0 for all. What is no fact is passed over.
     fn load<E: AggregateEvent>(
         &self,
         id: &Token,
         after: u64,
-        read: Read,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<Loaded<E>, Error>> + Send;
 
     /// Appends a fact if the last message under its aggregate is still that at `head` (0 for none).
@@ -94,7 +94,7 @@ pub trait Ledger: Send + Sync + 'static {
 }
 
 /// Where messages are published.
-pub trait Outbox: Send + Sync + 'static {
+pub trait Publisher: Send + Sync + 'static {
     /// Stores all of them, each under its `message_id`; done when all are stored.
     fn publish(
         &self,
@@ -103,14 +103,14 @@ pub trait Outbox: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-impl<T: Ledger> Ledger for std::sync::Arc<T> {
+impl<T: EventStore> EventStore for std::sync::Arc<T> {
     async fn load<E: AggregateEvent>(
         &self,
         id: &Token,
         after: u64,
-        read: Read,
+        consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
-        (**self).load(id, after, read).await
+        (**self).load(id, after, consistency).await
     }
 
     async fn append<E: AggregateEvent>(

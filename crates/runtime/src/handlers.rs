@@ -10,42 +10,42 @@ use concord_wire::subject::SubjectForm;
 use concord_wire::{CaseId, Envelope, Fault, Token};
 use tracing::Instrument;
 
-use crate::delivery::{Delivery, Done, Handler, Problem};
-use crate::trace_context::Contexts;
-use crate::event_store::Ledger;
-use crate::nats_event_store::NatsLedger;
-use crate::service::Shell;
+use crate::delivery::{Ack, Delivery, HandleError, Handler};
+use crate::event_store::EventStore;
+use crate::nats_event_store::NatsEventStore;
+use crate::service::ServiceContext;
 use crate::step::{Aggregates, Outcome};
+use crate::trace_context::TraceContext;
 use crate::{dialect, effects, route::Routed, telemetry};
 
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
-type FactRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, concord_events::Error>;
+type EventRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, concord_events::Error>;
 
 /// Adds to an input what must be read elsewhere before it can be decided on.
 pub trait Prepare<I>: Send + Sync + 'static {
     /// The input as it is to be decided on.
-    fn prepare(&self, input: I) -> impl Future<Output = Result<I, Problem>> + Send;
+    fn prepare(&self, input: I) -> impl Future<Output = Result<I, HandleError>> + Send;
 }
 
 /// Nothing needs to be read.
 impl<I: Send> Prepare<I> for () {
-    async fn prepare(&self, input: I) -> Result<I, Problem> {
+    async fn prepare(&self, input: I) -> Result<I, HandleError> {
         Ok(input)
     }
 }
 
 /// Messages become steps.
-pub struct MessageFeed<M: Machine, L, P = ()> {
-    shell: Shell,
+pub struct MessageHandler<M: Machine, L, P = ()> {
+    shell: ServiceContext,
     aggregates: Arc<Aggregates<M, L>>,
     route: MessageRoute<M::Input>,
     prepare: P,
 }
 
-impl<M: Machine, L: Ledger> MessageFeed<M, L> {
+impl<M: Machine, L: EventStore> MessageHandler<M, L> {
     /// Steps on `aggregates` for what `route` makes an input of.
     pub fn new(
-        shell: &Shell,
+        shell: &ServiceContext,
         aggregates: &Arc<Aggregates<M, L>>,
         route: MessageRoute<M::Input>,
     ) -> Self {
@@ -58,8 +58,8 @@ impl<M: Machine, L: Ledger> MessageFeed<M, L> {
     }
 
     /// The same, with inputs to which `prepare` has added something.
-    pub fn prepared_by<P: Prepare<M::Input>>(self, prepare: P) -> MessageFeed<M, L, P> {
-        MessageFeed {
+    pub fn prepared_by<P: Prepare<M::Input>>(self, prepare: P) -> MessageHandler<M, L, P> {
+        MessageHandler {
             shell: self.shell,
             aggregates: self.aggregates,
             route: self.route,
@@ -68,20 +68,20 @@ impl<M: Machine, L: Ledger> MessageFeed<M, L> {
     }
 }
 
-impl<M: Machine, L: Ledger, P: Prepare<M::Input>> Handler for MessageFeed<M, L, P> {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+impl<M: Machine, L: EventStore, P: Prepare<M::Input>> Handler for MessageHandler<M, L, P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         self.take(dialect::envelope(&self.shell, delivery).await?, delivery)
             .await
     }
 }
 
-impl<M: Machine, L: Ledger, P: Prepare<M::Input>> MessageFeed<M, L, P> {
+impl<M: Machine, L: EventStore, P: Prepare<M::Input>> MessageHandler<M, L, P> {
     /// Steps for a message that was read already.
-    pub async fn take(&self, envelope: Envelope, delivery: &Delivery) -> Result<Done, Problem> {
+    pub async fn take(&self, envelope: Envelope, delivery: &Delivery) -> Result<Ack, HandleError> {
         match (self.route)(&envelope)? {
             Routed::Ignored(reason) => {
                 self.shell.count_ignored(reason);
-                Ok(Done::Acknowledge)
+                Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
                 let input = self.prepare.prepare(input).await?;
@@ -99,13 +99,16 @@ impl<M: Machine, L: Ledger, P: Prepare<M::Input>> MessageFeed<M, L, P> {
     }
 }
 
-pub(crate) fn subject_of<S: SubjectForm>(shell: &Shell, delivery: &Delivery) -> Result<S, Problem> {
+pub(crate) fn subject_of<S: SubjectForm>(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+) -> Result<S, HandleError> {
     shell
         .broker
         .subjects()
         .parse(&delivery.subject)
         .map_err(|error| {
-            Problem::Refused(Fault::invalid(
+            HandleError::Refused(Fault::invalid(
                 "",
                 format!("The subject {error}{}.", source_text(&error)),
                 "Publish on <prefix>.v1.msg.<case>.<from>.<to>.<type>; see docs/subjects.md.",
@@ -126,33 +129,33 @@ fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
 }
 
 /// One step because of a message, in the trace of its case.
-pub async fn step_of_message<M: Machine, L: Ledger>(
-    shell: &Shell,
+pub async fn step_of_message<M: Machine, L: EventStore>(
+    shell: &ServiceContext,
     aggregates: &Aggregates<M, L>,
     id: Token,
     envelope: Envelope,
     input: &M::Input,
     delivery: &Delivery,
-) -> Result<Done, Problem> {
+) -> Result<Ack, HandleError> {
     let case = envelope.case_id.or_else(|| case_named::<M>(&id));
-    let contexts = Contexts::of(shell, delivery.trace.clone(), case.as_ref());
-    let context = Shell::message_context(envelope.message_id);
+    let contexts = TraceContext::of(shell, delivery.trace.clone(), case.as_ref());
+    let context = ServiceContext::message_context(envelope.message_id);
     step(shell, aggregates, id, context, input, contexts).await
 }
 
 /// Facts of others become steps.
-pub struct FactFeed<M: Machine, L> {
-    shell: Shell,
+pub struct EventHandler<M: Machine, L> {
+    shell: ServiceContext,
     aggregates: Arc<Aggregates<M, L>>,
-    route: FactRoute<M::Input>,
+    route: EventRoute<M::Input>,
 }
 
-impl<M: Machine, L: Ledger> FactFeed<M, L> {
+impl<M: Machine, L: EventStore> EventHandler<M, L> {
     /// Steps on `aggregates` for what `route` makes an input of.
     pub fn new(
-        shell: &Shell,
+        shell: &ServiceContext,
         aggregates: &Arc<Aggregates<M, L>>,
-        route: FactRoute<M::Input>,
+        route: EventRoute<M::Input>,
     ) -> Self {
         Self {
             shell: shell.clone(),
@@ -163,10 +166,13 @@ impl<M: Machine, L: Ledger> FactFeed<M, L> {
 }
 
 /// The aggregate whose fact a delivery is.
-pub fn aggregate_of(shell: &Shell, delivery: &Delivery) -> Result<(Aggregate, Token), Problem> {
+pub fn aggregate_of(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+) -> Result<(Aggregate, Token), HandleError> {
     match subject_of(shell, delivery)? {
         SystemSubject::Event { aggregate, id, .. } => Ok((aggregate, id)),
-        _ => Err(Problem::Refused(Fault::invalid(
+        _ => Err(HandleError::Refused(Fault::invalid(
             "",
             "The subject is not that of a fact.",
             "See docs/subjects.md.",
@@ -174,17 +180,17 @@ pub fn aggregate_of(shell: &Shell, delivery: &Delivery) -> Result<(Aggregate, To
     }
 }
 
-impl<M: Machine, L: Ledger> Handler for FactFeed<M, L> {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+impl<M: Machine, L: EventStore> Handler for EventHandler<M, L> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let (aggregate, _) = aggregate_of(&self.shell, delivery)?;
         match (self.route)(aggregate, &delivery.payload, delivery.sequence)? {
             Routed::Ignored(reason) => {
                 self.shell.count_ignored(reason);
-                Ok(Done::Acknowledge)
+                Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
                 let meta = EventMeta::decode(&delivery.payload)?;
-                let context = Shell::fact_context(meta.event_id);
+                let context = ServiceContext::fact_context(meta.event_id);
                 step(
                     &self.shell,
                     &self.aggregates,
@@ -200,14 +206,14 @@ impl<M: Machine, L: Ledger> Handler for FactFeed<M, L> {
 }
 
 /// One step with its span and its count.
-pub async fn step<M: Machine, L: Ledger>(
-    shell: &Shell,
+pub async fn step<M: Machine, L: EventStore>(
+    shell: &ServiceContext,
     aggregates: &Aggregates<M, L>,
     id: Token,
     context: Context,
     input: &M::Input,
-    contexts: impl Into<Contexts>,
-) -> Result<Done, Problem> {
+    contexts: impl Into<TraceContext>,
+) -> Result<Ack, HandleError> {
     let aggregate = <M::Event as concord_events::AggregateEvent>::AGGREGATE.as_str();
     let span = tracing::info_span!(
         target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
@@ -220,28 +226,28 @@ pub async fn step<M: Machine, L: Ledger>(
         .await?;
     shell.count_step::<M>(&outcome);
     match outcome {
-        Outcome::Rejected(fault) => Err(Problem::Refused(fault)),
+        Outcome::Rejected(fault) => Err(HandleError::Refused(fault)),
         Outcome::Appended { fact, .. } => {
             span.record("deliberation.outcome", fact);
-            Ok(Done::Acknowledge)
+            Ok(Ack::Acknowledge)
         }
         Outcome::Ignored(reason) => {
             span.record("deliberation.outcome", reason.as_str());
-            Ok(Done::Acknowledge)
+            Ok(Ack::Acknowledge)
         }
     }
 }
 
 /// Own facts become effects.
-pub struct EffectFeed<M> {
-    shell: Shell,
-    outbox: NatsLedger,
+pub struct EffectHandler<M> {
+    shell: ServiceContext,
+    outbox: NatsEventStore,
     machine: std::marker::PhantomData<fn() -> M>,
 }
 
-impl<M: Machine> EffectFeed<M> {
+impl<M: Machine> EffectHandler<M> {
     /// Publishes what follows from the facts of `M`.
-    pub fn new(shell: &Shell, outbox: NatsLedger) -> Self {
+    pub fn new(shell: &ServiceContext, outbox: NatsEventStore) -> Self {
         Self {
             shell: shell.clone(),
             outbox,
@@ -250,8 +256,8 @@ impl<M: Machine> EffectFeed<M> {
     }
 }
 
-impl<M: Machine> Handler for EffectFeed<M> {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+impl<M: Machine> Handler for EffectHandler<M> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let record = StoredEvent::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
         let count = effects::deliver::<M>(&self.outbox, &record, delivery.trace.as_ref()).await?;
         self.shell
@@ -263,6 +269,6 @@ impl<M: Machine> Handler for EffectFeed<M> {
         {
             telemetry::case_opened(&case);
         }
-        Ok(Done::Acknowledge)
+        Ok(Ack::Acknowledge)
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Consumer;
-use crate::service::Shell;
+use crate::service::ServiceContext;
 
 /// How often the broker is asked how much waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -62,7 +62,7 @@ impl Notes {
 
 /// Serves until `stop`.
 pub async fn serve(
-    shell: Shell,
+    shell: ServiceContext,
     listener: TcpListener,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
@@ -71,7 +71,7 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route(
             "/metrics",
-            get(|State(shell): State<Shell>| async move { shell.metrics.text() }),
+            get(|State(shell): State<ServiceContext>| async move { shell.metrics.text() }),
         )
         .with_state(shell);
     axum::serve(listener, router)
@@ -79,7 +79,7 @@ pub async fn serve(
         .await
 }
 
-async fn readyz(State(shell): State<Shell>) -> (StatusCode, String) {
+async fn readyz(State(shell): State<ServiceContext>) -> (StatusCode, String) {
     let readiness = shell.readiness();
     let status = if readiness.ready {
         StatusCode::OK
@@ -93,7 +93,11 @@ async fn readyz(State(shell): State<Shell>) -> (StatusCode, String) {
 }
 
 /// Watches the broker and the lag of the service's consumers until `stop`.
-pub async fn watch(shell: Shell, consumers: Arc<Vec<ConsumerDefinition>>, stop: CancellationToken) {
+pub async fn watch(
+    shell: ServiceContext,
+    consumers: Arc<Vec<ConsumerDefinition>>,
+    stop: CancellationToken,
+) {
     loop {
         let mut up = shell.broker.is_connected();
         for definition in consumers.iter() {
@@ -108,7 +112,7 @@ pub async fn watch(shell: Shell, consumers: Arc<Vec<ConsumerDefinition>>, stop: 
     }
 }
 
-async fn poll(shell: &Shell, definition: &ConsumerDefinition) -> bool {
+async fn poll(shell: &ServiceContext, definition: &ConsumerDefinition) -> bool {
     let Ok(stream) = shell.broker.stream(definition.stream_kind).await else {
         return false;
     };

@@ -5,9 +5,9 @@ use concord_wire::subject::Lane;
 use concord_wire::{Envelope, Timestamp};
 
 use crate::broker::{Broker, unavailable};
-use crate::delivery::Problem;
+use crate::delivery::HandleError;
 use crate::event_store::Error;
-use crate::{raw_message, dialect, claim_check};
+use crate::{claim_check, dialect, raw_message};
 
 /// Messages that are looked through in one search.
 const LOOKED_THROUGH_MAX: usize = 1_000;
@@ -51,7 +51,7 @@ pub async fn next(
         None => None,
         Some(envelope) => match claim_check::whole(broker, envelope).await {
             Ok(envelope) => Some(envelope),
-            Err(Problem::Failed(error)) => return Err(unavailable("give a payload", error)),
+            Err(HandleError::Failed(error)) => return Err(unavailable("give a payload", error)),
             Err(_) => None,
         },
     };

@@ -17,11 +17,11 @@ use concord_wire::{Dialect, Encoding, Envelope, Token, header};
 use futures::future::try_join_all;
 
 use crate::broker::{Broker, headers, unavailable};
-use crate::raw_message::{self, Described};
 use crate::dialect;
+use crate::event_store::{Appended, Consistency, Error, EventStore, Loaded, Publisher};
 use crate::non_event;
-use crate::event_store::{Appended, Error, Ledger, Loaded, Outbox, Read};
 use crate::publish::{self, Stored};
+use crate::raw_message::{self, Described};
 use crate::trace::Trace;
 
 /// Why a message is missing that must be there.
@@ -37,12 +37,12 @@ struct Last {
 
 /// Facts and messages on the broker's streams.
 #[derive(Clone)]
-pub struct NatsLedger {
+pub struct NatsEventStore {
     broker: Broker,
     events: Stream<()>,
 }
 
-impl NatsLedger {
+impl NatsEventStore {
     /// On this connection.
     pub async fn new(broker: Broker) -> Result<Self, Error> {
         let events = broker.stream(StreamKind::Events).await?;
@@ -54,9 +54,9 @@ impl NatsLedger {
         &self,
         aggregate: Aggregate,
         id: &Token,
-        read: Read,
+        consistency: Consistency,
     ) -> Result<Option<StreamMessage>, Error> {
-        self.last_after(aggregate, id, 0, read)
+        self.last_after(aggregate, id, 0, consistency)
             .await
             .map(|last| last.fact)
     }
@@ -66,17 +66,18 @@ impl NatsLedger {
         aggregate: Aggregate,
         id: &Token,
         after: u64,
-        read: Read,
+        consistency: Consistency,
     ) -> Result<Last, Error> {
         let subjects = self.broker.subjects();
         let filter = subjects.events_of(aggregate, id);
-        let stands = match read {
-            Read::Any => found(
+        let stands = match consistency {
+            Consistency::Any => found(
                 self.events
                     .direct_get_last_for_subject(filter.as_str())
                     .await,
             )?,
-            Read::Leader => match self.events.get_last_raw_message_by_subject(&filter).await {
+            Consistency::Leader => match self.events.get_last_raw_message_by_subject(&filter).await
+            {
                 Ok(message) => Some(message),
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
                 Err(error) => return Err(unavailable("give the last fact", error)),
@@ -89,7 +90,7 @@ impl NatsLedger {
             });
         };
         let head = stands.sequence;
-        if head <= after || non_event::of_read(&stands, read).is_none() {
+        if head <= after || non_event::of_read(&stands, consistency).is_none() {
             return Ok(Last {
                 fact: Some(stands),
                 head,
@@ -113,7 +114,7 @@ impl NatsLedger {
         let Some(stands) = found(self.events.direct_get_last_for_subject(subject).await)? else {
             return Ok(None);
         };
-        match non_event::of_read(&stands, Read::Any) {
+        match non_event::of_read(&stands, Consistency::Any) {
             None => Ok(Some(stands)),
             Some(_) => Box::pin(self.last_before(subject, &[], (0, stands.sequence))).await,
         }
@@ -134,7 +135,8 @@ impl NatsLedger {
             .iter()
             .map(async |subject| found(self.events.direct_get_last_for_subject(subject).await));
         let on_each = try_join_all(on_each).await?.into_iter().flatten();
-        let facts = on_each.filter(|message| non_event::of_read(message, Read::Any).is_none());
+        let facts =
+            on_each.filter(|message| non_event::of_read(message, Consistency::Any).is_none());
         let mut last = facts
             .map(|message| message.sequence)
             .filter(|found| (after..head).contains(found))
@@ -230,7 +232,7 @@ impl NatsLedger {
     }
 }
 
-impl NatsLedger {
+impl NatsEventStore {
     /// See [`Broker::publish_first`].
     pub(crate) async fn publish_first(
         broker: &Broker,
@@ -376,14 +378,16 @@ pub(crate) fn check_size(broker: &Broker, bytes: usize) -> Result<(), Error> {
     Ok(())
 }
 
-impl Ledger for NatsLedger {
+impl EventStore for NatsEventStore {
     async fn load<E: AggregateEvent>(
         &self,
         id: &Token,
         after: u64,
-        read: Read,
+        consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
-        let Last { fact, head } = self.last_after(E::AGGREGATE, id, after, read).await?;
+        let Last { fact, head } = self
+            .last_after(E::AGGREGATE, id, after, consistency)
+            .await?;
         let Some(last) = fact.filter(|last| last.sequence > after) else {
             return Ok(Loaded::nothing(head));
         };
@@ -409,15 +413,15 @@ impl Ledger for NatsLedger {
         );
         let subject = subjects.build(&record.subject());
         match self.broker.store(subject, headers, payload.into()).await {
-            Ok(stored) if stored.duplicate => Ok(Appended::Lost),
+            Ok(stored) if stored.duplicate => Ok(Appended::Conflict),
             Ok(stored) => Ok(Appended::Stored(stored.sequence)),
-            Err(publish::Error::Moved) => Ok(Appended::Lost),
+            Err(publish::Error::Moved) => Ok(Appended::Conflict),
             Err(error) => Err(unavailable("store a fact", error)),
         }
     }
 }
 
-impl Outbox for NatsLedger {
+impl Publisher for NatsEventStore {
     async fn publish(&self, messages: &[Envelope], trace: Option<&Trace>) -> Result<(), Error> {
         let spoken = |envelope| dialect::of_recipient(&self.broker, envelope);
         let messages: Vec<_> = messages

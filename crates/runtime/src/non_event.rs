@@ -7,10 +7,10 @@ use concord_events::non_event::{COPIED_FROM, Foreign};
 use concord_events::topology::StreamKind;
 
 use crate::delivery::Delivery;
-use crate::raw_message::Described;
-use crate::event_store::Read;
+use crate::event_store::Consistency;
 use crate::metrics::Consumer;
-use crate::service::Shell;
+use crate::raw_message::Described;
+use crate::service::ServiceContext;
 
 /// What became of a delivery that was no fact and no deadline, in the metrics.
 pub(crate) const FOREIGN: &str = "foreign";
@@ -24,10 +24,10 @@ pub fn of_stored(headers: Option<&HeaderMap>, body: &[u8]) -> Option<Foreign> {
 }
 
 /// The same of a message as it was asked for. Whoever answers in place of the leader adds the header of a copy by itself.
-pub(crate) fn of_read(message: &StreamMessage, read: Read) -> Option<Foreign> {
-    let own = match read {
-        Read::Any => 1,
-        Read::Leader => 0,
+pub(crate) fn of_read(message: &StreamMessage, consistency: Consistency) -> Option<Foreign> {
+    let own = match consistency {
+        Consistency::Any => 1,
+        Consistency::Leader => 0,
     };
     Foreign::of(
         message.headers.get_all(COPIED_FROM).count() > own,
@@ -48,7 +48,7 @@ pub(crate) fn of_described(described: &Described) -> Option<Foreign> {
 
 /// Whether a delivery carries what no service writes into a stream of facts or deadlines. Only its headers are looked at, so
 /// that it costs nothing: what its body gives away is found out when that cannot be read.
-pub(crate) fn is_copy(shell: &Shell, delivery: &Delivery) -> bool {
+pub(crate) fn is_copy(shell: &ServiceContext, delivery: &Delivery) -> bool {
     let copied = delivery
         .headers
         .as_ref()
@@ -57,11 +57,11 @@ pub(crate) fn is_copy(shell: &Shell, delivery: &Delivery) -> bool {
 }
 
 /// Whether a delivery that could not be handled is foreign. What agents send may be whatever they like: it is answered.
-pub(crate) fn is_acknowledgement(shell: &Shell, delivery: &Delivery) -> bool {
+pub(crate) fn is_acknowledgement(shell: &ServiceContext, delivery: &Delivery) -> bool {
     Foreign::of(false, &delivery.payload).is_some() && concerns(shell, delivery)
 }
 
-fn concerns(shell: &Shell, delivery: &Delivery) -> bool {
+fn concerns(shell: &ServiceContext, delivery: &Delivery) -> bool {
     let streams = [StreamKind::Events, StreamKind::Timers].into_iter();
     streams
         .map(|kind| shell.broker.layout.stream_name(kind))
@@ -69,7 +69,7 @@ fn concerns(shell: &Shell, delivery: &Delivery) -> bool {
 }
 
 /// Says, and counts, that a delivery was passed over.
-pub(crate) fn passed_over(shell: &Shell, delivery: &Delivery) {
+pub(crate) fn passed_over(shell: &ServiceContext, delivery: &Delivery) {
     let Delivery {
         subject,
         sequence,

@@ -8,9 +8,9 @@ use concord_wire::{ErrorCode, Fault, MessageId, Token};
 use serde_json::json;
 
 use crate::api::{Answer, Verb, answer};
-use crate::delivery::Chain;
-use crate::nats_event_store::NatsLedger;
-use crate::service::Shell;
+use crate::delivery::ErrorChain;
+use crate::nats_event_store::NatsEventStore;
+use crate::service::ServiceContext;
 use crate::step::{Aggregates, Outcome};
 
 /// Makes of a request the aggregate that it is about and an input for it.
@@ -19,8 +19,8 @@ pub type Read<I> = fn(&[u8]) -> Result<(Token, I), Fault>;
 /// A verb whose requests are steps. The answer is `{"fact": <name>, "sequence": <where>}`; where nothing had to be done
 /// `fact` is null. What is refused is answered with the fault.
 pub fn verb<M: Machine>(
-    shell: &Shell,
-    aggregates: &Arc<Aggregates<M, NatsLedger>>,
+    shell: &ServiceContext,
+    aggregates: &Arc<Aggregates<M, NatsEventStore>>,
     read: Read<M::Input>,
 ) -> Verb {
     let (shell, aggregates) = (shell.clone(), Arc::clone(aggregates));
@@ -36,20 +36,20 @@ pub fn verb<M: Machine>(
 
 /// Each request is an order of its own, so its cause is new.
 async fn step<M: Machine>(
-    shell: &Shell,
-    aggregates: &Aggregates<M, NatsLedger>,
+    shell: &ServiceContext,
+    aggregates: &Aggregates<M, NatsEventStore>,
     id: &Token,
     input: &M::Input,
 ) -> Result<Bytes, Fault> {
     let cause = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
     let outcome = aggregates
-        .step(id, &Shell::message_context(cause), input, None)
+        .step(id, &ServiceContext::message_context(cause), input, None)
         .await
         .map_err(|error| {
             Fault::new(
                 ErrorCode::InternalError,
                 "",
-                format!("It could not be done: {}.", Chain(&error)),
+                format!("It could not be done: {}.", ErrorChain(&error)),
                 "Look whether it was done, and ask again if not.",
             )
         })?;

@@ -9,7 +9,7 @@ use concord_outbound::{Allowed, Caller, Limits, Origin, TlsError};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use url::Url;
 
-use crate::delivery::Chain;
+use crate::delivery::ErrorChain;
 
 /// How long one attempt to send spans may take.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ impl Collector {
         let why = match sent {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(format!("it answers {}", response.status())),
-            Err(error) => Some(Chain(&**error).to_string()),
+            Err(error) => Some(ErrorChain(&**error).to_string()),
         };
         let failed_before = self.fails.swap(why.is_some(), Ordering::Relaxed);
         match why {

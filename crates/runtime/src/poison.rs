@@ -16,10 +16,10 @@ use bytes::Bytes;
 use concord_events::topology::StreamKind;
 use concord_wire::Fault;
 
-use crate::delivery::{Chain, Delivery};
-use crate::raw_message::{self, Described};
+use crate::delivery::{Delivery, ErrorChain};
 use crate::provision::PullConsumer;
-use crate::service::Shell;
+use crate::raw_message::{self, Described};
+use crate::service::ServiceContext;
 use crate::{clock, reject};
 
 /// How often is looked whether the connection was lost.
@@ -32,7 +32,7 @@ const HEADERS_VERSION: &str = "NATS/1.0";
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Looks at what was delivered by `consumer` whenever the connection was lost, until the service stops.
-pub(crate) async fn watch(shell: Shell, consumer: PullConsumer) {
+pub(crate) async fn watch(shell: ServiceContext, consumer: PullConsumer) {
     let mut seen = connections(&shell);
     loop {
         tokio::select! {
@@ -46,21 +46,21 @@ pub(crate) async fn watch(shell: Shell, consumer: PullConsumer) {
         match look(&shell, &consumer).await {
             Ok(()) => seen = now,
             Err(error) => {
-                tracing::warn!(consumer = %consumer.name, error = %Chain(&*error), "Looking for bad messages failed.");
+                tracing::warn!(consumer = %consumer.name, error = %ErrorChain(&*error), "Looking for bad messages failed.");
             }
         }
     }
 }
 
 /// Whether agents write to the stream of this consumer; only they would write what cannot be parsed.
-pub(crate) fn concerns(shell: &Shell, consumer: &PullConsumer) -> bool {
+pub(crate) fn concerns(shell: &ServiceContext, consumer: &PullConsumer) -> bool {
     let lanes = [StreamKind::Messages, StreamKind::Urgent];
     lanes
         .into_iter()
         .any(|lane| shell.broker.layout.stream_name(lane) == consumer.stream)
 }
 
-fn connections(shell: &Shell) -> u64 {
+fn connections(shell: &ServiceContext) -> u64 {
     shell
         .broker
         .client
@@ -69,7 +69,7 @@ fn connections(shell: &Shell) -> u64 {
         .load(Ordering::Relaxed)
 }
 
-async fn look(shell: &Shell, consumer: &PullConsumer) -> Result<(), AnyError> {
+async fn look(shell: &ServiceContext, consumer: &PullConsumer) -> Result<(), AnyError> {
     let stream = shell
         .broker
         .jetstream
@@ -99,7 +99,7 @@ async fn look(shell: &Shell, consumer: &PullConsumer) -> Result<(), AnyError> {
 
 /// Takes out what cannot be parsed from the first to the last of these sequences.
 async fn look_between(
-    shell: &Shell,
+    shell: &ServiceContext,
     consumer: &PullConsumer,
     stream: &Stream<()>,
     filter: &str,

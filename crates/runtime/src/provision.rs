@@ -9,8 +9,8 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use concord_events::topology::{StreamDefinition, StreamKind};
 
 use crate::broker::{Broker, unavailable};
-use crate::event_store::Error;
 use crate::deadline_burst::Turn;
+use crate::event_store::Error;
 
 /// A stream that is not as it is defined.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -69,7 +69,7 @@ async fn payload_bucket(broker: &Broker) -> Result<(), Error> {
     {
         Ok(_) => tracing::info!(%bucket, "Created an object store."),
         Err(error) => {
-            let error = crate::delivery::Chain(&error);
+            let error = crate::delivery::ErrorChain(&error);
             tracing::warn!(%bucket, %error, "No object store; payloads over 1 MB cannot travel. See storage.payload_store_bytes.");
         }
     }

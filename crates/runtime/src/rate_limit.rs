@@ -28,7 +28,7 @@ use crate::event_store::Error;
 use crate::metrics::Consumer;
 use crate::reject;
 use crate::route::is_between_agents;
-use crate::service::Shell;
+use crate::service::ServiceContext;
 use crate::settings::WorkSettings;
 
 /// So many agents are remembered; whoever was silent the longest begins anew.
@@ -137,7 +137,7 @@ impl Limit {
 
     /// What is to be done with a delivery. A handler that must end what the delivery begins finds in it why it is over the
     /// limit.
-    pub(crate) fn look(self, shell: &Shell, delivery: &mut Delivery) -> Look {
+    pub(crate) fn look(self, shell: &ServiceContext, delivery: &mut Delivery) -> Look {
         if delivery.deliveries > 1 || shell.limits.is_off() {
             return Look::QUIET;
         }
@@ -164,7 +164,12 @@ impl Limit {
         Look { over, floods }
     }
 
-    fn over(self, shell: &Shell, delivery: &mut Delivery, sender: &AgentId) -> Option<Over> {
+    fn over(
+        self,
+        shell: &ServiceContext,
+        delivery: &mut Delivery,
+        sender: &AgentId,
+    ) -> Option<Over> {
         shell
             .metrics
             .rate_limited
@@ -215,7 +220,7 @@ impl Limit {
     /// Does in place of handling a delivery what its sender has to be told.
     pub(crate) async fn refuse(
         self,
-        shell: &Shell,
+        shell: &ServiceContext,
         over: Over,
         delivery: &Delivery,
         permit: OwnedSemaphorePermit,
@@ -238,7 +243,7 @@ impl Limit {
         }
     }
 
-    async fn answer(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
+    async fn answer(self, shell: &ServiceContext, delivery: &Delivery) -> Result<(), Error> {
         let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else {
             return Ok(());
         };
@@ -247,7 +252,7 @@ impl Limit {
 
     /// Waits while refusals are gathered, and tells of all of them. They are acknowledged already, but for the first, so what
     /// cannot be said is said later, with what has come meanwhile.
-    async fn tell_together(self, shell: &Shell, delivery: &Delivery) -> Result<(), Error> {
+    async fn tell_together(self, shell: &ServiceContext, delivery: &Delivery) -> Result<(), Error> {
         let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else {
             return Ok(());
         };
@@ -270,7 +275,7 @@ impl Limit {
     /// Tells a sender how many of its messages were refused that were not answered each.
     async fn notify(
         self,
-        shell: &Shell,
+        shell: &ServiceContext,
         delivery: &Delivery,
         sender: &AgentId,
         gathered: Gathered,

@@ -14,13 +14,17 @@ use crate::clock;
 use crate::delivery::Delivery;
 use crate::dialect::{answered_in, plain};
 use crate::event_store::Error;
-use crate::service::Shell;
+use crate::service::ServiceContext;
 
 /// Suffix of the `message_id` of a refusal, which follows from the place of the refused message in its stream.
 pub const SUFFIX: &str = "refused";
 
 /// Refuses a delivery.
-pub async fn refuse(shell: &Shell, delivery: &Delivery, fault: &Fault) -> Result<(), Error> {
+pub async fn refuse(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+    fault: &Fault,
+) -> Result<(), Error> {
     tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
     tell_sender(shell, delivery, fault).await?;
     let reason = DeadReason::from(fault.code);
@@ -30,13 +34,17 @@ pub async fn refuse(shell: &Shell, delivery: &Delivery, fault: &Fault) -> Result
 }
 
 /// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
-pub async fn tell_sender(shell: &Shell, delivery: &Delivery, fault: &Fault) -> Result<(), Error> {
+pub async fn tell_sender(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+    fault: &Fault,
+) -> Result<(), Error> {
     tell(shell, delivery, ErrorReport::from(fault)).await
 }
 
 /// The same with a report that says more than a fault.
 pub(crate) async fn tell(
-    shell: &Shell,
+    shell: &ServiceContext,
     delivery: &Delivery,
     report: ErrorReport,
 ) -> Result<(), Error> {

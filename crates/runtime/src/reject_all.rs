@@ -3,19 +3,19 @@
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, Fault, MessageType};
 
-use crate::delivery::{Delivery, Done, Handler, Problem};
+use crate::delivery::{Ack, Delivery, HandleError, Handler};
 use crate::dialect;
 use crate::route::unknown_type;
-use crate::service::Shell;
+use crate::service::ServiceContext;
 
 /// Refuses or ignores messages.
-pub(crate) struct Bystander(pub(crate) Shell);
+pub(crate) struct Bystander(pub(crate) ServiceContext);
 
 impl Handler for Bystander {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let envelope = dialect::envelope(&self.0, delivery).await?;
         self.0.count_ignored(ignore(self.0.service, &envelope)?);
-        Ok(Done::Acknowledge)
+        Ok(Ack::Acknowledge)
     }
 }
 

@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::broker::Broker;
-use crate::reject_all::Bystander;
+use crate::deadline_burst::{Rush, Turn};
 use crate::delivery::Handler;
 use crate::health::{Notes, Readiness};
-use crate::rate_limit::Limits;
 use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
 use crate::provision::PullConsumer;
-use crate::deadline_burst::{Rush, Turn};
+use crate::rate_limit::Limits;
+use crate::reject_all::Bystander;
 use crate::settings::WorkSettings;
 use crate::step::Outcome;
 use crate::{Directory, api, poison, worker};
@@ -32,7 +32,7 @@ pub use process::{Arguments, Run, main};
 
 /// What all parts of a running service share. Cheap to clone.
 #[derive(Clone)]
-pub struct Shell {
+pub struct ServiceContext {
     /// Which service this is.
     pub service: Service,
     /// The broker.
@@ -62,7 +62,7 @@ struct Bindings {
     bound: BTreeSet<String>,
 }
 
-impl Shell {
+impl ServiceContext {
     /// Runs `handler` on the service's own consumers of a kind until the service stops.
     pub fn consume<H: Handler>(&self, kind: ConsumerKind, handler: H) {
         self.consume_many(kind, self.work.in_flight_max, handler);

@@ -22,7 +22,7 @@ use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::{Fault, Token};
 use lru::LruCache;
 
-use crate::event_store::{self, Appended, Ledger, Loaded, Read};
+use crate::event_store::{self, Appended, Consistency, EventStore, Loaded};
 use crate::trace::Trace;
 
 /// How often a lost race is decided again before the message is put back.
@@ -49,7 +49,7 @@ pub enum Outcome {
 pub enum Error {
     /// The ledger failed.
     #[error("the step on {aggregate} could not be done")]
-    Ledger {
+    EventStore {
         /// Which aggregate.
         aggregate: String,
         /// Why.
@@ -96,7 +96,7 @@ pub struct Aggregates<M: Machine, L> {
     slots: Mutex<LruCache<Token, Slot<M>>>,
 }
 
-impl<M: Machine, L: Ledger> Aggregates<M, L> {
+impl<M: Machine, L: EventStore> Aggregates<M, L> {
     /// Keeps up to `cached_max` aggregates in memory.
     pub fn new(ledger: L, cached_max: NonZeroUsize) -> Self {
         Self {
@@ -122,7 +122,8 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
     pub async fn load(&self, id: &Token) -> Result<Versioned<M>, Error> {
         let slot = self.slot(id);
         let mut known = slot.lock().await;
-        self.refresh(&mut known, id, Read::Leader, None).await?;
+        self.refresh(&mut known, id, Consistency::Leader, None)
+            .await?;
         Ok(known.versioned.clone())
     }
 
@@ -137,14 +138,14 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         let slot = self.slot(id);
         let mut known = slot.lock().await;
         if known.versioned.sequence() == 0 && !M::creates(input) {
-            Box::pin(self.refresh(&mut known, id, Read::Any, None)).await?;
+            Box::pin(self.refresh(&mut known, id, Consistency::Any, None)).await?;
         }
         for _ in 0..ATTEMPTS_MAX {
             let event = match M::decide(&known.versioned.state, context, input) {
                 Decision::Append(event) => event,
                 // Not to append is decided only on what the leader knows.
                 nothing => {
-                    match Box::pin(self.refresh(&mut known, id, Read::Leader, None)).await? {
+                    match Box::pin(self.refresh(&mut known, id, Consistency::Leader, None)).await? {
                         Refreshed::Unchanged => return Ok(nothing_to_append(nothing)),
                         Refreshed::Changed | Refreshed::FoundOwn(_) => continue,
                     }
@@ -164,7 +165,7 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
             }
             let own = Some(&record);
             if let Refreshed::FoundOwn(stored) =
-                Box::pin(self.refresh(&mut known, id, Read::Leader, own)).await?
+                Box::pin(self.refresh(&mut known, id, Consistency::Leader, own)).await?
             {
                 return Ok(stored);
             }
@@ -178,10 +179,13 @@ impl<M: Machine, L: Ledger> Aggregates<M, L> {
         &self,
         known: &mut Known<M>,
         id: &Token,
-        read: Read,
+        consistency: Consistency,
         own: Option<&StoredEvent<M::Event>>,
     ) -> Result<Refreshed, Error> {
-        let loaded = self.ledger.load::<M::Event>(id, known.head(), read).await;
+        let loaded = self
+            .ledger
+            .load::<M::Event>(id, known.head(), consistency)
+            .await;
         let Loaded { records, head } = loaded.map_err(|source| failed::<M>(id, source))?;
         // Of a copy that lags the head may be an earlier one.
         let last = records
@@ -226,7 +230,7 @@ fn nothing_to_append<E>(decision: Decision<E>) -> Outcome {
 }
 
 fn failed<M: Machine>(id: &Token, source: event_store::Error) -> Error {
-    Error::Ledger {
+    Error::EventStore {
         aggregate: format!("{}/{id}", M::Event::AGGREGATE),
         source,
     }

@@ -3,28 +3,28 @@
 use concord_wire::CaseId;
 use tracing::Span;
 
-use crate::service::Shell;
+use crate::service::ServiceContext;
 use crate::telemetry;
 use crate::trace::Trace;
 
 /// The trace contexts in which something is handled.
 #[derive(Debug, Clone, Default)]
-pub struct Contexts {
+pub struct TraceContext {
     /// The one to go on with.
     trace: Option<Trace>,
     /// One of another trace, to link it with.
     link: Option<Trace>,
 }
 
-impl From<Option<Trace>> for Contexts {
+impl From<Option<Trace>> for TraceContext {
     fn from(trace: Option<Trace>) -> Self {
         Self { trace, link: None }
     }
 }
 
-impl Contexts {
+impl TraceContext {
     /// Those of what was said in a case, or in none, and brought a context, or none.
-    pub fn of(shell: &Shell, brought: Option<Trace>, case: Option<&CaseId>) -> Self {
+    pub fn of(shell: &ServiceContext, brought: Option<Trace>, case: Option<&CaseId>) -> Self {
         let Some(case) = case else {
             return brought.into();
         };

@@ -11,22 +11,22 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::broker::{Broker, timestamp, trace_of};
 use crate::backlog_bypass::{self, Bypass, PASSED, Way};
-use crate::delivery::{Chain, Delivery, Done, Handler, Patience, Problem};
-use crate::rate_limit::{LIMITED, Limit, Look, Over};
+use crate::broker::{Broker, timestamp, trace_of};
+use crate::deadline_burst::Turn;
+use crate::delivery::{Ack, Delivery, ErrorChain, HandleError, Handler, RetryPolicy};
+use crate::delivery_info::Place;
 use crate::fair_queue::Line;
 use crate::metrics::DeliveryLabels;
-use crate::delivery_info::Place;
 use crate::provision::PullConsumer;
 use crate::pull::{self, Pull, Taken};
-use crate::deadline_burst::Turn;
-use crate::service::Shell;
+use crate::rate_limit::{LIMITED, Limit, Look, Over};
+use crate::service::ServiceContext;
 use crate::{dead_letter, non_event, poison, reject};
 
 /// Pulls from `consumer` until `stop`, then finishes what is under way. `permits` bounds how many deliveries are.
 pub(crate) async fn run<H: Handler>(
-    shell: Shell,
+    shell: ServiceContext,
     consumer: PullConsumer,
     handler: Arc<H>,
     permits: Arc<Semaphore>,
@@ -65,13 +65,18 @@ pub(crate) async fn run<H: Handler>(
         );
         let read_past = backlog_bypass::consumer(&consumer);
         tasks.spawn(poison::watch(shell.clone(), read_past.clone()));
-        tasks.spawn(backlog_bypass::run(past, limited.clone(), read_past, stop.clone()));
+        tasks.spawn(backlog_bypass::run(
+            past,
+            limited.clone(),
+            read_past,
+            stop.clone(),
+        ));
     }
     let mut wait = Duration::from_millis(100);
     while !stop.is_cancelled() {
         let started = Instant::now();
         if let Err(error) = work.pull(&consumer, &stop).await {
-            tracing::warn!(consumer = %consumer.name, error = %Chain(&*error), "Pulling failed; starting again.");
+            tracing::warn!(consumer = %consumer.name, error = %ErrorChain(&*error), "Pulling failed; starting again.");
             if started.elapsed() > Duration::from_secs(10) {
                 wait = Duration::from_millis(100);
             }
@@ -87,7 +92,7 @@ pub(crate) async fn run<H: Handler>(
 
 /// What handles single deliveries; every task holds it.
 struct Worker<H> {
-    shell: Shell,
+    shell: ServiceContext,
     consumer: Arc<str>,
     limit: Option<Limited>,
     line: Line,
@@ -111,7 +116,7 @@ pub(crate) struct Pulling<H> {
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl<H: Handler> Pulling<H> {
-    pub(crate) fn shell(&self) -> &Shell {
+    pub(crate) fn shell(&self) -> &ServiceContext {
         &self.worker.shell
     }
 
@@ -197,7 +202,7 @@ enum Looked {
 }
 
 impl Limited {
-    fn look(&self, shell: &Shell, delivery: &mut Delivery, waiting: u64) -> Looked {
+    fn look(&self, shell: &ServiceContext, delivery: &mut Delivery, waiting: u64) -> Looked {
         if self.way == Way::Through {
             self.bypass.came_to(delivery.sequence, waiting);
             if self.bypass.has_handled(delivery.sequence) {
@@ -268,7 +273,7 @@ async fn handle_one<H: Handler>(
 
 /// Tells the broker what became of a delivery, and counts it.
 async fn finish(
-    shell: &Shell,
+    shell: &ServiceContext,
     delivery: &Delivery,
     reply: Subject,
     (answer, verdict): (AckKind, &'static str),
@@ -304,7 +309,7 @@ async fn keep_alive<T>(
 }
 
 async fn handle<H: Handler>(
-    shell: &Shell,
+    shell: &ServiceContext,
     handler: &H,
     delivery: &Delivery,
 ) -> (AckKind, &'static str) {
@@ -318,48 +323,50 @@ async fn handle<H: Handler>(
         return pass_over(shell, delivery);
     }
     match handler.handle(delivery).await {
-        Ok(Done::Acknowledge) => (AckKind::Ack, "acked"),
-        Ok(Done::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
-        Err(Problem::Refused(_) | Problem::Failed(_))
+        Ok(Ack::Acknowledge) => (AckKind::Ack, "acked"),
+        Ok(Ack::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
+        Err(HandleError::Refused(_) | HandleError::Failed(_))
             if non_event::is_acknowledgement(shell, delivery) =>
         {
             pass_over(shell, delivery)
         }
-        Err(Problem::Refused(fault)) => match reject::refuse(shell, delivery, &fault).await {
+        Err(HandleError::Refused(fault)) => match reject::refuse(shell, delivery, &fault).await {
             Ok(()) => (AckKind::Term, "refused"),
             Err(error) => retry(delivery, &error.into(), patience),
         },
-        Err(Problem::Undeliverable(why)) => {
+        Err(HandleError::Undeliverable(why)) => {
             give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await
         }
-        Err(Problem::Failed(error)) if patience.is_over(delivery.deliveries, delivery.age()) => {
-            let why = Chain(&*error).to_string();
+        Err(HandleError::Failed(error))
+            if patience.is_over(delivery.deliveries, delivery.age()) =>
+        {
+            let why = ErrorChain(&*error).to_string();
             give_up(shell, delivery, &why, DeadReason::Exhausted, patience).await
         }
-        Err(Problem::Failed(error)) => retry(delivery, &error, patience),
+        Err(HandleError::Failed(error)) => retry(delivery, &error, patience),
     }
 }
 
-fn pass_over(shell: &Shell, delivery: &Delivery) -> (AckKind, &'static str) {
+fn pass_over(shell: &ServiceContext, delivery: &Delivery) -> (AckKind, &'static str) {
     non_event::passed_over(shell, delivery);
     (AckKind::Ack, non_event::FOREIGN)
 }
 
-fn retry(delivery: &Delivery, error: &AnyError, patience: Patience) -> (AckKind, &'static str) {
+fn retry(delivery: &Delivery, error: &AnyError, patience: RetryPolicy) -> (AckKind, &'static str) {
     let wait = patience.wait(delivery.deliveries);
     tracing::warn!(
         subject = %delivery.subject, sequence = delivery.sequence, deliveries = delivery.deliveries,
-        error = %Chain(&**error), "Handling failed; it will be tried again."
+        error = %ErrorChain(&**error), "Handling failed; it will be tried again."
     );
     (AckKind::Nak(Some(wait)), "failed")
 }
 
 async fn give_up(
-    shell: &Shell,
+    shell: &ServiceContext,
     delivery: &Delivery,
     why: &str,
     reason: DeadReason,
-    patience: Patience,
+    patience: RetryPolicy,
 ) -> (AckKind, &'static str) {
     match dead_letter::keep_failed(shell, delivery, why, reason).await {
         Ok(()) => {

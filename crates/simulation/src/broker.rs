@@ -180,14 +180,14 @@ impl Broker {
         fact: Publication,
     ) -> Appended {
         if expected.is_some_and(|expected| expected != self.head_of(lock)) {
-            return Appended::Lost;
+            return Appended::Conflict;
         }
         let open = EventMeta::decode(&fact.body)
             .map(|meta| meta.deadlines)
             .unwrap_or_default();
         let receipt = self.publish(now, StreamKind::Events, fact);
         if receipt.duplicate {
-            return Appended::Lost;
+            return Appended::Conflict;
         }
         if open.is_empty() {
             self.open.remove(lock);
@@ -328,11 +328,11 @@ mod tests {
         );
         assert_eq!(
             broker.append(0, "case.c", Some(0), publication("b")),
-            Appended::Lost
+            Appended::Conflict
         );
         assert_eq!(
             broker.append(0, "case.c", Some(1), publication("a")),
-            Appended::Lost
+            Appended::Conflict
         );
         assert_eq!(
             broker.append(0, "case.c", Some(1), publication("b")),
@@ -355,7 +355,7 @@ mod tests {
         );
         assert_eq!(
             broker.append(200_000, "case.c", Some(3), publication("c")),
-            Appended::Lost
+            Appended::Conflict
         );
         assert_eq!(
             broker.append(200_000, "case.c", Some(4), publication("c")),

@@ -6,15 +6,15 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::agent::AgentMachine;
 use concord_domain::audit::{Auditor, Content, Dead, Ending, RawEvent, StoredMessage};
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::precedent::PrecedentMachine;
+use concord_domain::request::RequestMachine;
 use concord_domain::review_queue::ReviewQueueMachine;
 use concord_domain::track_record::TrackRecordMachine;
-use concord_domain::request::RequestMachine;
-use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;

@@ -11,12 +11,12 @@ use concord_runtime::Routed;
 use concord_wire::subject::Subject;
 use concord_wire::{Fault, MessageType, Timestamp, dialect};
 
-use crate::process::{Delivery, Problem, Process, step};
+use crate::process::{Delivery, HandleError, Process, step};
 use crate::world::instant;
 
 impl Process {
     /// A message of an agent to an agent.
-    pub(crate) async fn exchange(&self, delivery: &Delivery) -> Result<(), Problem> {
+    pub(crate) async fn exchange(&self, delivery: &Delivery) -> Result<(), HandleError> {
         let subject = self.connection.subjects().parse(&delivery.subject);
         let Some(subject) = subject.ok().filter(is_between_agents) else {
             return Ok(());
@@ -54,7 +54,7 @@ impl Process {
         &self,
         context: &Context,
         elapsed: DeadlineElapsed,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), HandleError> {
         let known = self.requests.load(&elapsed.id).await?;
         let unread = match &known.state.opened {
             Some(opened) if known.state.ended.is_none() => self.unread(opened),

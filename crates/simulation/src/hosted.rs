@@ -19,7 +19,7 @@ use crate::report::SeedReport;
 use crate::simulation::Options;
 
 pub(crate) mod guard;
-mod plants;
+mod injected_bugs;
 mod process;
 pub(crate) mod setup;
 pub(crate) mod world;

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::request::RequestMachine;
-use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::{Machine, effect};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;
 use concord_events::{AggregateEvent, EventMeta, StoredEvent};
 use concord_runtime::event_store::Error;
-use concord_runtime::{Appended, Ledger, Loaded, Outbox, Read, Trace};
+use concord_runtime::{Appended, Consistency, EventStore, Loaded, Publisher, Trace};
 use concord_wire::subject::{Lane, Subject};
 use concord_wire::{Envelope, Token};
 
@@ -32,16 +32,15 @@ impl SimLedger {
         &self,
         aggregate: Aggregate,
         id: &Token,
-        read: Read,
+        consistency: Consistency,
     ) -> Result<Option<EventMeta>, Error> {
         let lock = self.0.subjects().events_of(aggregate, id);
-        let request = Request::AggregateEvent {
+        let request = Request::Events {
             lock,
             after: 0,
-            leader: read == Read::Leader,
+            leader: consistency == Consistency::Leader,
         };
-        let Reply::AggregateEvent(facts, _) = self.0.ask("give the last fact", request).await?
-        else {
+        let Reply::Events(facts, _) = self.0.ask("give the last fact", request).await? else {
             return Ok(None);
         };
         let Some((sequence, _, bytes)) = facts.last() else {
@@ -85,7 +84,7 @@ impl SimLedger {
         }
         let mut kept = record.clone();
         let before = self
-            .last(Aggregate::Debate, &record.meta.id, Read::Leader)
+            .last(Aggregate::Debate, &record.meta.id, Consistency::Leader)
             .await?
             .map(|meta| meta.deadlines);
         kept.meta.deadlines.extend(
@@ -133,24 +132,23 @@ fn messages_of<M: Machine>(bytes: &[u8], sequence: u64) -> Vec<Envelope> {
         .unwrap_or_default()
 }
 
-impl Ledger for SimLedger {
+impl EventStore for SimLedger {
     async fn load<E: AggregateEvent>(
         &self,
         id: &Token,
         after: u64,
-        read: Read,
+        consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
         if self.forgets::<E>() {
             return Ok(Loaded::nothing(0));
         }
         let lock = self.0.subjects().events_of(E::AGGREGATE, id);
-        let request = Request::AggregateEvent {
+        let request = Request::Events {
             lock,
             after,
-            leader: read == Read::Leader,
+            leader: consistency == Consistency::Leader,
         };
-        let Reply::AggregateEvent(facts, head) = self.0.ask("give the facts", request).await?
-        else {
+        let Reply::Events(facts, head) = self.0.ask("give the facts", request).await? else {
             return Ok(Loaded::nothing(0));
         };
         let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {
@@ -202,12 +200,12 @@ impl Ledger for SimLedger {
             .await?
         {
             Reply::Appended(appended) => Ok(appended),
-            _ => Ok(Appended::Lost),
+            _ => Ok(Appended::Conflict),
         }
     }
 }
 
-impl Outbox for SimLedger {
+impl Publisher for SimLedger {
     /// All are sent before the first answer is awaited.
     async fn publish(&self, messages: &[Envelope], _: Option<&Trace>) -> Result<(), Error> {
         let subjects = self.0.subjects();

@@ -12,17 +12,17 @@
 
 mod agents;
 mod broker;
-mod cell;
 mod check;
 pub mod cli;
 mod exchange;
 mod executor;
 mod faults;
 mod hosted;
+mod injected_bugs;
 mod ledger;
 mod network;
+mod oneshot;
 mod plan;
-mod plants;
 mod process;
 mod random;
 mod refuse;

@@ -31,7 +31,7 @@ pub(crate) enum Request {
         fact: Publication,
     },
     /// Facts under `lock` after a sequence.
-    AggregateEvent {
+    Events {
         lock: String,
         after: u64,
         leader: bool,
@@ -66,13 +66,13 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     Appended(Appended),
     /// Facts, and the sequence of the last message under their lock, a fact or not.
-    AggregateEvent(Vec<(u64, String, Arc<[u8]>)>, u64),
+    Events(Vec<(u64, String, Arc<[u8]>)>, u64),
     Published(Receipt),
     Done,
 }
 
 /// Where an answer is waited for.
-pub(crate) type Cell = crate::cell::Cell<Reply>;
+pub(crate) type Cell = crate::oneshot::Cell<Reply>;
 
 /// A request on its way.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub(crate) struct Arrival {
 }
 
 /// The answer to a request, when it comes.
-pub(crate) type Answer = crate::cell::Answer<Reply>;
+pub(crate) type Answer = crate::oneshot::Answer<Reply>;
 
 /// One process' connection to the broker.
 #[derive(Clone)]
@@ -131,7 +131,7 @@ impl Connection {
             world.plan(in_ms, Happening::Crash(self.life));
         }
         world.plan(PATIENCE_MS, Happening::GiveUp(cell.clone()));
-        crate::cell::Answer(cell)
+        crate::oneshot::Answer(cell)
     }
 
     /// Sends a request and waits for the answer.
@@ -174,7 +174,7 @@ impl World {
                 expected,
                 fact,
             } => self.append(&lock, expected, fact),
-            Request::AggregateEvent {
+            Request::Events {
                 lock,
                 after,
                 leader,
@@ -217,7 +217,7 @@ impl World {
         let appended = self.broker.append(self.now, lock, expected, fact);
         match appended {
             Appended::Stored(sequence) => self.announce(StreamKind::Events, sequence, &subject),
-            Appended::Lost => {
+            Appended::Conflict => {
                 self.counts.races_lost += 1;
                 self.note(|| format!("lost the race for {subject}"));
             }
@@ -246,7 +246,7 @@ impl World {
         let stored = facts.filter(|sequence| **sequence > after);
         let stored =
             stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
-        Reply::AggregateEvent(stored.map(content).collect(), head)
+        Reply::Events(stored.map(content).collect(), head)
     }
 
     fn overdue(&self) -> Reply {
@@ -260,7 +260,7 @@ impl World {
             .open_deadlines()
             .filter(|(_, open)| late(open))
             .map(|(stored, _)| stored);
-        Reply::AggregateEvent(overdue.map(content).collect(), 0)
+        Reply::Events(overdue.map(content).collect(), 0)
     }
 }
 

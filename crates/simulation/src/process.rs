@@ -4,27 +4,27 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use concord_debate_facilitator::route::FollowUp;
+use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::deadline::DeadlineMachine;
 use concord_domain::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
 use concord_domain::detection::DetectionMachine;
-use concord_domain::review_queue::{self, ReviewQueueMachine};
 use concord_domain::request::RequestMachine;
-use concord_domain::activation::conversation::WakeMachine;
+use concord_domain::review_queue::{self, ReviewQueueMachine};
 use concord_domain::{Context, Machine};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_events::{DeadlineEvent, EventMeta, StoredEvent};
-use concord_runtime::{Aggregates, Outcome, Routed, reject_all, effects};
+use concord_runtime::{Aggregates, Outcome, Routed, effects, reject_all};
 use concord_wire::subject::Service;
 use concord_wire::{CaseId, Fault, dialect};
 
 use crate::agents::operators::{Operation, Verb};
+use crate::injected_bugs;
 use crate::ledger::SimLedger;
 use crate::network::Connection;
-use crate::plants;
 use crate::refuse;
 use crate::timer;
 
@@ -45,32 +45,32 @@ pub(crate) struct Delivery {
 }
 
 /// Why a delivery was not handled.
-pub(crate) enum Problem {
+pub(crate) enum HandleError {
     /// It cannot be used.
     Refused(Fault),
     /// Something failed; it is tried again.
     Failed,
 }
 
-impl From<Fault> for Problem {
+impl From<Fault> for HandleError {
     fn from(fault: Fault) -> Self {
         Self::Refused(fault)
     }
 }
 
-impl From<concord_runtime::step::Error> for Problem {
+impl From<concord_runtime::step::Error> for HandleError {
     fn from(_: concord_runtime::step::Error) -> Self {
         Self::Failed
     }
 }
 
-impl From<concord_runtime::event_store::Error> for Problem {
+impl From<concord_runtime::event_store::Error> for HandleError {
     fn from(_: concord_runtime::event_store::Error) -> Self {
         Self::Failed
     }
 }
 
-impl From<concord_events::Error> for Problem {
+impl From<concord_events::Error> for HandleError {
     fn from(_: concord_events::Error) -> Self {
         Self::Failed
     }
@@ -120,13 +120,13 @@ impl Process {
         } else {
             match self.handle(&delivery).await {
                 Ok(()) => true,
-                Err(Problem::Refused(fault)) => {
+                Err(HandleError::Refused(fault)) => {
                     refuse::refuse(self, &delivery, &fault).await.is_ok()
                 }
-                Err(Problem::Failed) if delivery.deliveries == DELIVERIES_MAX => {
+                Err(HandleError::Failed) if delivery.deliveries == DELIVERIES_MAX => {
                     refuse::give_up(self, &delivery).await
                 }
-                Err(Problem::Failed) => false,
+                Err(HandleError::Failed) => false,
             }
         };
         if done {
@@ -136,7 +136,7 @@ impl Process {
         }
     }
 
-    async fn handle(&self, delivery: &Delivery) -> Result<(), Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<(), HandleError> {
         match (delivery.kind, self.service) {
             (ConsumerKind::Inbox(_) | ConsumerKind::UrgentInbox(_), _) => self.hear(delivery).await,
             (ConsumerKind::Events(_), Service::ConflictDetector) => self.detect(delivery).await,
@@ -163,7 +163,7 @@ impl Process {
     }
 
     /// A message to a service.
-    async fn hear(&self, delivery: &Delivery) -> Result<(), Problem> {
+    async fn hear(&self, delivery: &Delivery) -> Result<(), HandleError> {
         let subject = self
             .connection
             .subjects()
@@ -195,7 +195,7 @@ impl Process {
                 let routed = self
                     .prepared(concord_debate_facilitator::route::from_message(&envelope)?)
                     .await?;
-                match plants::ruled_badly(self, &context, routed).await? {
+                match injected_bugs::ruled_badly(self, &context, routed).await? {
                     Some(routed) => step(&self.debates, &context, routed).await,
                     None => Ok(()),
                 }
@@ -205,7 +205,10 @@ impl Process {
     }
 
     /// With what is read elsewhere: whose word on what proved right counts. Track records and precedents are not simulated.
-    async fn prepared(&self, routed: Routed<DebateInput>) -> Result<Routed<DebateInput>, Problem> {
+    async fn prepared(
+        &self,
+        routed: Routed<DebateInput>,
+    ) -> Result<Routed<DebateInput>, HandleError> {
         let Routed::Step {
             id,
             input: DebateInput::Outcome(told),
@@ -230,9 +233,9 @@ impl Process {
     }
 
     /// A fact of another service, for the coordinator or the facilitator.
-    async fn react(&self, delivery: &Delivery) -> Result<(), Problem> {
+    async fn react(&self, delivery: &Delivery) -> Result<(), HandleError> {
         let Some((aggregate, context)) = self.fact(delivery) else {
-            return Err(Problem::Failed);
+            return Err(HandleError::Failed);
         };
         let (bytes, sequence) = (&delivery.body, delivery.sequence);
         match self.service {
@@ -257,7 +260,7 @@ impl Process {
                             step(&self.debates, &context, Routed::Step { id, input }).await
                         }
                         FollowUp::Queue(input)
-                            if plants::assigned_badly(self, &context, &input).await? =>
+                            if injected_bugs::assigned_badly(self, &context, &input).await? =>
                         {
                             Ok(())
                         }
@@ -277,7 +280,7 @@ impl Process {
                     };
                     // What follows from a fact may be out of date; the service passes over it too.
                     match done {
-                        Err(Problem::Refused(_)) | Ok(()) => {}
+                        Err(HandleError::Refused(_)) | Ok(()) => {}
                         failed => return failed,
                     }
                 }
@@ -325,7 +328,7 @@ impl Process {
             }
         };
         // Whoever asked is told, and nothing else comes of it.
-        if let Err(Problem::Refused(fault)) = done {
+        if let Err(HandleError::Refused(fault)) = done {
             self.connection
                 .world
                 .lock()
@@ -334,15 +337,15 @@ impl Process {
     }
 
     /// A case whose findings are closed, for the detector.
-    async fn detect(&self, delivery: &Delivery) -> Result<(), Problem> {
+    async fn detect(&self, delivery: &Delivery) -> Result<(), HandleError> {
         let Some((_, context)) = self.fact(delivery) else {
-            return Err(Problem::Failed);
+            return Err(HandleError::Failed);
         };
         let id = EventMeta::decode(&delivery.body)?.id;
         let known = self.cases.load(&id).await?;
-        let case = CaseId::new(id.as_str()).map_err(|_| Problem::Failed)?;
+        let case = CaseId::new(id.as_str()).map_err(|_| HandleError::Failed)?;
         let Some(input) = concord_conflict_detector::route::from_case(&case, &known.state) else {
-            return Err(Problem::Failed);
+            return Err(HandleError::Failed);
         };
         step(&self.detections, &context, Routed::Step { id, input }).await
     }
@@ -360,7 +363,7 @@ impl Process {
         ))
     }
 
-    async fn publish<M: Machine>(&self, delivery: &Delivery) -> Result<(), Problem> {
+    async fn publish<M: Machine>(&self, delivery: &Delivery) -> Result<(), HandleError> {
         let record = StoredEvent::<M::Event>::decode(&delivery.body, delivery.sequence)?;
         effects::deliver::<M>(&self.ledger, &record, None).await?;
         Ok(())
@@ -402,7 +405,7 @@ pub(crate) async fn step<M: Machine>(
     aggregates: &Aggregates<M, SimLedger>,
     context: &Context,
     routed: Routed<M::Input>,
-) -> Result<(), Problem> {
+) -> Result<(), HandleError> {
     let Routed::Step { id, input } = routed else {
         return Ok(());
     };

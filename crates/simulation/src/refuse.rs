@@ -3,7 +3,7 @@
 use concord_events::dead_letter::DeadReason;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
-use concord_runtime::Outbox;
+use concord_runtime::Publisher;
 use concord_runtime::event_store::Error;
 use concord_wire::envelope::Metadata;
 use concord_wire::payload::ErrorReport;

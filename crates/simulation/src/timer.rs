@@ -5,18 +5,18 @@ use concord_domain::{Context, machine::Ignored};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::{Deadline, EventMeta, FiredBy};
-use concord_runtime::{Outcome, Read};
+use concord_runtime::{Consistency, Outcome};
 use concord_wire::{MessageId, Token};
 
 use crate::faults::Plant;
 use crate::network::{Reply, Request, WATCHDOG_GRACE_MS};
-use crate::process::{Delivery, Problem, Process};
+use crate::process::{Delivery, HandleError, Process};
 
 /// A fact that may move deadlines: the scheduler is told.
-pub(crate) async fn arm(process: &Process, delivery: &Delivery) -> Result<(), Problem> {
+pub(crate) async fn arm(process: &Process, delivery: &Delivery) -> Result<(), HandleError> {
     let subjects = process.connection.subjects();
     let Ok(SystemSubject::Event { aggregate, id, .. }) = subjects.parse(&delivery.subject) else {
-        return Err(Problem::Failed);
+        return Err(HandleError::Failed);
     };
     for action in timer_actions(&EventMeta::decode(&delivery.body)?) {
         match action {
@@ -42,7 +42,7 @@ async fn hold(
     aggregate: Aggregate,
     id: &Token,
     deadline: &Deadline,
-) -> Result<(), Problem> {
+) -> Result<(), HandleError> {
     let subject = SystemSubject::TimerDue {
         aggregate,
         id: id.clone(),
@@ -66,31 +66,31 @@ async fn hold(
 
 /// The broker has delivered a deadline: what counts is what the aggregate's last fact says of it. That it is open and due
 /// is believed on the word of any copy, everything else on the leader's alone.
-pub(crate) async fn due(process: &Process, delivery: &Delivery) -> Result<(), Problem> {
+pub(crate) async fn due(process: &Process, delivery: &Delivery) -> Result<(), HandleError> {
     let Ok(SystemSubject::TimerDue {
         aggregate,
         id,
         name,
     }) = process.connection.subjects().parse(&delivery.subject)
     else {
-        return Err(Problem::Failed);
+        return Err(HandleError::Failed);
     };
     let early = process.connection.plant() == Some(Plant::EarlyFire);
     let stands = async |read| {
         let last = process.ledger.last(aggregate, &id, read).await?;
-        Ok::<_, Problem>(last.and_then(|meta| {
+        Ok::<_, HandleError>(last.and_then(|meta| {
             meta.deadlines
                 .into_iter()
                 .find(|deadline| deadline.name == name)
         }))
     };
-    if let Some(open) = stands(Read::Any)
+    if let Some(open) = stands(Consistency::Any)
         .await?
         .filter(|open| process.connection.now() >= open.due)
     {
         return fire(process, aggregate, id, open, FiredBy::Scheduler).await;
     }
-    let Some(open) = stands(Read::Leader).await? else {
+    let Some(open) = stands(Consistency::Leader).await? else {
         return Ok(());
     };
     // Open with a later due than the broker has delivered: it was moved while the broker delivered it.
@@ -105,7 +105,7 @@ pub(crate) async fn watch(process: &Process) {
     if process.connection.plant() == Some(Plant::NoWatchdog) {
         return;
     }
-    let Ok(Reply::AggregateEvent(facts, _)) = process
+    let Ok(Reply::Events(facts, _)) = process
         .connection
         .ask("list the facts", Request::Overdue)
         .await
@@ -139,7 +139,7 @@ async fn fire(
     id: Token,
     deadline: Deadline,
     fired_by: FiredBy,
-) -> Result<(), Problem> {
+) -> Result<(), HandleError> {
     let plant = process.connection.plant();
     let mut now = process.connection.now();
     if plant == Some(Plant::EarlyFire) {

@@ -15,7 +15,7 @@ use concord_wire::subject::Service;
 use concord_wire::{Envelope, dialect};
 use serde_json::{Value, json};
 
-use crate::process::{Delivery, Problem, Process, step};
+use crate::process::{Delivery, HandleError, Process, step};
 
 /// Loops are broken early here, so that there are some.
 const BOUNDS: LoopBounds = LoopBounds {
@@ -48,7 +48,7 @@ static MATCHER: LazyLock<Matcher> = LazyLock::new(|| {
 
 impl Process {
     /// A message that may concern others than whom it is addressed to.
-    pub(crate) async fn wake(&self, delivery: &Delivery) -> Result<(), Problem> {
+    pub(crate) async fn wake(&self, delivery: &Delivery) -> Result<(), HandleError> {
         let Ok(subject) = self.connection.subjects().parse(&delivery.subject) else {
             return Ok(());
         };
@@ -66,7 +66,7 @@ impl Process {
         step(&self.conversations, &context, Routed::Step { id, input }).await
     }
 
-    async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, Problem> {
+    async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, HandleError> {
         let known = self
             .conversations
             .load(&conversation_of(envelope))

@@ -6,12 +6,12 @@
 
 mod analyst;
 mod answer;
-mod carried;
 mod collaboration;
 mod content;
+mod detect;
 mod exchange;
 mod fields;
-mod guess;
+mod overflow_fields;
 mod panel;
 mod session;
 
@@ -26,7 +26,7 @@ use crate::subject::Subject;
 use crate::{Envelope, MessageId};
 
 pub use answer::{Answering, read_answer};
-pub use carried::ROOM;
+pub use overflow_fields::ROOM;
 
 /// How an agent writes its messages.
 #[derive(
@@ -128,7 +128,7 @@ pub fn read(
             Ok(envelope) if envelope.metadata.extensions.get(ROOM).is_some() => Dialect::Exchange,
             Ok(envelope) => return Ok((envelope, Dialect::Concord)),
             // What is of no other shape is answered as what it may have been meant to be.
-            Err(fault) => match guess::dialect(bytes, subject) {
+            Err(fault) => match detect::dialect(bytes, subject) {
                 Dialect::Concord => return Err(fault),
                 dialect => dialect,
             },
@@ -167,7 +167,7 @@ pub fn of_shape(bytes: &[u8], subject: &Subject) -> Dialect {
     if bytes.len() > ENVELOPE_BYTES_MAX {
         Dialect::Concord
     } else {
-        guess::dialect(bytes, subject)
+        detect::dialect(bytes, subject)
     }
 }
 

@@ -15,8 +15,8 @@ mod finding;
 mod ladder;
 mod log;
 mod outcome;
+mod parameter_schema;
 mod precedent;
-mod shape;
 pub mod track_record;
 
 pub use action::{ACTIONS, BATCH, BATCH_MAX, Batch, ReviewCode, RunTests, UpdateDocumentation};
@@ -54,8 +54,8 @@ pub use ladder::{
 };
 pub use log::LogEntry;
 pub use outcome::OutcomeReport;
+pub use parameter_schema::Schema;
 pub use precedent::{LEVELS, Precedent};
-pub use shape::Schema;
 pub use track_record::{
     Circumstances, Credibility, Observation, Settlement, SettlementReason, TrackRecord,
     Version as CredibilityVersion,

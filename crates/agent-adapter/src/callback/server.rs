@@ -10,18 +10,18 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use concord_runtime::delivery::Chain;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::{Trace, clock};
 use concord_wire::{AgentId, Dialect, Envelope, header};
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::Address;
-use super::bounded::Bounded;
+use super::listener::Bounded;
 use super::token::{Asked, Refusal};
-use crate::reply;
-use crate::turn::{About, Turn};
+use crate::decode;
+use crate::spans::{About, Turn};
 
 /// What stands before an address' token.
 pub(super) const PATH: &str = "/v1/answers/";
@@ -34,14 +34,14 @@ const ARRIVES_MAX: Duration = Duration::from_secs(10);
 pub(crate) type Hosted = BTreeMap<AgentId, Dialect>;
 
 struct Callbacks {
-    shell: Shell,
+    shell: ServiceContext,
     address: Arc<Address>,
     hosted: Hosted,
 }
 
 /// Takes answers until the service stops.
 pub(crate) async fn serve(
-    shell: Shell,
+    shell: ServiceContext,
     listener: TcpListener,
     address: Arc<Address>,
     hosted: Hosted,
@@ -104,8 +104,8 @@ async fn take(
     let dialect = headers
         .get(header::DIALECT)
         .map(|name| name.to_str().unwrap_or("?"));
-    let answer = match reply::message(
-        &reply::Said {
+    let answer = match decode::message(
+        &decode::Said {
             body: &body,
             dialect,
             speaks,
@@ -164,7 +164,7 @@ impl Callbacks {
             }
             Err(error) => {
                 part.failed("not_published");
-                tracing::warn!(agent = %asked.agent, error = %Chain(&error), "A later answer could not be published.");
+                tracing::warn!(agent = %asked.agent, error = %ErrorChain(&error), "A later answer could not be published.");
                 said(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "It could not be published; post it again.",

@@ -1,9 +1,9 @@
 //! Completions of requests with a callback: posted to the address that the request names, signed as all webhooks are.
 
 use concord_events::{RequestEvent, StoredEvent};
-use concord_runtime::delivery::{Delivery, Done, Handler, Patience, Problem};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
 use concord_runtime::metrics::NoticeLabels;
-use concord_runtime::service::Shell;
+use concord_runtime::service::ServiceContext;
 use concord_runtime::settings::WorkSettings;
 use serde_json::{Value, json};
 
@@ -16,13 +16,13 @@ const CHANNEL: &str = "callback";
 
 /// Posts completions.
 pub(super) struct Completions {
-    shell: Shell,
+    shell: ServiceContext,
     caller: Option<Caller>,
     settings: NotifySettings,
 }
 
 impl Completions {
-    pub(super) fn new(shell: &Shell, settings: &NotifySettings) -> Result<Self, Error> {
+    pub(super) fn new(shell: &ServiceContext, settings: &NotifySettings) -> Result<Self, Error> {
         Ok(Self {
             shell: shell.clone(),
             caller: Caller::new(settings)?,
@@ -71,35 +71,35 @@ fn completion(event: &RequestEvent) -> Option<(&str, Value)> {
 }
 
 impl Handler for Completions {
-    async fn handle(&self, delivery: &Delivery) -> Result<Done, Problem> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let record = StoredEvent::<RequestEvent>::decode(&delivery.payload, delivery.sequence)?;
         let Some((url, body)) = completion(&record.event) else {
-            return Ok(Done::Acknowledge);
+            return Ok(Ack::Acknowledge);
         };
         let Some(caller) = &self.caller else {
             self.count("off");
             let why = "no address may be called: the adapter's settings notify.webhook.hosts and secret are not set";
-            return Err(Problem::Undeliverable(why.into()));
+            return Err(HandleError::Undeliverable(why.into()));
         };
         // The same each time it is tried, so that a receiver knows a repetition.
         let id = format!("{}-callback", record.meta.event_id);
         match caller.post(serde_json::to_vec(&body)?, id, url).await {
             Ok(()) => {
                 self.count("delivered");
-                Ok(Done::Acknowledge)
+                Ok(Ack::Acknowledge)
             }
             Err(Failure::Passing(why)) => {
                 self.count("failed");
-                Err(Problem::Failed(why.into()))
+                Err(HandleError::Failed(why.into()))
             }
             Err(Failure::Lasting(why)) => {
                 self.count("undeliverable");
-                Err(Problem::Undeliverable(why))
+                Err(HandleError::Undeliverable(why))
             }
         }
     }
 
-    fn patience(&self, _: &WorkSettings) -> Patience {
+    fn patience(&self, _: &WorkSettings) -> RetryPolicy {
         self.settings.patience()
     }
 }

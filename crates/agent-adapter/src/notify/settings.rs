@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use concord_runtime::delivery::Patience;
+use concord_runtime::delivery::RetryPolicy;
 use concord_runtime::settings::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,12 +118,12 @@ pub struct WebhookSettings {
 
 impl NotifySettings {
     /// How long a notice that fails is tried again.
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> RetryPolicy {
         let (first, max) = (
             Duration::from_millis(self.wait_first_ms),
             Duration::from_millis(self.wait_max_ms),
         );
-        Patience::spread(self.tries_max, first, max)
+        RetryPolicy::spread(self.tries_max, first, max)
     }
 
     /// Refuses numbers that could not work.

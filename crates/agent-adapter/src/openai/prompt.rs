@@ -7,7 +7,7 @@ use concord_wire::payload::{Question, Task};
 use concord_wire::{Envelope, MessageType};
 use serde::Serialize;
 
-use super::said::Form;
+use super::parse::Form;
 use crate::settings::OpenAiAgent;
 use crate::settings::check::Error;
 

@@ -5,8 +5,8 @@ use concord_domain::debate::{DebateMachine, DebateState};
 use concord_domain::machine::Versioned;
 use concord_domain::{Machine, detection::DetectionMachine};
 use concord_events::{DebateEvent, ReceivedAnswer, StoredEvent};
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::{Broker, Ledger, Read};
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::{Broker, Consistency, EventStore};
 use concord_wire::payload::{Conflict, ConflictOutcome, RoundRecord};
 use concord_wire::{AgentId, CaseId, Timestamp, Token};
 use serde::Serialize;
@@ -57,10 +57,13 @@ pub(crate) struct RoundFile {
 
 /// The facts of one aggregate and the state they come to.
 pub(crate) async fn aggregate<M: Machine>(
-    ledger: &NatsLedger,
+    ledger: &NatsEventStore,
     id: &Token,
 ) -> Result<(M::State, Vec<StoredEvent<M::Event>>), Failure> {
-    let records = ledger.load::<M::Event>(id, 0, Read::Leader).await?.records;
+    let records = ledger
+        .load::<M::Event>(id, 0, Consistency::Leader)
+        .await?
+        .records;
     let mut rebuilt = Versioned::<M>::default();
     for record in &records {
         rebuilt.apply(record.clone());
@@ -70,7 +73,7 @@ pub(crate) async fn aggregate<M: Machine>(
 
 /// The state of a case; none when it was never opened.
 pub(crate) async fn state(broker: &Broker, case: &CaseId) -> Result<Option<CaseState>, Failure> {
-    let ledger = NatsLedger::new(broker.clone()).await?;
+    let ledger = NatsEventStore::new(broker.clone()).await?;
     let (state, _) = aggregate::<CaseMachine>(&ledger, &case.token()).await?;
     Ok(state.opened.is_some().then_some(state))
 }
@@ -84,7 +87,7 @@ pub(crate) async fn debated(
     if !state.debated.is_empty() {
         return Ok(state.debated.clone());
     }
-    let ledger = NatsLedger::new(broker.clone()).await?;
+    let ledger = NatsEventStore::new(broker.clone()).await?;
     let (detection, _) = aggregate::<DetectionMachine>(&ledger, &case.token()).await?;
     Ok(detection
         .detected
@@ -100,7 +103,7 @@ pub(crate) async fn read(broker: &Broker, case: &CaseId) -> Result<Option<CaseFi
     let Some(package) = package(case, &state) else {
         return Ok(None);
     };
-    let ledger = NatsLedger::new(broker.clone()).await?;
+    let ledger = NatsEventStore::new(broker.clone()).await?;
     let mut debates = Vec::new();
     for conflict in debated(broker, case, &state).await? {
         let (debate, records) =

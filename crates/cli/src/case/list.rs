@@ -17,7 +17,7 @@ use crate::case::{file, show};
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::{self, Cell, FAINT, NAMED, Table, ago, one_line, styled};
-use crate::read::{self, Scope};
+use crate::stream_reader::{self, Scope};
 
 /// Arguments of `concord case list`.
 #[derive(Debug, Args)]
@@ -106,7 +106,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
 async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
     let filter = broker.subjects().event_of_kind(Aggregate::Case, "opened");
     let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
-    read::each(
+    stream_reader::each(
         broker,
         &Scope::of(StreamKind::Events, filter).without_bodies(),
         "reading cases",

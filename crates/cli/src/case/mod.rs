@@ -8,8 +8,8 @@ use crate::failure::Failure;
 
 mod cancel;
 mod estimate;
+mod event_line;
 pub(crate) mod file;
-mod line;
 mod list;
 pub(crate) mod open;
 mod show;

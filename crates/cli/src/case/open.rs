@@ -21,7 +21,7 @@ use crate::case::{file, show};
 use crate::connection::{ConnectionArgs, ask};
 use crate::failure::Failure;
 use crate::output::{self, NAMED, styled};
-use crate::read::{self, Scope};
+use crate::stream_reader::{self, Scope};
 
 /// Arguments of `concord case open`.
 #[derive(Debug, Args)]
@@ -136,7 +136,7 @@ async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), 
         event: Token::fixed("decided"),
     };
     let scope = Scope::of(StreamKind::Events, broker.subjects().build(&subject));
-    let (_, facts) = read::follow(broker, &scope).await?;
+    let (_, facts) = stream_reader::follow(broker, &scope).await?;
     // What stands on the subject and is no fact decides nothing.
     let mut facts = facts.filter(|fact| {
         let foreign = fact.as_ref().is_ok_and(|fact| fact.foreign.is_some());

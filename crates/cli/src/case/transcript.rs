@@ -6,12 +6,12 @@ use concord_wire::CaseId;
 use concord_wire::subject::Lane;
 
 use crate::args::JsonArg;
-use crate::case::line::Line;
+use crate::case::event_line::Line;
 use crate::case::{case_id, unknown};
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output;
-use crate::read::{self, Scope};
+use crate::stream_reader::{self, Scope};
 
 /// Arguments of `concord case transcript`.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> R
         (StreamKind::Urgent, Lane::Urgent),
     ] {
         let filter = broker.subjects().transcript(lane, &args.case);
-        read::each(
+        stream_reader::each(
             &broker,
             &Scope::of(kind, filter),
             "reading messages",

@@ -14,12 +14,12 @@ use futures::StreamExt;
 use futures::stream::select_all;
 
 use crate::args::JsonArg;
-use crate::case::line::Line;
+use crate::case::event_line::Line;
 use crate::case::{case_id, file, unknown};
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::{self, FAINT, styled};
-use crate::read::{self, Scope, Stored};
+use crate::stream_reader::{self, Scope, Stored};
 
 /// Arguments of `concord case watch`.
 #[derive(Debug, Args)]
@@ -142,7 +142,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &WatchArgs) -> Result
     let scopes = scopes(&broker, args.case.as_ref());
     let mut heard = Vec::new();
     for (kind, scope) in &scopes {
-        let (_, stream) = read::follow(&broker, &scope.clone().new_only()).await?;
+        let (_, stream) = stream_reader::follow(&broker, &scope.clone().new_only()).await?;
         heard.push(stream.map(|stored| (*kind, stored)).boxed());
     }
     let mut display = Display {
@@ -195,7 +195,7 @@ async fn past(
 ) -> Result<bool, Failure> {
     let mut stored = Vec::new();
     for (kind, scope) in scopes {
-        read::each(broker, scope, "reading what was said", |message| {
+        stream_reader::each(broker, scope, "reading what was said", |message| {
             stored.push((*kind, message));
             Ok(())
         })

@@ -7,11 +7,11 @@ use concord_events::dead_letter::{DeadLetter, DeadReason, header};
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, ConsumerKind, StreamKind};
 use concord_runtime::Broker;
-use concord_runtime::delivery::Chain;
+use concord_runtime::delivery::ErrorChain;
 use concord_wire::Timestamp;
 
 use crate::failure::Failure;
-use crate::read::{self, Scope};
+use crate::stream_reader::{self, Scope};
 
 /// With this header the broker says how large a body is that it was asked to leave out.
 const BODY_SIZE: &str = "Nats-Msg-Size";
@@ -95,7 +95,7 @@ impl Letter {
         let unread = |error: &dyn std::error::Error| {
             Failure::failed(format!(
                 "the original in {stream} cannot be read: {}; see `concord doctor`",
-                Chain(error)
+                ErrorChain(error)
             ))
         };
         let found = broker
@@ -137,7 +137,7 @@ impl Letter {
 /// All dead letters, the oldest first, without their originals: those may be large.
 pub(crate) async fn letters(broker: &Broker) -> Result<Vec<Letter>, Failure> {
     let mut letters = Vec::new();
-    read::each(
+    stream_reader::each(
         broker,
         &Scope::all(StreamKind::Dead).without_bodies(),
         "reading dead letters",

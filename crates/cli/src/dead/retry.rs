@@ -5,7 +5,7 @@ use bytes::Bytes;
 use concord_events::dead_letter::header;
 use concord_events::subject::{AnySubject, SystemSubject};
 use concord_events::topology::StreamKind;
-use concord_runtime::delivery::Chain;
+use concord_runtime::delivery::ErrorChain;
 use concord_runtime::{Broker, clock};
 use concord_wire::header as wire;
 use concord_wire::subject::{Service, Subject};
@@ -186,7 +186,7 @@ async fn publish(
     payload: Bytes,
 ) -> Result<(), Failure> {
     let failed = |error: &dyn std::error::Error| {
-        Failure::failed(format!("the broker did not take it: {}", Chain(error)))
+        Failure::failed(format!("the broker did not take it: {}", ErrorChain(error)))
     };
     let sent = broker
         .jetstream

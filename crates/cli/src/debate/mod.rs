@@ -4,7 +4,7 @@ use clap::Subcommand;
 use concord_domain::debate::{DebateMachine, DebateState};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_wire::{CaseId, DebateId};
 
 use crate::case::file;
@@ -53,7 +53,7 @@ pub(crate) async fn load(
     broker: &Broker,
     debate: &DebateId,
 ) -> Result<(DebateState, Vec<StoredEvent<DebateEvent>>), Failure> {
-    let ledger = NatsLedger::new(broker.clone()).await?;
+    let ledger = NatsEventStore::new(broker.clone()).await?;
     let (state, records) = file::aggregate::<DebateMachine>(&ledger, &debate.token()).await?;
     match state.opened {
         Some(_) => Ok((state, records)),

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::case::{file, unknown};
 use crate::failure::Failure;
-use crate::read::{self, Scope};
+use crate::stream_reader::{self, Scope};
 
 /// The facts that carry entries.
 const CARRIERS: [&str; 2] = ["debate_settled", "decided"];
@@ -52,7 +52,7 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
     });
     let mut entries = Vec::new();
     let mut chains = BTreeMap::new();
-    read::each(
+    stream_reader::each(
         broker,
         &Scope::any_of(StreamKind::Events, filters.to_vec()),
         "reading decisions",

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::output::{DOUBTFUL, FAINT, GOOD, NAMED, STRONG, span, styled};
 use crate::panel::facts::{Fact, follow};
 use crate::panel::stage::Stage;
-use crate::say::{self, Speech, WaitArgs};
+use crate::send::{self, Speech, WaitArgs};
 
 /// An hour is a second.
 const TIME_SCALE: u32 = 3_600;
@@ -139,7 +139,7 @@ async fn speak(
         payload,
         about,
     };
-    say::say(&stage.broker, &speech, WaitArgs { no_wait: true })
+    send::say(&stage.broker, &speech, WaitArgs { no_wait: true })
         .await
         .map(|_| ())
 }

@@ -12,8 +12,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
 mod decision;
-mod happening;
 mod ladder;
+mod timeline;
 mod view;
 mod words;
 
@@ -25,7 +25,7 @@ use crate::panel::contract::{self, Contract};
 use crate::panel::facts::follow;
 use crate::panel::stage::{Stage, Wishes};
 use crate::panel::{self, STOPPED};
-use happening::{Happening, Picker};
+use timeline::{Happening, Picker};
 use view::View;
 
 /// The contract that is reviewed when none is given, in the panel's folder.

@@ -13,7 +13,7 @@ use concord_wire::policy::VoteRule;
 use concord_wire::{AgentId, DebateId, Timestamp};
 
 use super::decision;
-use super::happening::Happening;
+use super::timeline::Happening;
 use super::words::{WIDTH, camps, held, said, seconds, wrap};
 use crate::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, count, one_line, styled};
 

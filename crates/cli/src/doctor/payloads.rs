@@ -1,7 +1,7 @@
 //! The object store in which payloads over 1 MB travel.
 
 use concord_runtime::Broker;
-use concord_runtime::delivery::Chain;
+use concord_runtime::delivery::ErrorChain;
 use concord_runtime::provision::{self, Deviation, Fill};
 
 use super::Check;
@@ -27,7 +27,7 @@ pub(super) async fn look(broker: &Broker) -> Vec<Check> {
             )];
         }
         Err(error) => {
-            let found = format!("{bucket} cannot be looked at: {}", Chain(&error));
+            let found = format!("{bucket} cannot be looked at: {}", ErrorChain(&error));
             return vec![Check::fault(
                 AREA,
                 found,

@@ -20,7 +20,7 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
         Err(error) => {
             let found = format!(
                 "the streams cannot be looked at: {}",
-                concord_runtime::delivery::Chain(&error)
+                concord_runtime::delivery::ErrorChain(&error)
             );
             return vec![Check::fault(
                 STREAMS,

@@ -1,7 +1,7 @@
 //! `concord expert list`.
 
 use concord_domain::review_queue::{Desk, QueueState};
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_wire::DebateId;
 use concord_wire::payload::Expert;
 use serde::Serialize;
@@ -23,7 +23,7 @@ struct Row<'a> {
 
 pub(super) async fn run(connection: &ConnectionArgs, json: JsonArg) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let queue = queue::state(&NatsLedger::new(broker).await?).await?;
+    let queue = queue::state(&NatsEventStore::new(broker).await?).await?;
     let rows: Vec<Row<'_>> = queue.desks.values().map(|desk| row(&queue, desk)).collect();
     if json.json {
         output::json(&rows)?;

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use concord_domain::case::{CaseMachine, CaseState};
 use concord_events::{CaseEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_wire::CaseId;
 
 use crate::case::{file, unknown};
@@ -40,7 +40,7 @@ async fn load(
     broker: &Broker,
     case: &CaseId,
 ) -> Result<(CaseState, Vec<StoredEvent<CaseEvent>>), Failure> {
-    let ledger = NatsLedger::new(broker.clone()).await?;
+    let ledger = NatsEventStore::new(broker.clone()).await?;
     let (state, records) = file::aggregate::<CaseMachine>(&ledger, &case.token()).await?;
     if state.opened.is_some() {
         Ok((state, records))

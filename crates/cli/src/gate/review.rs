@@ -16,7 +16,7 @@ use crate::connection::ConnectionArgs;
 use crate::failure::{FOUND, Failure};
 use crate::output::{self, GOOD, NAMED, styled};
 use crate::rule::unusable;
-use crate::say::{Became, Heard, Speech, WaitArgs, say};
+use crate::send::{Became, Heard, Speech, WaitArgs, say};
 
 /// Arguments of `concord gate review`.
 #[derive(Debug, Args)]

@@ -16,12 +16,12 @@ use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output;
 
-mod said;
 mod show;
 mod since;
+mod sources;
 
-use said::{Heard, Reader};
 use since::Since;
+use sources::{Heard, Reader};
 
 /// Messages that may still be answered, and messages and sessions that are known: 100 MB at the very most.
 const OPEN_MAX: usize = 100_000;
@@ -174,7 +174,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
 /// Who leads: those who are named, or else those whose cards say so; and the coordinator.
 async fn leads(broker: &Broker, named: &[AgentId]) -> Result<BTreeSet<AgentId>, Failure> {
     let mut leads = match named {
-        [] => said::leads_on_the_register(broker).await?,
+        [] => sources::leads_on_the_register(broker).await?,
         named => named.iter().cloned().collect(),
     };
     leads.insert(Service::Coordinator.agent_id());

@@ -6,7 +6,7 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{AggregateEvent, StoredEvent};
-use concord_runtime::delivery::Chain;
+use concord_runtime::delivery::ErrorChain;
 use concord_runtime::{Broker, non_event};
 use concord_wire::Token;
 use futures::{Stream, StreamExt};
@@ -31,7 +31,7 @@ impl Fact {
             Failure::failed(format!(
                 "fact {} of the stream: {}",
                 self.sequence,
-                Chain(&error)
+                ErrorChain(&error)
             ))
         })
     }
@@ -68,7 +68,8 @@ pub(crate) async fn follow(
         let fact = match message {
             Ok(message) => match (subjects.parse(message.subject.as_str()), message.info()) {
                 (Ok(SystemSubject::Event { .. }), _)
-                    if non_event::of_stored(message.headers.as_ref(), &message.payload).is_some() =>
+                    if non_event::of_stored(message.headers.as_ref(), &message.payload)
+                        .is_some() =>
                 {
                     None
                 }
@@ -90,6 +91,6 @@ pub(crate) async fn follow(
 fn unreadable(error: &dyn std::error::Error) -> Failure {
     Failure::failed(format!(
         "the stream of facts cannot be followed: {}",
-        Chain(error)
+        ErrorChain(error)
     ))
 }

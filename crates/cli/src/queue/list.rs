@@ -5,7 +5,7 @@ use concord_domain::debate::{DebateMachine, DebateState};
 use concord_domain::review_queue::{InQueue, QueueState};
 use concord_events::names;
 use concord_runtime::clock;
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_wire::payload::DebatePriority;
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
@@ -68,7 +68,7 @@ struct Shown {
 /// Runs the verb.
 pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let ledger = NatsLedger::new(broker).await?;
+    let ledger = NatsEventStore::new(broker).await?;
     let queue = state(&ledger).await?;
     let shown = shown(&ledger, &queue, args.limit).await?;
     match args.json.json {
@@ -78,7 +78,11 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
     Ok(0)
 }
 
-async fn shown(ledger: &NatsLedger, queue: &QueueState, limit: usize) -> Result<Shown, Failure> {
+async fn shown(
+    ledger: &NatsEventStore,
+    queue: &QueueState,
+    limit: usize,
+) -> Result<Shown, Failure> {
     let (mut assigned, mut waiting) = (Vec::new(), Vec::new());
     for expert in queue.desks.keys() {
         for debate in queue.held_by(expert) {
@@ -99,7 +103,7 @@ async fn shown(ledger: &NatsLedger, queue: &QueueState, limit: usize) -> Result<
 }
 
 /// A debate as the queue has it. What it is about, and until when, the debate itself knows better.
-async fn row(ledger: &NatsLedger, debate: &InQueue) -> Result<Row, Failure> {
+async fn row(ledger: &NatsEventStore, debate: &InQueue) -> Result<Row, Failure> {
     let (state, _) =
         file::aggregate::<DebateMachine>(ledger, &debate.entry.debate_id.token()).await?;
     Ok(new_row(debate, &state))

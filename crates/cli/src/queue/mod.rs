@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use concord_domain::review_queue::{QueueState, ReviewQueueMachine};
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, DebateId};
 use serde_json::json;
@@ -73,7 +73,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: QueueArgs) -> Result<
 }
 
 /// The queue as it is; without a fact it is an empty one.
-pub(crate) async fn state(ledger: &NatsLedger) -> Result<QueueState, Failure> {
+pub(crate) async fn state(ledger: &NatsEventStore) -> Result<QueueState, Failure> {
     let (state, _) =
         file::aggregate::<ReviewQueueMachine>(ledger, &concord_domain::review_queue::id()).await?;
     Ok(state)

@@ -3,7 +3,7 @@
 use clap::Args;
 use concord_domain::debate::DebateMachine;
 use concord_events::Briefed;
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_wire::AgentId;
 use concord_wire::payload::Level;
 
@@ -34,7 +34,7 @@ pub(super) struct NextArgs {
 /// Runs the verb.
 pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let ledger = NatsLedger::new(broker).await?;
+    let ledger = NatsEventStore::new(broker).await?;
     let queue = state(&ledger).await?;
     let expert = &args.expert;
     if !queue.desks.contains_key(expert) {

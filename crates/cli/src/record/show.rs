@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use concord_domain::canonical::normalise;
 use concord_domain::track_record::{RecordState, TrackRecordMachine, credibility_of};
 use concord_runtime::clock;
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_wire::payload::track_record::{Context, Query, Version};
 use concord_wire::payload::{Circumstances, Credibility};
 use concord_wire::{AgentId, Timestamp};
@@ -91,7 +91,7 @@ pub(super) struct InDomain {
 /// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let ledger = NatsLedger::new(broker).await?;
+    let ledger = NatsEventStore::new(broker).await?;
     let (record, _) = file::aggregate::<TrackRecordMachine>(&ledger, &args.agent.token()).await?;
     let shown = shown(args, &record, clock::now())?;
     match args.json.json {

@@ -13,7 +13,7 @@ use crate::args::JsonArg;
 use crate::connection::ConnectionArgs;
 use crate::failure::{FOUND, Failure};
 use crate::output::{self, BAD, Cell, DOUBTFUL, FAINT, GOOD, Table, count, styled};
-use crate::read::{self, Scope, Stored};
+use crate::stream_reader::{self, Scope, Stored};
 
 mod again;
 mod rebuild;
@@ -49,7 +49,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ReplayArgs) -> Resul
         Some(case) => one(&broker, case, &mut rebuilt).await?,
         None => {
             let scope = Scope::all(StreamKind::Events).with_foreign();
-            read::each(&broker, &scope, "rebuilding", |stored| {
+            stream_reader::each(&broker, &scope, "rebuilding", |stored| {
                 take(&broker, &mut rebuilt, &stored);
                 Ok(())
             })
@@ -127,7 +127,7 @@ async fn facts_of(
         broker.subjects().events_of(aggregate, id),
     )
     .with_foreign();
-    read::each(broker, &scope, "reading facts", |fact| {
+    stream_reader::each(broker, &scope, "reading facts", |fact| {
         facts.push(fact);
         Ok(())
     })

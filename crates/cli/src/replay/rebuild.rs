@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use concord_domain::Machine;
+use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::agent::AgentMachine;
 use concord_domain::case::CaseMachine;
 use concord_domain::deadline::DeadlineMachine;
@@ -10,11 +11,10 @@ use concord_domain::debate::DebateMachine;
 use concord_domain::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::precedent::PrecedentMachine;
-use concord_domain::review_queue::{self, ReviewQueueMachine};
-use concord_domain::track_record::TrackRecordMachine;
 use concord_domain::replay::{Difference, recount_one, step};
 use concord_domain::request::RequestMachine;
-use concord_domain::activation::conversation::WakeMachine;
+use concord_domain::review_queue::{self, ReviewQueueMachine};
+use concord_domain::track_record::TrackRecordMachine;
 use concord_events::Aggregate;
 use concord_events::{AggregateEvent, DebateEvent, DetectionEvent, StoredEvent};
 use concord_wire::Token;

@@ -13,7 +13,7 @@ use crate::args::JsonArg;
 use crate::connection::ConnectionArgs;
 use crate::failure::Failure;
 use crate::output::{self, Cell, DOUBTFUL, FAINT, GOOD, NAMED, Table, count, one_line, styled};
-use crate::read::{self, Scope};
+use crate::stream_reader::{self, Scope};
 
 /// What to do with decisions whom messages wake.
 #[derive(Debug, Subcommand)]
@@ -77,7 +77,7 @@ async fn find(broker: &Broker, message: &MessageId) -> Result<Option<Explained>,
         StreamKind::Events,
         broker.subjects().events_of_kind(Aggregate::Wake),
     );
-    read::each(broker, &scope, "decisions", |stored| {
+    stream_reader::each(broker, &scope, "decisions", |stored| {
         if let Ok(record) = StoredEvent::<WakeEvent>::decode(&stored.payload, stored.sequence)
             && let WakeEvent::Decided(decided) = record.event
             && decided.said.message_id == *message

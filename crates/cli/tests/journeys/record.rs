@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use concord_domain::Context;
 use concord_domain::track_record::{Observe, TrackRecordMachine};
-use concord_runtime::nats_event_store::NatsLedger;
+use concord_runtime::nats_event_store::NatsEventStore;
 use concord_runtime::settings::{BrokerSettings, StorageSettings};
 use concord_runtime::{Aggregates, Broker, Outcome, clock, provision};
 use concord_testkit::TestBroker;
@@ -42,7 +42,7 @@ async fn fill(broker: &TestBroker, agent: &str, observations: Vec<Observation>) 
         .await
         .unwrap();
     provision::streams(&broker).await.unwrap();
-    let ledger = NatsLedger::new(broker).await.unwrap();
+    let ledger = NatsEventStore::new(broker).await.unwrap();
     let records = Aggregates::<TrackRecordMachine, _>::new(ledger, NonZeroUsize::MIN);
     let agent = AgentId::new(agent).unwrap();
     for (place, observation) in observations.into_iter().enumerate() {

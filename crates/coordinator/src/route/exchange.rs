@@ -1,7 +1,7 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
 use concord_domain::effect::ANSWERED_LATE;
-use concord_domain::request::{ACKNOWLEDGE_MS, Refusal, RequestInput, Said, id_of, admissibility};
+use concord_domain::request::{ACKNOWLEDGE_MS, Refusal, RequestInput, Said, admissibility, id_of};
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::route::digest_of;
 pub use concord_runtime::route::is_between_agents;

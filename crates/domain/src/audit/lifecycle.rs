@@ -19,13 +19,13 @@ use crate::detection::DetectionMachine;
 use crate::escalation::Ladder;
 use crate::machine::{Machine, Versioned};
 use crate::precedent::PrecedentMachine;
+use crate::replay;
 use crate::review_queue::{QueueState, ReviewQueueMachine};
 use crate::track_record::TrackRecordMachine;
-use crate::replay;
 
 mod exchange;
-use crate::request::RequestMachine;
 use crate::activation::conversation::WakeMachine;
+use crate::request::RequestMachine;
 
 /// How the facts of one kind of aggregate follow each other.
 pub(super) trait Life: Machine {

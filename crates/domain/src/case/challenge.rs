@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::ReceivedChallenge;
 use super::decide::repeated;
 use super::state::{CaseState, Phase};
-use crate::size_budget;
 use crate::canonical::normalise;
 use crate::machine::Decision;
+use crate::size_budget;
 
 type CaseDecision = Decision<CaseEvent>;
 

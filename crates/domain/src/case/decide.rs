@@ -12,9 +12,9 @@ use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
 use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, gate, log, outcome};
-use crate::size_budget::{self, TASK_BYTES_MAX, truncate, json_bytes};
 use crate::conflict;
 use crate::machine::{Context, Decision, Ignored};
+use crate::size_budget::{self, TASK_BYTES_MAX, json_bytes, truncate};
 
 /// Most participants of one case.
 pub const PARTICIPANTS_MAX: usize = 64;

@@ -8,8 +8,8 @@ use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 use super::ReceivedReview;
 use super::decide::repeated;
 use super::state::{CaseState, Phase};
-use crate::size_budget;
 use crate::machine::Decision;
+use crate::size_budget;
 
 type CaseDecision = Decision<CaseEvent>;
 

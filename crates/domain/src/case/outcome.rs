@@ -10,10 +10,10 @@ use concord_wire::policy::Policy;
 use serde_json::Value;
 
 use super::state::CaseState;
-use crate::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
-use crate::conservative;
 use crate::canonical::{Canonical, canonical, normalise};
 use crate::conflict::contested_clauses;
+use crate::conservative;
+use crate::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
 
 /// Why a case that was not cut short has ended.
 pub(super) fn end_reason(state: &CaseState) -> &'static str {

@@ -11,11 +11,11 @@ use concord_wire::policy::Policy;
 use concord_wire::{AgentId, ErrorCode, Fault};
 
 use super::state::DebateState;
-use super::{DebateInput, GivenAnswer, Opening, close, position, ground_truth, round_name};
-use crate::size_budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
+use super::{DebateInput, GivenAnswer, Opening, close, ground_truth, position, round_name};
 use crate::case::{PARTICIPANTS_MAX, reused_message_id};
 use crate::escalation::{self, Order, Word};
 use crate::machine::{Context, Decision, Ignored};
+use crate::size_budget::{self, ANSWER_BYTES_MAX, SUBJECT_BYTES_MAX, json_bytes};
 
 type DebateDecision = Decision<DebateEvent>;
 
@@ -33,7 +33,9 @@ pub(super) fn decide(
             escalation::said(state, opened, state.ladder.as_deref(), context, said)
         }
         (DebateInput::Order(order), Some(opened)) => self::order(state, opened, context, order),
-        (DebateInput::Outcome(told), Some(opened)) => ground_truth::told(state, opened, context, told),
+        (DebateInput::Outcome(told), Some(opened)) => {
+            ground_truth::told(state, opened, context, told)
+        }
         (DebateInput::Elapsed(deadline), Some(opened)) => elapsed(state, opened, context, deadline),
     }
 }
@@ -79,9 +81,13 @@ fn order(
         {
             Decision::Ignore(Ignored::Repetition)
         }
-        Order::Assigned { expert, contact } => escalation::assigned(state, opened, on, expert, contact),
+        Order::Assigned { expert, contact } => {
+            escalation::assigned(state, opened, on, expert, contact)
+        }
         Order::Unassigned { expert } => escalation::unassigned(state, opened, on, expert),
-        Order::Overflowed { handling } => escalation::overflowed(state, opened, on, context, *handling),
+        Order::Overflowed { handling } => {
+            escalation::overflowed(state, opened, on, context, *handling)
+        }
         Order::Reviewed { by, review, again } => {
             escalation::reviewed(state, opened, on, context, by, review, again.as_ref())
         }

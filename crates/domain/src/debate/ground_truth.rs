@@ -6,10 +6,10 @@ use concord_wire::{AgentId, CaseId, ErrorCode, Fault, MessageId};
 
 use super::state::DebateState;
 use super::verdicts::holds;
-use crate::size_budget::truncate;
 use crate::case::{CaseState, reused_message_id};
 use crate::machine::{Context, Decision, Ignored};
 use crate::review_queue::QueueState;
+use crate::size_budget::truncate;
 
 /// What makes somebody's word count besides the policy's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,8 +3,8 @@
 use concord_wire::payload::Position;
 
 use super::GivenAnswer;
-use crate::size_budget::truncate::{self, Room};
 use crate::canonical::normalise;
+use crate::size_budget::truncate::{self, Room};
 
 /// The position that the answer states; else that of the peer agreed with; else the one held before.
 ///

@@ -11,10 +11,10 @@ use concord_wire::payload::{
 use concord_wire::{DebateId, Fault};
 
 use super::{Ladder, brief, named};
-use crate::size_budget::truncate;
 use crate::conservative;
 use crate::debate::{DebateState, Resolving};
 use crate::machine::{Context, Decision, Ignored};
+use crate::size_budget::truncate;
 
 /// Alternatives that a provisional decision repeats; all positions stand beside them in its outcome.
 const ALTERNATIVES_MAX: usize = 8;

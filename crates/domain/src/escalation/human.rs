@@ -10,9 +10,9 @@ use concord_wire::{ErrorCode, Fault};
 use super::fallback::Because;
 use super::messages::heard;
 use super::{Ladder, Said, brief, fallback};
-use crate::size_budget::truncate;
 use crate::debate::{DebateState, Resolving};
 use crate::machine::{Context, Decision, Ignored};
+use crate::size_budget::truncate;
 
 type DebateDecision = Decision<DebateEvent>;
 

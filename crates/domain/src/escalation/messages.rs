@@ -11,11 +11,11 @@ use concord_wire::payload::{
 };
 use concord_wire::{ErrorCode, Fault, Timestamp, Token};
 
-use super::{Ladder, Said, Word, brief, named, human, deadlines};
-use crate::size_budget::truncate::{self, Room};
+use super::{Ladder, Said, Word, brief, deadlines, human, named};
 use crate::case::reused_message_id;
 use crate::debate::{self, DebateState, GivenAnswer, Resolving};
 use crate::machine::{Context, Decision, Ignored};
+use crate::size_budget::truncate::{self, Room};
 
 type DebateDecision = Decision<DebateEvent>;
 

@@ -5,9 +5,9 @@ use concord_wire::payload::{Level, RuledBy, Status};
 use concord_wire::{AgentId, Fault};
 
 use super::Ladder;
-use crate::size_budget::truncate;
 use crate::debate::{DebateState, Resolving};
 use crate::machine::{Context, Decision, Ignored};
+use crate::size_budget::truncate;
 
 type DebateDecision = Decision<DebateEvent>;
 

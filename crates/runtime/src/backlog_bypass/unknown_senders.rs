@@ -15,7 +15,7 @@ use futures::future::try_join_all;
 use tokio::time::Instant;
 
 use super::{AnyError, LOOK_INTERVAL, Past};
-use crate::delivery::{Chain, Handler};
+use crate::delivery::{ErrorChain, Handler};
 use crate::raw_message;
 
 /// Subjects that are looked through at once.
@@ -45,7 +45,7 @@ impl Strangers {
         loop {
             let began = Instant::now();
             if let Err(error) = self.look(past, stream, &mut after).await {
-                tracing::debug!(error = %Chain(&*error), "Strangers that wait behind a flood were not looked for.");
+                tracing::debug!(error = %ErrorChain(&*error), "Strangers that wait behind a flood were not looked for.");
             }
             tokio::time::sleep((began.elapsed() * SHARE).max(LOOK_INTERVAL)).await;
         }
@@ -64,13 +64,12 @@ impl Strangers {
         let at = past.bypass.at.load(Ordering::Relaxed).max(1);
         let asked: Vec<AgentId> = behind.into_iter().chain(before).take(ASKED_MAX).collect();
         *after = asked.last().cloned();
-        let waits =
-            asked.iter().map(|stranger| {
-                let filter = past.only_from(stranger);
-                async move {
-                    raw_message::next(&past.shell.broker, &past.consumer.stream, &filter, at).await
-                }
-            });
+        let waits = asked.iter().map(|stranger| {
+            let filter = past.only_from(stranger);
+            async move {
+                raw_message::next(&past.shell.broker, &past.consumer.stream, &filter, at).await
+            }
+        });
         let waits = try_join_all(waits).await?;
         for (stranger, _) in asked
             .into_iter()

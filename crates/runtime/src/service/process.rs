@@ -14,13 +14,13 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Shell;
+use super::ServiceContext;
 use crate::broker::Broker;
-use crate::delivery::Chain;
-use crate::rate_limit::Limits;
+use crate::delivery::ErrorChain;
 use crate::metrics::Metrics;
+use crate::rate_limit::Limits;
 use crate::settings::{self, Settings, Sources};
-use crate::{api, health, event_store, provision, shutdown, telemetry};
+use crate::{api, event_store, health, provision, shutdown, telemetry};
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
 const EXIT_SETTINGS: u8 = 64;
@@ -65,7 +65,7 @@ pub trait Run: 'static {
 
     /// Starts consumers and whatever else it does; returns as soon as they are started.
     fn start(
-        shell: Shell,
+        shell: ServiceContext,
         own: Self::Own,
     ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>>;
 }
@@ -123,7 +123,7 @@ pub fn main<R: Run>() -> ExitCode {
 }
 
 fn fail(code: u8, error: &dyn std::error::Error) -> ExitCode {
-    eprintln!("error: {}", Chain(error));
+    eprintln!("error: {}", ErrorChain(error));
     ExitCode::from(code)
 }
 
@@ -153,7 +153,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
     if let Err(error) = provision(&broker, &stop).await {
         return fail(EXIT_UNAVAILABLE, &error);
     }
-    let shell = Shell {
+    let shell = ServiceContext {
         service: R::SERVICE,
         broker,
         metrics: Metrics::default(),
@@ -184,7 +184,7 @@ async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), even
         if begun.elapsed() > PROVISION_MAX || stop.is_cancelled() {
             return Err(error);
         }
-        tracing::warn!(error = %Chain(&error), "The streams could not be looked at; trying again.");
+        tracing::warn!(error = %ErrorChain(&error), "The streams could not be looked at; trying again.");
         tokio::select! {
             () = tokio::time::sleep(PROVISION_INTERVAL) => {}
             () = stop.cancelled() => {}
@@ -200,7 +200,7 @@ async fn listener<S>(settings: &Settings<S>) -> std::io::Result<Option<TcpListen
 }
 
 async fn serve<R: Run>(
-    shell: Shell,
+    shell: ServiceContext,
     listener: Option<TcpListener>,
     settings: Settings<R::Own>,
 ) -> ExitCode {

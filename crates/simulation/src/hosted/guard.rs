@@ -7,12 +7,12 @@ use concord_domain::breaker::{End, Pass};
 use concord_domain::call_policy::{next_try, verdict};
 use concord_wire::ErrorCode;
 
-use super::plants::bent;
+use super::injected_bugs::bent;
 use super::process::{Failure, Process};
 use super::setup::{Kind, Outcome};
 use super::world::{Cause, Cell, Delivery, Happening, Reply, What};
-use crate::cell::Answer;
 use crate::faults::Plant;
+use crate::oneshot::Answer;
 
 impl Process {
     /// Refuses at once what the breaker would refuse anyway.

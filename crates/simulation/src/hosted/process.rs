@@ -7,13 +7,13 @@ use concord_domain::breaker::{Breaker, Standing};
 use concord_domain::call_policy::{Admission, Queue, Tell, Verdict, tell};
 use concord_wire::{ErrorCode, MessageId};
 
-use crate::cell::Answer;
 use crate::executor::Life;
 use crate::faults::Plant;
 use crate::hosted::setup::{Outcome, Setup};
 use crate::hosted::world::{
     Cause, Cell, Delivery, Happening, Reply, Request, Said, Shared, What, World,
 };
+use crate::oneshot::Answer;
 
 /// How long the process waits for the broker's answer.
 const PATIENCE_MS: u64 = 5_000;

@@ -25,7 +25,7 @@ mod outside;
 pub(crate) const ACK_WAIT_MS: u64 = 5_000;
 
 /// Where the adapter waits.
-pub(crate) type Cell = crate::cell::Cell<Reply>;
+pub(crate) type Cell = crate::oneshot::Cell<Reply>;
 
 /// What the adapter waits for.
 #[derive(Debug, Clone, Copy)]

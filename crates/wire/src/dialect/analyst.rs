@@ -1,9 +1,9 @@
 //! Specification 3: `{from_agent, to_agent, message_type, priority, content, timestamp, requires_response}`, and the
 //! format of a challenge. A message has no id; everyone is `all`; a finding's words and confidence are in its content.
 
-use super::carried::{Carried, Told, finish, stated, written};
 use super::content;
 use super::fields::Fields;
+use super::overflow_fields::{Carried, Told, finish, stated, written};
 use crate::envelope::Metadata;
 use crate::fault::Fault;
 use crate::subject::Subject;

@@ -2,9 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use super::carried::ROOM;
 use super::fields::Fields;
-use super::{Dialect, guess};
+use super::overflow_fields::ROOM;
+use super::{Dialect, detect};
 use crate::envelope::{Metadata, from_json};
 use crate::fault::Fault;
 use crate::id::{AgentId, CaseId, Recipient};
@@ -80,7 +80,7 @@ pub fn read_answer(
 /// The dialect that only an answer of this shape is in.
 fn shape(fields: &Fields, speaks: Dialect) -> Option<Dialect> {
     let has = |name: &str| fields.has(name);
-    if let Some(dialect) = guess::by_own_word(fields) {
+    if let Some(dialect) = detect::by_own_word(fields) {
         Some(dialect)
     } else if has("message_type") && has("payload") {
         // Both have these names, and most of their types; what is carried tells, or else the card.

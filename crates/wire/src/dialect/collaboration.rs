@@ -3,9 +3,9 @@
 
 use serde_json::value::RawValue;
 
-use super::carried::{Carried, Told, finish, metadata, take_metadata};
 use super::content;
 use super::fields::Fields;
+use super::overflow_fields::{Carried, Told, finish, metadata, take_metadata};
 use crate::envelope::differs;
 use crate::fault::Fault;
 use crate::subject::Subject;

@@ -1,8 +1,8 @@
 //! Specification 5: the canonical envelope without what Concord added; there are four types.
 
-use super::carried::{Carried, Told, finish, metadata, stated, take_metadata, written};
 use super::collaboration;
 use super::fields::Fields;
+use super::overflow_fields::{Carried, Told, finish, metadata, stated, take_metadata, written};
 use crate::envelope::{differs, not_an_object};
 use crate::fault::Fault;
 use crate::subject::Subject;

@@ -1,9 +1,9 @@
 //! Specification 4: `{interaction_type, source_agent_id, target_agent_id, conversation_id, content, reply_to_message_id,
 //! metadata}`. Types are in upper case, the content is a text, a conversation is a case.
 
-use super::carried::{Carried, Told, finish, metadata, stated, take_metadata, written};
 use super::content;
 use super::fields::Fields;
+use super::overflow_fields::{Carried, Told, finish, metadata, stated, take_metadata, written};
 use crate::envelope::differs;
 use crate::fault::Fault;
 use crate::subject::Subject;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::action::BATCH;
-use super::shape::{self, Schema};
+use super::parameter_schema::{self, Schema};
 use super::{ACTIONS, Batch, Request, check_name};
 use crate::dialect::Dialect;
 use crate::encoding::Encoding;
@@ -275,7 +275,7 @@ impl Card {
         } else {
             &request.parameters
         };
-        shape::conforms(schema, parameters, pointer)
+        parameter_schema::conforms(schema, parameters, pointer)
     }
 }
 
@@ -295,7 +295,7 @@ impl CardAction {
         text(&format!("{pointer}/description"), &self.description)?;
         for (field, schema) in [("parameters", &self.parameters), ("result", &self.result)] {
             if let Some(schema) = schema {
-                shape::check_schema(schema, &format!("{pointer}/{field}"))?;
+                parameter_schema::check_schema(schema, &format!("{pointer}/{field}"))?;
             }
         }
         Ok(())

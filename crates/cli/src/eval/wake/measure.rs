@@ -200,7 +200,7 @@ impl Run<'_> {
 }
 
 pub(super) fn embedding_failed(error: concord_embedding::Error) -> Failure {
-    let message = concord_runtime::delivery::Chain(&error).to_string();
+    let message = concord_runtime::delivery::ErrorChain(&error).to_string();
     match error {
         concord_embedding::Error::Read { .. } | concord_embedding::Error::Malformed { .. } => {
             Failure::usage(message)

@@ -3,9 +3,9 @@
 use concord_events::{AgentEvent, RequestEvent, WakeEvent};
 
 use super::{Life, Lives, LivesOf};
+use crate::activation::conversation::WakeMachine;
 use crate::agent::AgentMachine;
 use crate::request::{RequestMachine, RequestState};
-use crate::activation::conversation::WakeMachine;
 
 impl Life for AgentMachine {
     const ENDS: bool = false;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::review_queue::state::Place;
 use crate::replay;
+use crate::review_queue::state::Place;
 
 const EXPERTS: [&str; 4] = ["eva", "finn", "gil", "hana"];
 const DOMAINS: [&str; 3] = ["tax", "law", "audit"];

@@ -2,14 +2,14 @@
 
 use concord_domain::effect::ANSWERED_LATE;
 use concord_runtime::clock;
-use concord_runtime::delivery::Problem;
+use concord_runtime::delivery::HandleError;
 use concord_wire::payload::{Notification, NotificationSeverity};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageType, Recipient};
 use serde_json::json;
 
 use super::Host;
-use crate::turn::Turn;
+use crate::spans::Turn;
 
 /// Whether the asker of a message is told by the coordinator that its time is over: of requests between agents, at their
 /// deadline. Nobody needs to hear that twice.
@@ -30,7 +30,7 @@ impl Host {
         answer: &Envelope,
         asked: &Envelope,
         turn: &Turn,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), HandleError> {
         let agent = &self.agent.agent_id;
         tracing::info!(%agent, request = %asked.message_id, "A request's time was over when the agent answered.");
         turn.failed("late");

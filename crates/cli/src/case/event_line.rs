@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, one_line, styled};
-use crate::read::Stored;
+use crate::stream_reader::Stored;
 
 /// How much of what was said is shown.
 const SENTENCE: usize = 110;

@@ -8,38 +8,38 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_domain::call_policy::{self, Tell};
 use concord_runtime::clock;
-use concord_runtime::delivery::{Delivery, Problem};
+use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::metrics::Reason;
-use concord_runtime::service::Shell;
+use concord_runtime::service::ServiceContext;
 use concord_wire::payload::{Card, Task};
 use concord_wire::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::budget::Budgets;
+use crate::call_policy::Guard;
 use crate::callback::token::Asked;
 use crate::callback::{Address, Awaited, Wait};
-use crate::context::Cases;
+use crate::case_cache::Cases;
+use crate::concurrency_limit::{Gate, Refusal};
+use crate::decode::{self, Said};
+use crate::encode;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::gate::{Gate, Refusal};
-use crate::given;
-use crate::guard::Guard;
 use crate::http::{Answered, Beside, Post};
-use crate::loops::Loops;
 use crate::openai::Model;
 use crate::pool::{OfProgram, Pool};
-use crate::reply::{self, Said};
+use crate::reply_loops::Loops;
 use crate::settings::HostedAgent;
 use crate::settings::check::Error;
-use crate::turn::{About, Turn};
+use crate::spans::{About, Turn};
 
+mod async_answers;
 mod describe;
-mod late;
-mod later;
+mod expired;
 
 pub(crate) use describe::Description;
-use late::is_told_by_coordinator;
+use expired::is_told_by_coordinator;
 
 /// The largest payload of an answer: with what the adapter adds it fits into an envelope.
 const ANSWER_BYTES_MAX: usize = concord_wire::envelope::ENVELOPE_BYTES_MAX - 16_384;
@@ -78,7 +78,7 @@ impl Runner {
 
 /// What all hosted agents of a replica share.
 pub(crate) struct Shared {
-    pub(crate) shell: Shell,
+    pub(crate) shell: ServiceContext,
     pub(crate) cases: Arc<Cases>,
     pub(crate) budgets: Budgets,
     pub(crate) address: Option<Arc<Address>>,
@@ -137,7 +137,7 @@ impl Host {
         asked: &Envelope,
         delivery: &Delivery,
         will_be_answered_later: bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), HandleError> {
         // A replica that was killed may have had an answer already, or have been promised one that has come since.
         if delivery.deliveries > 1 && self.has_answered(asked, delivery).await? {
             self.shared.shell.count_ignored("answered_before");
@@ -175,7 +175,7 @@ impl Host {
                 turn.came_to("nothing");
                 return Ok(());
             }
-            Err(Stop::Problem(problem)) => {
+            Err(Stop::HandleError(problem)) => {
                 turn.failed("not_given");
                 return Err(problem);
             }
@@ -194,7 +194,7 @@ impl Host {
                     }
                     Tell::Error => {
                         tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
-                        reply::failure(&failure, agent, asked, clock::now())?
+                        decode::failure(&failure, agent, asked, clock::now())?
                     }
                 }
             }
@@ -211,7 +211,7 @@ impl Host {
         &self,
         asked: &Envelope,
         delivery: &Delivery,
-    ) -> Result<bool, Problem> {
+    ) -> Result<bool, HandleError> {
         self.shared
             .loops
             .breaks(asked, &self.agent.agent_id, delivery)
@@ -224,7 +224,7 @@ impl Host {
         &self,
         asked: &Envelope,
         delivery: &Delivery,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), HandleError> {
         let why = format!(
             "it and {} answer each other without end in this thread, which is broken",
             asked.from_agent
@@ -239,20 +239,20 @@ impl Host {
         failure: Failure,
         asked: &Envelope,
         delivery: &Delivery,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), HandleError> {
         let turn = self.turn(asked, delivery);
         turn.failed(failure.outcome);
         if is_told_by_coordinator(asked) {
             return Ok(());
         }
         self.publish(
-            &reply::failure(&failure, &self.agent.agent_id, asked, clock::now())?,
+            &decode::failure(&failure, &self.agent.agent_id, asked, clock::now())?,
             &turn,
         )
         .await
     }
 
-    fn acknowledgement(&self, asked: &Envelope) -> Result<Envelope, Problem> {
+    fn acknowledgement(&self, asked: &Envelope) -> Result<Envelope, HandleError> {
         let nothing = serde_json::value::to_raw_value(&serde_json::json!({}))?;
         Ok(asked.reply(
             &self.agent.agent_id,
@@ -280,7 +280,7 @@ impl Host {
         Turn::begin(&self.shared.shell, &self.agent.agent_id, kind, about)
     }
 
-    async fn publish(&self, message: &Envelope, turn: &Turn) -> Result<(), Problem> {
+    async fn publish(&self, message: &Envelope, turn: &Turn) -> Result<(), HandleError> {
         if !self
             .shared
             .shell
@@ -350,7 +350,7 @@ impl Host {
                 let said = model
                     .ask((&self.guard, turn), asked, task.as_ref(), &id, until)
                     .await?;
-                let message = reply::of_model(said, agent, asked, clock::now(), took_ms());
+                let message = decode::of_model(said, agent, asked, clock::now(), took_ms());
                 return Ok(Came::Answer(Box::new(message)));
             }
         };
@@ -359,7 +359,7 @@ impl Host {
             dialect: named.as_deref(),
             speaks: self.agent.dialect,
         };
-        let message = reply::message(&said, &answering, clock::now(), Some(took_ms()));
+        let message = decode::message(&said, &answering, clock::now(), Some(took_ms()));
         let message = message
             .map_err(|fault| Failure::here(ErrorCode::InternalError, self.unusable(&fault)))?;
         Ok(message.map_or(Came::Nothing, |message| Came::Answer(Box::new(message))))
@@ -380,7 +380,7 @@ impl Host {
                 dialect: None,
                 speaks: self.agent.dialect,
             };
-            reply::message(&said, answering, clock::now(), None).is_ok()
+            decode::message(&said, answering, clock::now(), None).is_ok()
         };
         let answered = self
             .guard
@@ -421,7 +421,7 @@ impl Host {
         }
     }
 
-    async fn task(&self, asked: &Envelope) -> Result<Option<Task>, Problem> {
+    async fn task(&self, asked: &Envelope) -> Result<Option<Task>, HandleError> {
         let Some(case) = &asked.case_id else {
             return Ok(None);
         };
@@ -442,12 +442,12 @@ impl Host {
         let with_task;
         let asked = if asked.message_type == MessageType::Question && asked.case_id.is_some() {
             let task = self.task(asked).await?;
-            with_task = given::with_task(asked, task.as_ref()).map_err(Problem::from)?;
+            with_task = encode::with_task(asked, task.as_ref()).map_err(HandleError::from)?;
             &with_task
         } else {
             asked
         };
-        given::written(asked, dialect).map_err(|fault| {
+        encode::written(asked, dialect).map_err(|fault| {
             let at = if fault.pointer.is_empty() {
                 ""
             } else {
@@ -482,7 +482,7 @@ fn fits(came: Came) -> Result<Came, Stop> {
 /// Why there is no answer: the agent's side, or ours.
 enum Stop {
     Failure(Failure),
-    Problem(Problem),
+    HandleError(HandleError),
 }
 
 impl From<Failure> for Stop {
@@ -491,8 +491,8 @@ impl From<Failure> for Stop {
     }
 }
 
-impl From<Problem> for Stop {
-    fn from(problem: Problem) -> Self {
-        Self::Problem(problem)
+impl From<HandleError> for Stop {
+    fn from(problem: HandleError) -> Self {
+        Self::HandleError(problem)
     }
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::{AggregateEvent, CaseEvent, CaseOpened, StoredEvent};
-use concord_runtime::delivery::Problem;
-use concord_runtime::nats_event_store::NatsLedger;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::HandleError;
+use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::service::ServiceContext;
 use concord_wire::{CaseId, Token};
 use lru::LruCache;
 
@@ -17,15 +17,17 @@ const CACHED_MAX: usize = 512;
 
 /// The opening facts of cases.
 pub(crate) struct Cases {
-    ledger: NatsLedger,
-    shell: Shell,
+    ledger: NatsEventStore,
+    shell: ServiceContext,
     cached: Mutex<LruCache<CaseId, Arc<CaseOpened>>>,
 }
 
 impl Cases {
-    pub(crate) async fn new(shell: &Shell) -> Result<Self, concord_runtime::event_store::Error> {
+    pub(crate) async fn new(
+        shell: &ServiceContext,
+    ) -> Result<Self, concord_runtime::event_store::Error> {
         let cached = LruCache::new(NonZeroUsize::new(CACHED_MAX).unwrap_or(NonZeroUsize::MIN));
-        let ledger = NatsLedger::new(shell.broker.clone()).await?;
+        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
         Ok(Self {
             ledger,
             shell: shell.clone(),
@@ -34,7 +36,7 @@ impl Cases {
     }
 
     /// The opening of a case; none when the case is not known.
-    pub(crate) async fn of(&self, case: &CaseId) -> Result<Option<Arc<CaseOpened>>, Problem> {
+    pub(crate) async fn of(&self, case: &CaseId) -> Result<Option<Arc<CaseOpened>>, HandleError> {
         if let Some(opened) = self
             .cached
             .lock()

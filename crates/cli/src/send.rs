@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::connection::refusal;
 use crate::failure::Failure;
-use crate::read::{self, Scope, Stored};
+use crate::stream_reader::{self, Scope, Stored};
 
 /// How long is waited for what becomes of it.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -141,8 +141,8 @@ pub(crate) async fn say<P: Serialize>(
         .inbox(Lane::Normal, &Recipient::from(speech.from.clone()));
     let answers = Scope::of(StreamKind::Messages, inbox);
     // Listening begins before anything is said, so that no answer comes too early.
-    let (_, heard) = read::follow(broker, &facts.clone().new_only()).await?;
-    let (_, answered) = read::follow(broker, &answers.new_only()).await?;
+    let (_, heard) = stream_reader::follow(broker, &facts.clone().new_only()).await?;
+    let (_, answered) = stream_reader::follow(broker, &answers.new_only()).await?;
     broker.publish(&envelope, None).await?;
     let mut heard = select(
         heard.map(|stored| (true, stored)),
@@ -234,7 +234,7 @@ async fn recorded(
     message_id: &MessageId,
 ) -> Result<Option<Fact>, Failure> {
     let mut found = None;
-    read::each(broker, facts, "reading facts", |stored| {
+    stream_reader::each(broker, facts, "reading facts", |stored| {
         found = fact_of(&stored, message_id).or(found.take());
         Ok(())
     })

@@ -3,8 +3,8 @@
 //! Spans hold names, ids and outcomes, never what was said and never a key. They are not entered, because each log line that
 //! is written in an entered span becomes a part of it.
 
-use concord_runtime::service::Shell;
-use concord_runtime::{Contexts, Trace, telemetry};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Trace, TraceContext, telemetry};
 use concord_wire::{AgentId, CaseId, MessageType};
 use tracing::Span;
 use tracing::field::Empty;
@@ -35,7 +35,7 @@ pub(crate) struct About<'a> {
 impl Turn {
     /// Of a message that an agent of this kind is to answer.
     pub(crate) fn begin(
-        shell: &Shell,
+        shell: &ServiceContext,
         agent: &AgentId,
         kind: &'static str,
         about: About<'_>,
@@ -53,7 +53,7 @@ impl Turn {
     }
 
     /// Of an answer that the agent posts later, to whichever replica.
-    pub(crate) fn later(shell: &Shell, agent: &AgentId, about: About<'_>) -> Part {
+    pub(crate) fn later(shell: &ServiceContext, agent: &AgentId, about: About<'_>) -> Part {
         let span = tracing::info_span!(
             target: "concord", parent: None, "later_answer", otel.kind = "server", otel.status_code = Empty,
             agent.id = %agent, agent.kind = "http", message.type = about.message_type.as_str(), deliberation.id = Empty,
@@ -114,11 +114,11 @@ impl Turn {
 }
 
 impl Part {
-    fn root(shell: &Shell, span: Span, about: About<'_>) -> Self {
+    fn root(shell: &ServiceContext, span: Span, about: About<'_>) -> Self {
         if let Some(case) = about.case {
             span.record("deliberation.id", case.as_str());
         }
-        let context = Contexts::of(shell, about.brought.cloned(), about.case).begin(&span);
+        let context = TraceContext::of(shell, about.brought.cloned(), about.case).begin(&span);
         Self { span, context }
     }
 

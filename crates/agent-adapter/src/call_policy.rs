@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::budget::Budget;
 use crate::failure::Failure;
 use crate::settings::HostedAgent;
-use crate::turn::Turn;
+use crate::spans::Turn;
 
 /// One call of an agent, which can be made several times.
 pub(crate) trait Call: Sync {

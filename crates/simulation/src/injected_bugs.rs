@@ -6,19 +6,19 @@ use concord_domain::machine::Versioned;
 use concord_domain::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{DebateEvent, EARLIER_MAX, StoredEvent};
-use concord_runtime::{Ledger, Loaded, Read, Routed};
+use concord_runtime::{Consistency, EventStore, Loaded, Routed};
 use concord_wire::Token;
 
 use crate::faults::Plant;
 use crate::ledger::SimLedger;
-use crate::process::{Problem, Process};
+use crate::process::{HandleError, Process};
 
 /// The queue is asked for the next assignment as if nobody had a debate. True when that was done.
 pub(crate) async fn assigned_badly(
     process: &Process,
     context: &Context,
     input: &QueueInput,
-) -> Result<bool, Problem> {
+) -> Result<bool, HandleError> {
     if process.connection.plant() != Some(Plant::QueueIgnoresLoad)
         || !matches!(input, QueueInput::Advance)
     {
@@ -48,7 +48,7 @@ pub(crate) async fn ruled_badly(
     process: &Process,
     context: &Context,
     routed: Routed<DebateInput>,
-) -> Result<Option<Routed<DebateInput>>, Problem> {
+) -> Result<Option<Routed<DebateInput>>, HandleError> {
     let plant = process.connection.plant();
     let Routed::Step {
         id,
@@ -77,7 +77,7 @@ pub(crate) async fn ruled_badly(
     if plant == Some(Plant::RulingOnOldBrief) {
         let records = process
             .ledger
-            .load::<DebateEvent>(id, 0, Read::Leader)
+            .load::<DebateEvent>(id, 0, Consistency::Leader)
             .await?
             .records;
         let state = concord_domain::replay::rebuild::<DebateMachine>(&records)
@@ -105,14 +105,18 @@ async fn decided_on<M: Machine>(
     input: &M::Input,
     counts: impl Fn(&StoredEvent<M::Event>) -> bool,
     forget: impl Fn(&mut Versioned<M>),
-) -> Result<bool, Problem> {
-    let Loaded { records, head } = ledger.load::<M::Event>(id, 0, Read::Leader).await?;
+) -> Result<bool, HandleError> {
+    let Loaded { records, head } = ledger.load::<M::Event>(id, 0, Consistency::Leader).await?;
     let mut known = Versioned::<M>::default();
     for record in records {
         if counts(&record) {
             known.apply(record);
         } else {
-            concord_domain::event_chain::remember(&mut known.sequences, record.sequence, EARLIER_MAX);
+            concord_domain::event_chain::remember(
+                &mut known.sequences,
+                record.sequence,
+                EARLIER_MAX,
+            );
         }
     }
     forget(&mut known);

@@ -8,8 +8,8 @@ use concord_events::StoredEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, StreamKind};
 use concord_runtime::api::{Answer, Verb, answer};
-use concord_runtime::delivery::Chain;
-use concord_runtime::service::Shell;
+use concord_runtime::delivery::ErrorChain;
+use concord_runtime::service::ServiceContext;
 use concord_wire::{ErrorCode, Fault};
 use serde::Deserialize;
 use serde_json::json;
@@ -29,7 +29,7 @@ struct Request {
     sequence: u64,
 }
 
-pub(super) fn verb(shell: &Shell, notifiers: Vec<Arc<Notifier>>) -> Verb {
+pub(super) fn verb(shell: &ServiceContext, notifiers: Vec<Arc<Notifier>>) -> Verb {
     let shell = shell.clone();
     Arc::new(move |request: Bytes| {
         let (shell, notifiers) = (shell.clone(), notifiers.clone());
@@ -69,7 +69,7 @@ fn failed(why: impl std::fmt::Display) -> Fault {
     )
 }
 
-async fn again(shell: &Shell, notifier: &Notifier, sequence: u64) -> Result<Bytes, Fault> {
+async fn again(shell: &ServiceContext, notifier: &Notifier, sequence: u64) -> Result<Bytes, Fault> {
     let sender = notifier
         .sender
         .as_ref()
@@ -85,11 +85,11 @@ async fn again(shell: &Shell, notifier: &Notifier, sequence: u64) -> Result<Byte
         .broker
         .stream(StreamKind::Events)
         .await
-        .map_err(|error| failed(Chain(&error)))?;
+        .map_err(|error| failed(ErrorChain(&error)))?;
     let stored = stream
         .get_raw_message(sequence)
         .await
-        .map_err(|error| failed(Chain(&error)))?;
+        .map_err(|error| failed(ErrorChain(&error)))?;
     let Ok(SystemSubject::Event {
         aggregate,
         event: fact,
@@ -101,8 +101,8 @@ async fn again(shell: &Shell, notifier: &Notifier, sequence: u64) -> Result<Byte
     if !aggregate.notifies(fact.as_str()) {
         return Err(none());
     }
-    let record =
-        StoredEvent::decode(&stored.payload, sequence).map_err(|error| failed(Chain(&error)))?;
+    let record = StoredEvent::decode(&stored.payload, sequence)
+        .map_err(|error| failed(ErrorChain(&error)))?;
     let notice = Notice::of(record).ok_or_else(none)?;
     let recipients = sender.recipients(&notice);
     for recipient in &recipients {

@@ -17,7 +17,7 @@ use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll, select_all};
 
 use crate::failure::Failure;
-use crate::read::{self, Scope, Stored};
+use crate::stream_reader::{self, Scope, Stored};
 
 /// How long the broker may leave a reader waiting for what is there.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -76,7 +76,7 @@ impl Reader {
         ];
         let mut sources = Vec::new();
         for (kind, scope) in scopes {
-            let (left, messages) = read::follow(broker, &scope.since(since)).await?;
+            let (left, messages) = stream_reader::follow(broker, &scope.since(since)).await?;
             sources.push(Source {
                 kind,
                 messages: messages.boxed(),
@@ -175,7 +175,7 @@ pub(super) async fn leads_on_the_register(broker: &Broker) -> Result<BTreeSet<Ag
             .subjects()
             .event_of_kind(Aggregate::Agent, "registered"),
     );
-    read::each(broker, &scope, "reading the register", |stored| {
+    stream_reader::each(broker, &scope, "reading the register", |stored| {
         if let Ok(record) = StoredEvent::<AgentEvent>::decode(&stored.payload, stored.sequence)
             && let AgentEvent::Registered(registered) = record.event
         {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use concord_events::topology::StreamKind;
-use concord_runtime::delivery::{Delivery, Problem};
+use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::{clock, message_lookup};
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType};
@@ -12,7 +12,7 @@ use super::{Host, Stop};
 use crate::callback::Wait;
 use crate::callback::token::Asked;
 use crate::failure::Failure;
-use crate::turn::Turn;
+use crate::spans::Turn;
 
 impl Host {
     /// Where the answer to a message can be posted later.
@@ -63,7 +63,7 @@ impl Host {
         &self,
         asked: &Envelope,
         delivery: &Delivery,
-    ) -> Result<bool, Problem> {
+    ) -> Result<bool, HandleError> {
         let broker = &self.shared.shell.broker;
         let answers = |said: &Envelope, _| {
             let is_answer = said.message_type != MessageType::Acknowledgement;

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::prompt::question;
-use crate::expected;
+use crate::answer_type;
 
 /// What the model says.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ fn in_debate(fields: &Map<String, Value>, question: &Question) -> Result<Typed, 
         .as_deref()
         .is_some_and(|text| text.trim() != own);
     Ok((
-        expected::in_debate(answer.agrees_with_peer, changed),
+        answer_type::in_debate(answer.agrees_with_peer, changed),
         to_raw_value(&answer),
     ))
 }
