@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
 use concord_escalation_timer::TimerSettings;
-use concord_runtime::settings::reference;
+use concord_runtime::service::settings::reference;
 use serde_json::{Map, Value};
 use xtask::schema;
 use yaml_rust2::{Yaml, YamlLoader};

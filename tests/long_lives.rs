@@ -3,14 +3,14 @@
 
 use std::num::NonZeroUsize;
 
-use concord_domain::deadline::{DeadlineMachine, Fire};
-use concord_domain::track_record::{Observe, TrackRecordMachine};
-use concord_domain::{Context, Machine, Versioned, replay};
+use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
+use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
+use concord_domain::{Context, Machine, Versioned, assurance::replay};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EARLIER_MAX, FiredBy};
-use concord_runtime::nats_event_store::NatsEventStore;
-use concord_runtime::settings::{BrokerSettings, StorageSettings};
-use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome, provision};
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
+use concord_runtime::{Aggregates, Broker, Consistency, EventStore, Outcome, broker::provision};
 use concord_testkit::TestBroker;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{self, Source};

@@ -2,7 +2,7 @@
 
 use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
-use concord_runtime::settings::{BrokerSettings, StorageSettings};
+use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::{TestInstallation, stored};
 use concord_wire::header::DIALECT;
 use concord_wire::subject::Service;

@@ -112,7 +112,7 @@ async fn what_the_coordinator_ends_is_ended_once_and_what_it_refuses_is_not_carr
     let client = stage.installation.client();
     // The deadline in the payload, as specification 5 has it.
     let due = concord_wire::Timestamp::from_unix_millis(
-        concord_runtime::clock::now().unix_millis() + 1_500,
+        concord_runtime::service::clock::now().unix_millis() + 1_500,
     );
     let late = request(
         &stage,
@@ -184,7 +184,7 @@ async fn what_a_program_says_or_fails_after_the_time_is_recorded_and_whoever_ask
     let client = stage.installation.client();
     let due = || {
         concord_wire::Timestamp::from_unix_millis(
-            concord_runtime::clock::now().unix_millis() + 1_500,
+            concord_runtime::service::clock::now().unix_millis() + 1_500,
         )
     };
     let [says, fails] = ["ponder", "fail"].map(|action| {

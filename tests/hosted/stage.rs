@@ -147,7 +147,7 @@ impl Stage {
             .with("/requires_response", true)
             .with("/priority", priority);
         if let Some(deadline_ms) = deadline_ms {
-            let now = concord_runtime::clock::now().unix_millis();
+            let now = concord_runtime::service::clock::now().unix_millis();
             let deadline = concord_wire::Timestamp::from_unix_millis(now + deadline_ms);
             message = message.with("/deadline", json!(deadline));
         }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use concord_runtime::broker::shared_value::Register;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::metrics::{BudgetLabels, Metrics};
 use concord_runtime::service::ServiceContext;
-use concord_runtime::shared_value::Register;
-use concord_runtime::{Broker, clock};
+use concord_runtime::service::metrics::{BudgetLabels, Metrics};
+use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{ErrorCode, Token};
 use tokio::time::Instant;

@@ -5,10 +5,10 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_domain::breaker::{Breaker, End, Pass, Rules, Standing};
-use concord_domain::call_policy::next_try;
-use concord_runtime::metrics::{AgentLabel, CallLabels, Metrics};
-use concord_runtime::{Trace, clock};
+use concord_domain::resilience::breaker::{Breaker, End, Pass, Rules, Standing};
+use concord_domain::resilience::call_policy::next_try;
+use concord_runtime::service::metrics::{AgentLabel, CallLabels, Metrics};
+use concord_runtime::{Trace, service::clock};
 use concord_wire::{AgentId, ErrorCode, Timestamp};
 use tokio::time::Instant;
 

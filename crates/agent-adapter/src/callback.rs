@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use concord_runtime::broker::Heard;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::settings::Secret;
+use concord_runtime::service::settings::Secret;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Timestamp, dialect};
 use futures::StreamExt;

@@ -7,7 +7,7 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::{AggregateEvent, CaseEvent, CaseOpened, StoredEvent};
 use concord_runtime::delivery::HandleError;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
 use concord_wire::{CaseId, Token};
 use lru::LruCache;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_domain::call_policy::{Admission, Queue};
+use concord_domain::resilience::call_policy::{Admission, Queue};
 use concord_wire::subject::Lane;
 use tokio::sync::oneshot;
 

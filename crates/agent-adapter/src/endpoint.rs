@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::call_policy::Trouble;
+use concord_domain::resilience::call_policy::Trouble;
 use concord_outbound::{
     Allowed, Caller, HeaderMap, HeaderName, HeaderValue, Limits, Method, Origin, Request, Response,
     StatusCode, header,
 };
-use concord_runtime::settings::Secret;
-use concord_runtime::{Trace, clock};
+use concord_runtime::service::settings::Secret;
+use concord_runtime::{Trace, service::clock};
 use url::Url;
 
 use crate::failure::Failure;

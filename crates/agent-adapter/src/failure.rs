@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concord_domain::call_policy::{Trouble, Verdict, verdict};
+use concord_domain::resilience::call_policy::{Trouble, Verdict, verdict};
 use concord_wire::ErrorCode;
 
 /// What metrics and traces call a message that is too large in the agent's dialect.

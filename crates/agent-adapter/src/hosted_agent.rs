@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::call_policy::{self, Tell};
-use concord_runtime::clock;
+use concord_domain::resilience::call_policy::{self, Tell};
 use concord_runtime::delivery::{Delivery, HandleError};
-use concord_runtime::metrics::Reason;
 use concord_runtime::service::ServiceContext;
+use concord_runtime::service::clock;
+use concord_runtime::service::metrics::Reason;
 use concord_wire::payload::{Card, Task};
 use concord_wire::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType};
 use tokio::sync::Semaphore;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use concord_domain::aggregates::request::admissibility;
 use concord_domain::effect::WOKEN;
-use concord_domain::request::admissibility;
 use concord_events::Remembered;
+use concord_runtime::codec::dialect;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::dialect;
 use concord_runtime::service::ServiceContext;
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use concord_runtime::api::{Answer, answer};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::api::{Answer, answer};
 use concord_runtime::service::{Run, ServiceContext};
 use concord_runtime::{Aggregates, Directory};
 use concord_wire::subject::{Lane, Service};

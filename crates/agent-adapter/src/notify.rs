@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use concord_events::StoredEvent;
 use concord_events::topology::{Channel, ConsumerKind};
-use concord_runtime::clock;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::metrics::NoticeLabels;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::settings::WorkSettings;
+use concord_runtime::service::clock;
+use concord_runtime::service::metrics::NoticeLabels;
+use concord_runtime::service::settings::WorkSettings;
 use lru::LruCache;
 use tokio::sync::Semaphore;
 

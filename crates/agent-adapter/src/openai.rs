@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_domain::call_policy::Trouble;
+use concord_domain::resilience::call_policy::Trouble;
 use concord_domain::text;
 use concord_outbound::HeaderMap;
 use concord_runtime::Trace;

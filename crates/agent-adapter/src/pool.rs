@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::call_policy::Trouble;
+use concord_domain::resilience::call_policy::Trouble;
 use concord_runtime::Trace;
 use concord_runtime::delivery::ErrorChain;
 

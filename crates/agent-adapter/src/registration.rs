@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Directory, clock};
+use concord_runtime::{Directory, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card, REGISTER_AGENT, Request};
 use concord_wire::subject::{Service, Subject};
 use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient};

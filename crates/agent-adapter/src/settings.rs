@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use concord_domain::activation::LoopBounds;
-use concord_runtime::settings::Secret;
+use concord_runtime::service::settings::Secret;
 use concord_wire::payload::{Card, CardAction, Skill};
 use concord_wire::{AgentId, Dialect, Token};
 use schemars::JsonSchema;

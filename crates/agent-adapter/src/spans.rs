@@ -4,7 +4,7 @@
 //! is written in an entered span becomes a part of it.
 
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Trace, TraceContext, telemetry};
+use concord_runtime::{Trace, TraceContext, service::telemetry};
 use concord_wire::{AgentId, CaseId, MessageType};
 use tracing::Span;
 use tracing::field::Empty;

@@ -14,12 +14,12 @@ use concord_domain::activation::conversation::{
 use concord_domain::activation::{Conversation, Decisions, LoopBounds, Message, decide_all};
 use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
+use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::handlers::{self, EffectHandler};
-use concord_runtime::metrics::WakeLabels;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Directory, dialect};
+use concord_runtime::service::metrics::WakeLabels;
+use concord_runtime::{Directory, codec::dialect};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;

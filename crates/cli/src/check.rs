@@ -1,13 +1,13 @@
 //! `concord check`: the invariants of the design, over everything that is stored.
 
 use clap::Args;
-use concord_domain::audit::{
+use concord_domain::assurance::audit::{
     Auditor, Checked, Content, Dead, Ending, Passed, RawEvent, Report, StoredMessage,
 };
 use concord_events::dead_letter::header;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{ConsumerDefinition, ConsumerKind, StreamKind};
-use concord_runtime::{Broker, clock};
+use concord_runtime::{Broker, service::clock};
 use concord_wire::header::DIALECT;
 use concord_wire::subject::Lane;
 use concord_wire::{Dialect, Timestamp, dialect};

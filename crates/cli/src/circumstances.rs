@@ -1,7 +1,7 @@
 //! Circumstances on the command line: what track records are weighed by.
 
 use clap::Args;
-use concord_domain::canonical::normalise;
+use concord_domain::rules::canonical::normalise;
 use concord_wire::payload::Circumstances;
 use concord_wire::payload::track_record::Context;
 

@@ -7,7 +7,7 @@ use async_nats::RequestErrorKind;
 use clap::Args;
 use concord_runtime::Broker;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::settings::{self, Settings, Sources};
+use concord_runtime::service::settings::{self, Settings, Sources};
 use concord_wire::Token;
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Service, Subject};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use concord_events::Aggregate;
-use concord_runtime::{Broker, clock};
+use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{Timestamp, Token};
 use serde::{Deserialize, Serialize};

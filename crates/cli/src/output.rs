@@ -204,7 +204,7 @@ pub(crate) fn span(millis: u64) -> String {
 
 /// How long ago something was.
 pub(crate) fn ago(at: Timestamp) -> String {
-    span(concord_runtime::clock::now().millis_since(at))
+    span(concord_runtime::service::clock::now().millis_since(at))
 }
 
 /// "1 case", "2 cases", "2 processes".

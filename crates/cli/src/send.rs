@@ -6,7 +6,7 @@ use clap::Args;
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;
-use concord_runtime::{Broker, clock};
+use concord_runtime::{Broker, service::clock};
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service};
 use concord_wire::{

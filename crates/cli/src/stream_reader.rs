@@ -9,7 +9,7 @@ use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
 use concord_events::non_event::Foreign;
 use concord_events::topology::StreamKind;
-use concord_runtime::{Broker, broker, dialect, non_event};
+use concord_runtime::{Broker, broker, broker::non_event, codec::dialect};
 use concord_wire::Timestamp;
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use concord_installation::{Installation, Plan, Progress, SERVICES};
-use concord_runtime::shutdown;
+use concord_runtime::service::shutdown;
 use concord_wire::Token;
 use concord_wire::subject::Service;
 use serde_json::json;

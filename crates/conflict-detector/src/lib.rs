@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use concord_domain::Versioned;
-use concord_domain::case::CaseMachine;
-use concord_domain::detection::DetectionMachine;
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::detection::DetectionMachine;
 use concord_events::EventMeta;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
+use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::handlers::{self, EffectHandler};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Run, ServiceContext};
-use concord_runtime::settings::NoSettings;
 use concord_wire::CaseId;
 use concord_wire::subject::Service;
 

@@ -1,7 +1,7 @@
 //! Which cases are to be examined for conflicts.
 
-use concord_domain::case::CaseState;
-use concord_domain::detection::DetectionInput;
+use concord_domain::aggregates::case::CaseState;
+use concord_domain::aggregates::detection::DetectionInput;
 use concord_wire::CaseId;
 
 /// The findings of a case, once its phase has closed; none before.

@@ -1,6 +1,6 @@
 //! Cancelling a case by request and reply, for operators.
 
-use concord_domain::case::CaseInput;
+use concord_domain::aggregates::case::CaseInput;
 use concord_wire::{AgentId, CaseId, Fault, Token};
 use serde::Deserialize;
 

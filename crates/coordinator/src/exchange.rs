@@ -4,14 +4,18 @@
 
 use std::sync::Arc;
 
-use concord_domain::request::admissibility::refusal_of;
-use concord_domain::request::{Refusal, RequestInput, RequestMachine, Said, id_of, is_asked};
+use concord_domain::aggregates::request::admissibility::refusal_of;
+use concord_domain::aggregates::request::{
+    Refusal, RequestInput, RequestMachine, Said, id_of, is_asked,
+};
 use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Directory, dialect, handlers, message_lookup};
+use concord_runtime::{
+    Aggregates, Directory, broker::message_lookup, codec::dialect, delivery::handlers,
+};
 use concord_wire::payload::AgentStatus;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use concord_domain::agent::AgentMachine;
-use concord_domain::case::CaseMachine;
-use concord_domain::request::{RequestInput, RequestMachine};
+use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::request::{RequestInput, RequestMachine};
 use concord_events::Aggregate;
 use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
+use concord_runtime::delivery::handlers::{self, EffectHandler, EventHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::handlers::{self, EffectHandler, EventHandler};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::{Aggregates, Directory};
 

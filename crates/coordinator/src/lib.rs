@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use concord_domain::agent::AgentMachine;
-use concord_domain::case::CaseMachine;
-use concord_domain::request::RequestMachine;
+use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::request::RequestMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
 use concord_runtime::Directory;
-use concord_runtime::handlers::MessageHandler;
-use concord_runtime::nats_event_store::NatsEventStore;
-use concord_runtime::operator_api;
+use concord_runtime::delivery::handlers::MessageHandler;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::operator_api;
+use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Run, ServiceContext};
-use concord_runtime::settings::NoSettings;
 use concord_wire::subject::Service;
 
 mod cancel_case;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::agent::liveness::{Heard, conclude};
-use concord_domain::agent::{AgentInput, AgentMachine, AgentState};
-use concord_runtime::api::{Answer, Verb, answer};
+use concord_domain::aggregates::agent::liveness::{Heard, conclude};
+use concord_domain::aggregates::agent::{AgentInput, AgentMachine, AgentState};
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Directory, clock};
+use concord_runtime::service::api::{Answer, Verb, answer};
+use concord_runtime::{Aggregates, Directory, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card};
 use concord_wire::subject::Subject;
 use concord_wire::{AgentId, MessageId, Timestamp};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use concord_domain::case::{CaseInput, CaseMachine, OpenRequest};
-use concord_runtime::api::{Answer, Verb, answer};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_domain::aggregates::case::{CaseInput, CaseMachine, OpenRequest};
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
+use concord_runtime::service::api::{Answer, Verb, answer};
 use concord_runtime::{Aggregates, Outcome, Trace};
 use concord_wire::payload::OpenCase;
 use concord_wire::policy::Policy;

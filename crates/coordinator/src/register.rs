@@ -1,6 +1,6 @@
 //! Entering agents by request and reply, for operators.
 
-use concord_domain::agent::AgentInput;
+use concord_domain::aggregates::agent::AgentInput;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::Card;
 use concord_wire::{AgentId, Fault, Token};

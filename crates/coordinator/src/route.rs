@@ -1,13 +1,13 @@
 //! Which messages and facts are inputs for which case.
 
-use concord_domain::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
+use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
 use concord_domain::effect;
 use concord_events::Aggregate;
 use concord_events::{
     self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, StoredEvent,
 };
 use concord_runtime::Routed;
-use concord_runtime::route::{digest_of, unknown_type};
+use concord_runtime::delivery::route::{digest_of, unknown_type};
 use concord_wire::payload::{Challenge, Finding, OpenCase, Request, Review};
 use concord_wire::policy::Policy;
 use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};

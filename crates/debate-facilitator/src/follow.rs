@@ -4,11 +4,11 @@
 //! effect, when the process is killed between two of them and the fact is delivered again.
 
 use concord_domain::Context;
-use concord_domain::review_queue;
+use concord_domain::aggregates::review_queue;
 use concord_events::EventMeta;
 use concord_runtime::Trace;
+use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::handlers;
 use concord_runtime::service::ServiceContext;
 
 use crate::route::{self, FollowUp};

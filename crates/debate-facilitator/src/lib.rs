@@ -1,13 +1,13 @@
 //! The debate facilitator: discussion rounds, votes and the ladder. The machines of debates, of the queue of people, of
 //! track records and of precedents on the broker.
 
-use concord_domain::debate::DebateMachine;
+use concord_domain::aggregates::debate::DebateMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Directory;
-use concord_runtime::handlers::{EffectHandler, MessageHandler};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::delivery::handlers::{EffectHandler, MessageHandler};
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::settings::NoSettings;
 use concord_runtime::service::{Run, ServiceContext};
-use concord_runtime::settings::NoSettings;
 use concord_wire::subject::Service;
 
 mod follow;

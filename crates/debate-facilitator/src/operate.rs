@@ -1,11 +1,11 @@
 //! What operators ask by request and reply: who can rule, who has which debate, and when its deadlines run.
 
-use concord_domain::debate::DebateInput;
-use concord_domain::escalation::Order;
-use concord_domain::review_queue::{self, QueueInput};
+use concord_domain::aggregates::debate::DebateInput;
+use concord_domain::aggregates::escalation::Order;
+use concord_domain::aggregates::review_queue::{self, QueueInput};
 use concord_events::{DeadlineControl, ExpertRegistered};
-use concord_runtime::operator_api;
 use concord_runtime::service::ServiceContext;
+use concord_runtime::service::operator_api;
 use concord_wire::payload::Expert;
 use concord_wire::{AgentId, DebateId, Fault, Token};
 use serde::Deserialize;

@@ -1,10 +1,12 @@
 //! Which messages and facts are inputs for which debate.
 
-use concord_domain::debate::{DebateInput, GivenAnswer, Opening, Standing, ToldOutcome};
+use concord_domain::aggregates::debate::{
+    DebateInput, GivenAnswer, Opening, Standing, ToldOutcome,
+};
+use concord_domain::aggregates::escalation::{Said, Word};
 use concord_domain::effect;
-use concord_domain::escalation::{Said, Word};
 use concord_runtime::Routed;
-use concord_runtime::route::{digest_of, unknown_type};
+use concord_runtime::delivery::route::{digest_of, unknown_type};
 use concord_wire::payload::{
     Acknowledgement, Answer, Clarification, Evidence, OutcomeReport, Request, Ruling,
 };

@@ -3,17 +3,19 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use concord_domain::case::CaseMachine;
-use concord_domain::debate::verdicts::domain_of;
-use concord_domain::debate::{DebateInput, DebateMachine, Known, Opening, Standing, ToldOutcome};
-use concord_domain::precedent::{self, PrecedentMachine};
-use concord_domain::review_queue::{self, ReviewQueueMachine};
-use concord_domain::track_record::{TrackRecordMachine, credibility_of};
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::debate::verdicts::domain_of;
+use concord_domain::aggregates::debate::{
+    DebateInput, DebateMachine, Known, Opening, Standing, ToldOutcome,
+};
+use concord_domain::aggregates::precedent::{self, PrecedentMachine};
+use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
+use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
 use concord_runtime::delivery::HandleError;
-use concord_runtime::handlers::Prepare;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::delivery::handlers::Prepare;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, step};
+use concord_runtime::{Aggregates, event_store::step};
 use concord_wire::Timestamp;
 use concord_wire::payload::OpenDebate;
 use concord_wire::payload::track_record::{Credibility, Query};
@@ -123,7 +125,8 @@ impl Prepare<DebateInput> for Stores {
             DebateInput::Open(opening) => {
                 // Boxed, as few inputs need it and all would have to have room for it.
                 let opening =
-                    Box::pin(self.opening(opening.request, concord_runtime::clock::now())).await?;
+                    Box::pin(self.opening(opening.request, concord_runtime::service::clock::now()))
+                        .await?;
                 Ok(DebateInput::Open(Box::new(opening)))
             }
             DebateInput::Outcome(told) => {

@@ -1,12 +1,12 @@
 //! What people decided, and what proved right later, enters the track records of those who held a position; how a debate
 //! ended enters the precedents.
 
-use concord_domain::debate::verdicts::{self, Verdict};
-use concord_domain::{Context, precedent};
+use concord_domain::aggregates::debate::verdicts::{self, Verdict};
+use concord_domain::{Context, aggregates::precedent};
 use concord_events::{DebateResolved, OutcomeKnown};
 use concord_runtime::Trace;
 use concord_runtime::delivery::HandleError;
-use concord_runtime::handlers;
+use concord_runtime::delivery::handlers;
 use concord_runtime::service::ServiceContext;
 use concord_wire::Token;
 use concord_wire::payload::Precedent;

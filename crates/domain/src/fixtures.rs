@@ -13,11 +13,11 @@ use concord_wire::subject::{Subject, SubjectSpace};
 use concord_wire::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, Token};
 use serde_json::{Value, json};
 
-use crate::case::{CaseInput, OpenRequest};
-use crate::debate::{DebateInput, GivenAnswer, Opening, round_name};
-use crate::detection::DetectionInput;
+use crate::aggregates::case::{CaseInput, OpenRequest};
+use crate::aggregates::debate::{DebateInput, GivenAnswer, Opening, round_name};
+use crate::aggregates::detection::DetectionInput;
 use crate::machine::{Context, Decision, Machine, Versioned};
-use crate::size_budget::FACT_BYTES_MAX;
+use crate::rules::size_budget::FACT_BYTES_MAX;
 use crate::{digest, effect};
 
 pub(crate) fn agent(name: &str) -> AgentId {

@@ -13,14 +13,14 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::case::{CaseInput, CaseMachine, Phase};
-use crate::deadline::{DeadlineMachine, Fire};
-use crate::debate::{DebateInput, DebateMachine, GivenAnswer};
-use crate::detection::DetectionMachine;
+use crate::aggregates::case::{CaseInput, CaseMachine, Phase};
+use crate::aggregates::deadline::{DeadlineMachine, Fire};
+use crate::aggregates::debate::{DebateInput, DebateMachine, GivenAnswer};
+use crate::aggregates::detection::DetectionMachine;
+use crate::assurance::replay;
 use crate::effect;
 use crate::fixtures::*;
 use crate::machine::Machine;
-use crate::replay;
 
 const NAMES: [&str; 4] = ["ann", "ben", "cyd", "zoe"];
 
@@ -447,7 +447,7 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for steps in samples(case_steps(), 300) {
         cases.take(&play_case(&steps));
     }
-    crate::case::tests::gates::stories()
+    crate::aggregates::case::tests::gates::stories()
         .iter()
         .for_each(|story| cases.take(story));
     cases.is_what_the_facts_say::<concord_events::CaseEvent>();
@@ -455,7 +455,7 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for steps in samples(debate_steps(), 300) {
         debates.take(&play_debate(&steps));
     }
-    for story in crate::escalation::tests::stories(300) {
+    for story in crate::aggregates::escalation::tests::stories(300) {
         debates.take(&story);
     }
     debates.is_what_the_facts_say::<concord_events::DebateEvent>();

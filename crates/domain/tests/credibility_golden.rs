@@ -16,11 +16,11 @@ use std::fmt::Debug;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use concord_domain::credibility::{
+use concord_domain::rules::credibility::{
     GAP_MIN, HALF_LIFE_DAYS, Line, Point, R_SQUARED_MIN, Sample, Z, age_days, decay_weight, fit,
     log_odds, override_penalty, score, settle, wilson,
 };
-use concord_domain::vote;
+use concord_domain::rules::vote;
 use concord_wire::Timestamp;
 use concord_wire::payload::track_record::{
     Context, Credibility, Interval, Observation, Query, Source, Version,

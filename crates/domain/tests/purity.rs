@@ -8,6 +8,7 @@ use std::process::Command;
 const ALLOWED: &[&str] = &[
     // Ours.
     "concord-domain",
+    "concord-events",
     "concord-wire",
     // JSON and its schemas.
     "dyn-clone",

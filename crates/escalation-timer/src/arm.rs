@@ -11,11 +11,11 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::deadline::{TimerAction, timer_actions};
+use concord_domain::aggregates::deadline::{TimerAction, timer_actions};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::{clock, handlers};
+use concord_runtime::{delivery::handlers, service::clock};
 use concord_wire::Token;
 use futures::future::try_join_all;
 use lru::LruCache;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use concord_events::{Deadline, FiredBy};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::{Consistency, clock};
+use concord_runtime::{Consistency, service::clock};
 
 use crate::fire::{Firing, Standing};
 use crate::schedule::{Armed, Schedule};

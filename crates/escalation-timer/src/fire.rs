@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use concord_domain::deadline::{DeadlineMachine, Fire};
+use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta, FiredBy};
 use concord_runtime::delivery::{Ack, HandleError};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Consistency, Trace, broker, clock, handlers};
+use concord_runtime::{Aggregates, Consistency, Trace, broker, delivery::handlers, service::clock};
 use concord_wire::MessageId;
 use concord_wire::{Timestamp, Token};
 

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use concord_domain::deadline::DeadlineMachine;
+use concord_domain::aggregates::deadline::DeadlineMachine;
 use concord_events::topology::ConsumerKind;
 use concord_runtime::Aggregates;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::{Run, ServiceContext};
 use concord_wire::subject::Service;
 use schemars::JsonSchema;

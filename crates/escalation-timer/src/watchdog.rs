@@ -13,7 +13,7 @@ use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{Deadline, EventMeta, FiredBy};
 use concord_runtime::delivery::{ErrorChain, HandleError};
-use concord_runtime::{Consistency, clock, non_event};
+use concord_runtime::{Consistency, broker::non_event, service::clock};
 use concord_wire::{Timestamp, Token};
 use futures::StreamExt;
 

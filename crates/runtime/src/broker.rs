@@ -1,5 +1,14 @@
 //! The connection to the broker.
 
+pub(crate) mod delivery_info;
+pub mod message_lookup;
+pub mod non_event;
+pub mod provision;
+pub mod publish;
+pub(crate) mod pull;
+pub(crate) mod raw_message;
+pub mod shared_value;
+
 use std::time::Duration;
 
 use async_nats::jetstream::{self, AckKind, context::ContextBuilder};
@@ -10,12 +19,12 @@ use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{AgentId, Dialect, Envelope, Recipient, Timestamp, header};
 use futures::{Stream, StreamExt};
 
-use crate::claim_check::Payloads;
-use crate::dialect;
+use crate::codec::claim_check::Payloads;
+use crate::codec::dialect;
+use crate::codec::trace::Trace;
+use crate::codec::wire_preferences::{Speech, SpokenBy};
 use crate::event_store::Error as LedgerError;
-use crate::settings::{BrokerSettings, StorageSettings};
-use crate::trace::Trace;
-use crate::wire_preferences::{Speech, SpokenBy};
+use crate::service::settings::{BrokerSettings, StorageSettings};
 
 /// How long the broker may take for one answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -185,7 +194,7 @@ impl Broker {
         envelope: &Envelope,
         trace: Option<&Trace>,
     ) -> Result<(), LedgerError> {
-        crate::nats_event_store::NatsEventStore::publish_all(self, &[(spoken, envelope)], trace)
+        crate::event_store::nats::NatsEventStore::publish_all(self, &[(spoken, envelope)], trace)
             .await
     }
 
@@ -226,7 +235,7 @@ impl Broker {
         envelope: &Envelope,
         trace: Option<&Trace>,
     ) -> Result<bool, LedgerError> {
-        crate::nats_event_store::NatsEventStore::publish_first(self, envelope, trace).await
+        crate::event_store::nats::NatsEventStore::publish_first(self, envelope, trace).await
     }
 
     /// Whatever is published on subjects that match `filter` from now on, with what was lost while there was no connection

@@ -1,5 +1,14 @@
 //! What a service does with what it is given: a delivery, who handles it, and what may become of it. How deliveries are
-//! pulled is in [`crate::worker`].
+//! pulled is in [`crate::delivery::worker`].
+
+pub mod dead_letter;
+pub(crate) mod fair_queue;
+pub mod handlers;
+pub(crate) mod poison;
+pub mod reject;
+pub mod reject_all;
+pub mod route;
+pub(crate) mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_wire::{Fault, Timestamp};
 
-use crate::clock;
-use crate::settings::WorkSettings;
-use crate::trace::Trace;
+use crate::codec::trace::Trace;
+use crate::service::clock;
+use crate::service::settings::WorkSettings;
 
 /// A message or fact as it was delivered.
 pub struct Delivery {

@@ -1,9 +1,13 @@
 //! What the one step needs of the world: reading and appending facts, publishing messages.
 
+pub mod effects;
+pub mod nats;
+pub mod step;
+
 use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::{Envelope, Token};
 
-use crate::trace::Trace;
+use crate::codec::trace::Trace;
 
 /// From where to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,17 @@
 //! What the parts of a running service share, and what they run. The life of its process is in [`process`].
 
+pub mod api;
+pub mod clock;
+pub mod directory;
+pub mod health;
+pub mod metrics;
+pub mod operator_api;
+pub mod otlp;
+mod process;
+pub mod settings;
+pub mod shutdown;
+pub mod telemetry;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -14,19 +26,17 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::deadline_burst::{Rush, Turn};
+use crate::admission::rate_limit::Limits;
 use crate::broker::Broker;
-use crate::deadline_burst::{Rush, Turn};
+use crate::broker::provision::PullConsumer;
 use crate::delivery::Handler;
-use crate::health::{Notes, Readiness};
-use crate::metrics::{Consumer, Metrics, Reason, StepLabels};
-use crate::provision::PullConsumer;
-use crate::rate_limit::Limits;
-use crate::reject_all::Bystander;
-use crate::settings::WorkSettings;
-use crate::step::Outcome;
-use crate::{Directory, api, poison, worker};
-
-mod process;
+use crate::delivery::reject_all::Bystander;
+use crate::event_store::step::Outcome;
+use crate::service::health::{Notes, Readiness};
+use crate::service::metrics::{Consumer, Metrics, Reason, StepLabels};
+use crate::service::settings::WorkSettings;
+use crate::{Directory, delivery::poison, delivery::worker};
 
 pub use process::{Arguments, Run, main};
 
@@ -286,11 +296,11 @@ impl ServiceContext {
 
     /// The context of a decision made now because of a message.
     pub fn message_context(message_id: concord_wire::MessageId) -> Context {
-        Context::of_message(crate::clock::now(), message_id)
+        Context::of_message(crate::service::clock::now(), message_id)
     }
 
     /// The context of a decision made now because of a fact.
     pub fn fact_context(event_id: concord_wire::MessageId) -> Context {
-        Context::of_fact(crate::clock::now(), event_id)
+        Context::of_fact(crate::service::clock::now(), event_id)
     }
 }

@@ -1,21 +1,21 @@
 //! What must hold of a world in which nothing moves any more.
 //!
-//! The invariants of the design are checked by [`concord_domain::audit`], as `concord check` does on a real
+//! The invariants of the design are checked by [`concord_domain::assurance::audit`], as `concord check` does on a real
 //! installation. Here is what only a simulator can know: virtual time, which message became of what, and whether
 //! deciding again comes to the same.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use concord_domain::activation::conversation::WakeMachine;
-use concord_domain::agent::AgentMachine;
-use concord_domain::audit::{Auditor, Content, Dead, Ending, RawEvent, StoredMessage};
-use concord_domain::debate::DebateMachine;
-use concord_domain::detection::DetectionMachine;
-use concord_domain::precedent::PrecedentMachine;
-use concord_domain::request::RequestMachine;
-use concord_domain::review_queue::ReviewQueueMachine;
-use concord_domain::track_record::TrackRecordMachine;
-use concord_domain::{case::CaseMachine, deadline::DeadlineMachine};
+use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::debate::DebateMachine;
+use concord_domain::aggregates::detection::DetectionMachine;
+use concord_domain::aggregates::precedent::PrecedentMachine;
+use concord_domain::aggregates::request::RequestMachine;
+use concord_domain::aggregates::review_queue::ReviewQueueMachine;
+use concord_domain::aggregates::track_record::TrackRecordMachine;
+use concord_domain::assurance::audit::{Auditor, Content, Dead, Ending, RawEvent, StoredMessage};
+use concord_domain::{aggregates::case::CaseMachine, aggregates::deadline::DeadlineMachine};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
@@ -242,7 +242,7 @@ pub(crate) struct Message {
 impl Archive {
     /// Rebuilds everything: the same facts give the same state, deadlines and votes.
     fn rebuilt(&self, violations: &mut Vec<String>) {
-        use concord_domain::replay::{rebuild, recount};
+        use concord_domain::assurance::replay::{rebuild, recount};
         let mut differences = Vec::new();
         self.cases
             .values()

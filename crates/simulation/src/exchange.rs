@@ -2,7 +2,7 @@
 
 use concord_coordinator::route::exchange::{Place, hear, heard, is_between_agents, read_request};
 use concord_domain::Context;
-use concord_domain::request::{RequestInput, Said, id_of, is_asked};
+use concord_domain::aggregates::request::{RequestInput, Said, id_of, is_asked};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use concord_domain::breaker::Standing;
+use concord_domain::resilience::breaker::Standing;
 
 use crate::check;
 use crate::executor::{Executor, Life};

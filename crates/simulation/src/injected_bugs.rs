@@ -1,9 +1,9 @@
 //! Bugs of the ladder that can be planted: steps done on something else than what is known.
 
-use concord_domain::debate::{DebateInput, DebateMachine};
-use concord_domain::escalation::Word;
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
+use concord_domain::aggregates::escalation::Word;
+use concord_domain::aggregates::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::machine::Versioned;
-use concord_domain::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{DebateEvent, EARLIER_MAX, StoredEvent};
 use concord_runtime::{Consistency, EventStore, Loaded, Routed};
@@ -80,7 +80,7 @@ pub(crate) async fn ruled_badly(
             .load::<DebateEvent>(id, 0, Consistency::Leader)
             .await?
             .records;
-        let state = concord_domain::replay::rebuild::<DebateMachine>(&records)
+        let state = concord_domain::assurance::replay::rebuild::<DebateMachine>(&records)
             .0
             .state;
         if let Some(digest) = state.ladder.and_then(|ladder| ladder.digest) {

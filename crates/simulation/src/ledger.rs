@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use concord_domain::activation::conversation::WakeMachine;
-use concord_domain::agent::AgentMachine;
-use concord_domain::case::CaseMachine;
-use concord_domain::debate::DebateMachine;
-use concord_domain::detection::DetectionMachine;
-use concord_domain::request::RequestMachine;
+use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::debate::DebateMachine;
+use concord_domain::aggregates::detection::DetectionMachine;
+use concord_domain::aggregates::request::RequestMachine;
 use concord_domain::{Machine, effect};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;

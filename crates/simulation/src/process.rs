@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::activation::conversation::WakeMachine;
-use concord_domain::agent::AgentMachine;
-use concord_domain::case::CaseMachine;
-use concord_domain::deadline::DeadlineMachine;
-use concord_domain::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
-use concord_domain::detection::DetectionMachine;
-use concord_domain::request::RequestMachine;
-use concord_domain::review_queue::{self, ReviewQueueMachine};
+use concord_domain::aggregates::agent::AgentMachine;
+use concord_domain::aggregates::case::CaseMachine;
+use concord_domain::aggregates::deadline::DeadlineMachine;
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
+use concord_domain::aggregates::detection::DetectionMachine;
+use concord_domain::aggregates::request::RequestMachine;
+use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::{Context, Machine};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{ConsumerKind, StreamKind};
 use concord_events::{DeadlineEvent, EventMeta, StoredEvent};
-use concord_runtime::{Aggregates, Outcome, Routed, effects, reject_all};
+use concord_runtime::{Aggregates, Outcome, Routed, delivery::reject_all, event_store::effects};
 use concord_wire::subject::Service;
 use concord_wire::{CaseId, Fault, dialect};
 
@@ -58,8 +58,8 @@ impl From<Fault> for HandleError {
     }
 }
 
-impl From<concord_runtime::step::Error> for HandleError {
-    fn from(_: concord_runtime::step::Error) -> Self {
+impl From<concord_runtime::event_store::step::Error> for HandleError {
+    fn from(_: concord_runtime::event_store::step::Error) -> Self {
         Self::Failed
     }
 }

@@ -1,6 +1,6 @@
 //! The escalation timer: makes the broker's scheduler agree with the facts, and notices what it missed.
 
-use concord_domain::deadline::{Fire, TimerAction, timer_actions};
+use concord_domain::aggregates::deadline::{Fire, TimerAction, timer_actions};
 use concord_domain::{Context, machine::Ignored};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;

@@ -2,7 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use concord_domain::audit::{Auditor, Content, Dead, Ending, RawEvent, Report, StoredMessage};
+use concord_domain::assurance::audit::{
+    Auditor, Content, Dead, Ending, RawEvent, Report, StoredMessage,
+};
 use concord_events::dead_letter::header;
 use concord_events::non_event::{COPIED_FROM, Foreign};
 use concord_events::subject::SystemSubject;

@@ -1,7 +1,7 @@
 //! Budgets on a real broker.
 
-use concord_runtime::provision;
-use concord_runtime::settings::{BrokerSettings, StorageSettings};
+use concord_runtime::broker::provision;
+use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
 use concord_testkit::TestBroker;
 
 use super::*;

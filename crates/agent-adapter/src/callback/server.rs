@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Trace, clock};
+use concord_runtime::{Trace, service::clock};
 use concord_wire::{AgentId, Dialect, Envelope, header};
 use serde_json::json;
 use tokio::net::TcpListener;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use concord_events::topology::StreamKind;
 use concord_runtime::delivery::{Delivery, HandleError};
-use concord_runtime::{clock, message_lookup};
+use concord_runtime::{broker::message_lookup, service::clock};
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType};
 

@@ -1,8 +1,8 @@
 //! What comes of a request whose time is over: whoever asked is told so by the coordinator, and nothing more by the adapter.
 
 use concord_domain::effect::ANSWERED_LATE;
-use concord_runtime::clock;
 use concord_runtime::delivery::HandleError;
+use concord_runtime::service::clock;
 use concord_wire::payload::{Notification, NotificationSeverity};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageType, Recipient};

@@ -2,9 +2,9 @@
 
 use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::metrics::NoticeLabels;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::settings::WorkSettings;
+use concord_runtime::service::metrics::NoticeLabels;
+use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
 
 use super::Failure;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use concord_runtime::delivery::RetryPolicy;
-use concord_runtime::settings::Secret;
+use concord_runtime::service::settings::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

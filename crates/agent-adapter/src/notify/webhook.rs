@@ -7,7 +7,7 @@ use concord_outbound::{
     Allowed, Caller as Outbound, HeaderMap, HeaderName, HeaderValue, Key, Limits, Method, Origin,
     Request, StatusCode, TlsError, header,
 };
-use concord_runtime::clock;
+use concord_runtime::service::clock;
 use concord_wire::payload::Contact;
 use serde_json::{Map, Value, json};
 
@@ -213,7 +213,7 @@ fn body(notice: &Notice) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use concord_runtime::settings::Secret;
+    use concord_runtime::service::settings::Secret;
 
     use super::*;
     use crate::notify::settings::WebhookSettings;

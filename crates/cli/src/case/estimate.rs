@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use concord_domain::estimate::{Assumptions, Estimate, Phase, Range, estimate};
+use concord_domain::rules::estimate::{Assumptions, Estimate, Phase, Range, estimate};
 use concord_wire::payload::OpenCase;
 use concord_wire::policy::Policy;
 use serde::Serialize;

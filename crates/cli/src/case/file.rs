@@ -1,11 +1,11 @@
 //! Everything that is stored of one case: its own facts, and those of its debates.
 
-use concord_domain::case::{CaseMachine, CaseState, DecisionPackage, package};
-use concord_domain::debate::{DebateMachine, DebateState};
+use concord_domain::aggregates::case::{CaseMachine, CaseState, DecisionPackage, package};
+use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_domain::machine::Versioned;
-use concord_domain::{Machine, detection::DetectionMachine};
+use concord_domain::{Machine, aggregates::detection::DetectionMachine};
 use concord_events::{DebateEvent, ReceivedAnswer, StoredEvent};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::{Broker, Consistency, EventStore};
 use concord_wire::payload::{Conflict, ConflictOutcome, RoundRecord};
 use concord_wire::{AgentId, CaseId, Timestamp, Token};

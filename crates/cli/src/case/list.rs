@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use concord_domain::case::{CaseState, Phase};
+use concord_domain::aggregates::case::{CaseState, Phase};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use clap::Args;
-use concord_domain::case::Phase;
+use concord_domain::aggregates::case::Phase;
 use concord_runtime::Broker;
 use concord_wire::CaseId;
 

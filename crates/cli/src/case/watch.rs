@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use concord_domain::case::Phase;
+use concord_domain::aggregates::case::Phase;
 use concord_events::Aggregate;
 use concord_events::subject::{AnySubject, SystemSubject};
 use concord_events::topology::StreamKind;

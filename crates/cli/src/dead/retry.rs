@@ -6,7 +6,7 @@ use concord_events::dead_letter::header;
 use concord_events::subject::{AnySubject, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::{Broker, clock};
+use concord_runtime::{Broker, service::clock};
 use concord_wire::header as wire;
 use concord_wire::subject::{Service, Subject};
 use serde::Serialize;

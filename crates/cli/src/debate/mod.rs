@@ -1,10 +1,10 @@
 //! `concord debate`: looking at debates, and what operators do to them.
 
 use clap::Subcommand;
-use concord_domain::debate::{DebateMachine, DebateState};
+use concord_domain::aggregates::debate::{DebateMachine, DebateState};
 use concord_events::{DebateEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::{CaseId, DebateId};
 
 use crate::case::file;

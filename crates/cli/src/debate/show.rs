@@ -3,9 +3,9 @@
 use std::fmt::{Result as Written, Write};
 
 use clap::Args;
-use concord_domain::debate::DebateState;
+use concord_domain::aggregates::debate::DebateState;
 use concord_events::{AggregateEvent, Deadline, DebateEvent, StoredEvent};
-use concord_runtime::clock;
+use concord_runtime::service::clock;
 use concord_wire::payload::{ConflictOutcome, DebateTerms, Level, Position, Resolution};
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 use serde::Serialize;
@@ -87,7 +87,7 @@ fn shown<'a>(
     let opened = state.opened.as_ref()?;
     let ladder = state.ladder.as_deref();
     let round = state.due.map(|due| Deadline {
-        name: concord_domain::debate::round_name(state.round),
+        name: concord_domain::aggregates::debate::round_name(state.round),
         due,
     });
     let waits_for = match (&state.outcome, ladder) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use concord_domain::case::entry_faults;
+use concord_domain::aggregates::case::entry_faults;
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;

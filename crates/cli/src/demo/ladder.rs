@@ -43,7 +43,7 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
         expert: AgentId::fixed("eve"),
         reviewer: AgentId::fixed("gail"),
     };
-    let case = CaseId::derived(&format!("demo/{}", concord_runtime::clock::now()));
+    let case = CaseId::derived(&format!("demo/{}", concord_runtime::service::clock::now()));
     let mut facts = follow(broker, vec![broker.subjects().all("event")]).await?;
     open(stage, &case, &cast).await?;
     screen.print(&[

@@ -57,7 +57,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
     let folder = panel::folder(args.panel.as_deref())?;
     let file = args.file.clone().unwrap_or_else(|| folder.join(SAMPLE));
     let contract = contract::read_one(&file, args.line)?;
-    let stop = concord_runtime::shutdown::on_signal()
+    let stop = concord_runtime::service::shutdown::on_signal()
         .map_err(|error| Failure::failed(error.to_string()))?;
     let screen = Screen::new(args.json);
     screen.wait_for("starting a broker, the five services and the five agents");
@@ -111,7 +111,7 @@ async fn deliberate(
 ) -> Result<file::CaseFile, Failure> {
     let broker = &stage.broker;
     let mut facts = follow(broker, vec![broker.subjects().all("event")]).await?;
-    let case_id = CaseId::derived(&format!("demo/{}", concord_runtime::clock::now()));
+    let case_id = CaseId::derived(&format!("demo/{}", concord_runtime::service::clock::now()));
     let (policy, participants) = (serde_json::json!("contract-review"), panel::names());
     let request = OpenCase {
         case_id: Some(case_id.clone()),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use concord_events::topology::{BROKER_VERSION_MIN, StreamKind};
-use concord_runtime::{Broker, clock};
+use concord_runtime::{Broker, service::clock};
 use concord_wire::Timestamp;
 use concord_wire::envelope::ENVELOPE_BYTES_MAX;
 use serde::Deserialize;

@@ -1,8 +1,8 @@
 //! The object store in which payloads over 1 MB travel.
 
 use concord_runtime::Broker;
+use concord_runtime::broker::provision::{self, Deviation, Fill};
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::provision::{self, Deviation, Fill};
 
 use super::Check;
 

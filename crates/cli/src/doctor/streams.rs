@@ -3,7 +3,7 @@
 use async_nats::jetstream::consumer::Info;
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use concord_events::topology::{ConsumerDefinition, StreamKind};
-use concord_runtime::{Broker, provision};
+use concord_runtime::{Broker, broker::provision};
 
 use super::Check;
 use crate::dead;

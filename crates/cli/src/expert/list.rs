@@ -1,7 +1,7 @@
 //! `concord expert list`.
 
-use concord_domain::review_queue::{Desk, QueueState};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_domain::aggregates::review_queue::{Desk, QueueState};
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::DebateId;
 use concord_wire::payload::Expert;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! `concord gate list`.
 
 use clap::Args;
-use concord_domain::case::CaseState;
+use concord_domain::aggregates::case::CaseState;
 use concord_events::{CaseEvent, StoredEvent};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! `concord gate`: people review what stands provisionally, and let a case go on.
 
 use clap::Subcommand;
-use concord_domain::case::{CaseMachine, CaseState};
+use concord_domain::aggregates::case::{CaseMachine, CaseState};
 use concord_events::{CaseEvent, StoredEvent};
 use concord_runtime::Broker;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::CaseId;
 
 use crate::case::{file, unknown};

@@ -3,7 +3,7 @@
 use std::fmt::{Result as Written, Write};
 
 use clap::Args;
-use concord_domain::case::CaseState;
+use concord_domain::aggregates::case::CaseState;
 use concord_wire::payload::ConflictOutcome;
 use concord_wire::{CaseId, DebateId};
 use serde::Serialize;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use concord_domain::coordination_metrics::{Follow, Limits, Report, Tally};
-use concord_runtime::{Broker, clock};
+use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Timestamp};
 use serde::Serialize;

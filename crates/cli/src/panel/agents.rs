@@ -243,12 +243,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("adapter.toml");
         std::fs::write(&file, adapter_settings(Path::new("/a \"quoted\"/folder"))).unwrap();
-        let sources = concord_runtime::settings::Sources {
+        let sources = concord_runtime::service::settings::Sources {
             file: Some(file),
             ..Default::default()
         };
-        let settings: concord_runtime::settings::Settings<concord_agent_adapter::AdapterSettings> =
-            concord_runtime::settings::read(&sources).unwrap();
+        let settings: concord_runtime::service::settings::Settings<
+            concord_agent_adapter::AdapterSettings,
+        > = concord_runtime::service::settings::read(&sources).unwrap();
         let agents = settings.service.agents;
         assert_eq!(agents.len(), HOSTED.len());
         let hosted: Vec<_> = agents.iter().map(|agent| agent.command.clone()).collect();

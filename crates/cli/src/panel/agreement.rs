@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use concord_domain::canonical::normalise;
+use concord_domain::rules::canonical::normalise;
 use concord_wire::payload::{Finding, Outcome};
 use serde::Serialize;
 use serde_json::Value;

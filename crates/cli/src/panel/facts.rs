@@ -7,7 +7,7 @@ use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{AggregateEvent, StoredEvent};
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::{Broker, non_event};
+use concord_runtime::{Broker, broker::non_event};
 use concord_wire::Token;
 use futures::{Stream, StreamExt};
 

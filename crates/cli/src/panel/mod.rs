@@ -78,7 +78,7 @@ pub(crate) const STOPPED: u8 = 130;
 pub(crate) async fn run(connection: &ConnectionArgs, verb: PanelVerb) -> Result<u8, Failure> {
     let PanelVerb::Run(args) = verb;
     let contracts = contract::read_lines(&args.contracts, args.limit)?;
-    let stop = concord_runtime::shutdown::on_signal()
+    let stop = concord_runtime::service::shutdown::on_signal()
         .map_err(|error| Failure::failed(error.to_string()))?;
     let bar = bar(contracts.len() as u64);
     let local = args.local || args.directory.is_some() || connection.server.is_none();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use concord_domain::Versioned;
-use concord_domain::case::{CaseMachine, CaseState, Phase};
+use concord_domain::aggregates::case::{CaseMachine, CaseState, Phase};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{AggregateEvent, CaseEvent};
@@ -266,7 +266,7 @@ fn stuck(under_way: &HashMap<Token, UnderWay<'_>>) -> Failure {
 
 /// A name for this run, so that the same contract can be tried again on an installation that is kept.
 fn run_name() -> String {
-    let millis = concord_runtime::clock::now().unix_millis();
+    let millis = concord_runtime::service::clock::now().unix_millis();
     format!("panel-{millis:x}")
 }
 

@@ -2,9 +2,9 @@
 
 use std::fmt::{Result, Write};
 
-use concord_domain::debate::DebateState;
+use concord_domain::aggregates::debate::DebateState;
 use concord_events::{Briefed, DebateEvent, StoredEvent, names};
-use concord_runtime::clock;
+use concord_runtime::service::clock;
 use concord_wire::payload::{Brief, BriefedPosition, Mediation, Position};
 use serde_json::Value;
 

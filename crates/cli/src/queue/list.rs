@@ -1,11 +1,11 @@
 //! `concord queue`: who has what, and what waits.
 
 use clap::Args;
-use concord_domain::debate::{DebateMachine, DebateState};
-use concord_domain::review_queue::{InQueue, QueueState};
+use concord_domain::aggregates::debate::{DebateMachine, DebateState};
+use concord_domain::aggregates::review_queue::{InQueue, QueueState};
 use concord_events::names;
-use concord_runtime::clock;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::clock;
 use concord_wire::payload::DebatePriority;
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! `concord queue`: debates that wait for a person, and people who have them.
 
 use clap::{Args, Subcommand};
-use concord_domain::review_queue::{QueueState, ReviewQueueMachine};
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_domain::aggregates::review_queue::{QueueState, ReviewQueueMachine};
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, DebateId};
 use serde_json::json;
@@ -74,8 +74,11 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: QueueArgs) -> Result<
 
 /// The queue as it is; without a fact it is an empty one.
 pub(crate) async fn state(ledger: &NatsEventStore) -> Result<QueueState, Failure> {
-    let (state, _) =
-        file::aggregate::<ReviewQueueMachine>(ledger, &concord_domain::review_queue::id()).await?;
+    let (state, _) = file::aggregate::<ReviewQueueMachine>(
+        ledger,
+        &concord_domain::aggregates::review_queue::id(),
+    )
+    .await?;
     Ok(state)
 }
 

@@ -1,9 +1,9 @@
 //! `concord queue next`: what an expert has to rule on first.
 
 use clap::Args;
-use concord_domain::debate::DebateMachine;
+use concord_domain::aggregates::debate::DebateMachine;
 use concord_events::Briefed;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::AgentId;
 use concord_wire::payload::Level;
 

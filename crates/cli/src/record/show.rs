@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use concord_domain::canonical::normalise;
-use concord_domain::track_record::{RecordState, TrackRecordMachine, credibility_of};
-use concord_runtime::clock;
-use concord_runtime::nats_event_store::NatsEventStore;
+use concord_domain::aggregates::track_record::{RecordState, TrackRecordMachine, credibility_of};
+use concord_domain::rules::canonical::normalise;
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::clock;
 use concord_wire::payload::track_record::{Context, Query, Version};
 use concord_wire::payload::{Circumstances, Credibility};
 use concord_wire::{AgentId, Timestamp};

@@ -2,7 +2,7 @@
 
 use std::fmt::{Result, Write};
 
-use concord_domain::credibility::DATA_POINTS_MIN;
+use concord_domain::rules::credibility::DATA_POINTS_MIN;
 use concord_wire::payload::Credibility;
 use concord_wire::payload::track_record::{Context, Version};
 

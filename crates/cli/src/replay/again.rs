@@ -1,7 +1,7 @@
 //! Doing again what led to a fact: deciding, and looking for conflicts.
 
-use concord_domain::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
-use concord_domain::{Context, Decision, Machine, conflict};
+use concord_domain::aggregates::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
+use concord_domain::{Context, Decision, Machine, rules::conflict};
 use concord_events::Aggregate;
 use concord_events::{
     CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin, StoredEvent,

@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 
 use concord_domain::Context;
-use concord_domain::track_record::{Observe, TrackRecordMachine};
-use concord_runtime::nats_event_store::NatsEventStore;
-use concord_runtime::settings::{BrokerSettings, StorageSettings};
-use concord_runtime::{Aggregates, Broker, Outcome, clock, provision};
+use concord_domain::aggregates::track_record::{Observe, TrackRecordMachine};
+use concord_runtime::event_store::nats::NatsEventStore;
+use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
+use concord_runtime::{Aggregates, Broker, Outcome, broker::provision, service::clock};
 use concord_testkit::TestBroker;
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{self, Source};

@@ -1,10 +1,12 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
+use concord_domain::aggregates::request::{
+    ACKNOWLEDGE_MS, Refusal, RequestInput, Said, admissibility, id_of,
+};
 use concord_domain::effect::ANSWERED_LATE;
-use concord_domain::request::{ACKNOWLEDGE_MS, Refusal, RequestInput, Said, admissibility, id_of};
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
-use concord_runtime::route::digest_of;
-pub use concord_runtime::route::is_between_agents;
+use concord_runtime::delivery::route::digest_of;
+pub use concord_runtime::delivery::route::is_between_agents;
 use concord_wire::payload::{Card, ErrorReport, Notification, Request, Response};
 use concord_wire::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;

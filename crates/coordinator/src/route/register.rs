@@ -1,6 +1,6 @@
 //! Which messages are about an agent's entry in the register.
 
-use concord_domain::agent::AgentInput;
+use concord_domain::aggregates::agent::AgentInput;
 use concord_runtime::Routed;
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{

@@ -1,9 +1,9 @@
 //! What follows from facts: a debate that needs a person enters the queue, what the queue decides reaches the debate, a
 //! gate's review reaches the debate that it is about, and what a person decided enters the track records.
 
-use concord_domain::debate::DebateInput;
-use concord_domain::escalation::Order;
-use concord_domain::review_queue::{Enqueue, QueueInput};
+use concord_domain::aggregates::debate::DebateInput;
+use concord_domain::aggregates::escalation::Order;
+use concord_domain::aggregates::review_queue::{Enqueue, QueueInput};
 use concord_events::Aggregate;
 use concord_events::{
     self, CaseEvent, DeadlineEvent, DebateEvent, DebateResolved, Enqueued, Escalated, EventMeta,

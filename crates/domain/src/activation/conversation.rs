@@ -24,9 +24,9 @@ use concord_wire::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
 use serde_json::{Value, json};
 
 use super::{Course, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, Turns};
+use crate::aggregates::review_queue::Recent;
 use crate::effect::Effect;
 use crate::machine::{Context, Decision as Decided, Ignored, Machine};
-use crate::review_queue::Recent;
 
 /// Messages that are remembered of a conversation.
 pub const REMEMBERED_MAX: usize = 20;

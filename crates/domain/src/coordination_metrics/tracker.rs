@@ -9,7 +9,7 @@ use concord_wire::{AgentId, MessageId, Recipient, Timestamp, Token};
 
 use super::classify::{Ask, Said};
 use super::tally::{Feedbacks, Waiting};
-use crate::review_queue::Recent;
+use crate::aggregates::review_queue::Recent;
 
 /// The tag of a skill by which an agent's card says that it leads others.
 pub const LEAD: &str = "lead";

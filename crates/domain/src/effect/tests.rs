@@ -2,9 +2,9 @@ use concord_wire::payload::ConflictType;
 use proptest::prelude::*;
 
 use super::*;
-use crate::case::CaseMachine;
-use crate::debate::DebateMachine;
-use crate::detection::DetectionMachine;
+use crate::aggregates::case::CaseMachine;
+use crate::aggregates::debate::DebateMachine;
+use crate::aggregates::detection::DetectionMachine;
 use crate::fixtures::{
     Story, after, agent, case_due, case_id, conflict, detection_of, finding, happened, joins,
     keeps, open_case, open_debate, policy, received, said, start, token,
@@ -79,7 +79,7 @@ fn what_is_said_because_of_each_fact() {
     );
     case.hears(
         &happened("e", 900_000),
-        &case_due(crate::case::CASE, after(900_000)),
+        &case_due(crate::aggregates::case::CASE, after(900_000)),
     );
     assert_eq!(
         said_because_of(&case),
@@ -164,7 +164,7 @@ fn an_error_tells_which_message_was_not_used_why_and_what_to_do() {
         .unwrap();
     case.hears(
         &happened("e", 30_000),
-        &case_due(crate::case::FINDINGS, after(30_000)),
+        &case_due(crate::aggregates::case::FINDINGS, after(30_000)),
     );
     case.hears(&said("m-3", 30_001), &finding("ben", "m-3", json!({})));
     let late: ErrorReport = messages::<CaseMachine>(case.last()).unwrap()[0]

@@ -7,10 +7,10 @@ use concord_events::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::deadline::{DeadlineMachine, Fire};
+use crate::aggregates::deadline::{DeadlineMachine, Fire};
+use crate::assurance::replay;
 use crate::fixtures::*;
 use crate::machine::Versioned;
-use crate::replay;
 
 type Stored = BTreeMap<u64, StoredEvent<DeadlineEvent>>;
 

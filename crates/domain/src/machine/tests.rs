@@ -2,7 +2,7 @@ use concord_events::{CaseEvent, Origin};
 use serde_json::json;
 
 use super::*;
-use crate::case::{CaseMachine, CaseState, Phase};
+use crate::aggregates::case::{CaseMachine, CaseState, Phase};
 use crate::fixtures::*;
 
 type CaseStory = Story<CaseMachine>;

@@ -15,12 +15,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ServiceContext;
+use crate::admission::rate_limit::Limits;
 use crate::broker::Broker;
 use crate::delivery::ErrorChain;
-use crate::metrics::Metrics;
-use crate::rate_limit::Limits;
-use crate::settings::{self, Settings, Sources};
-use crate::{api, event_store, health, provision, shutdown, telemetry};
+use crate::service::metrics::Metrics;
+use crate::service::settings::{self, Settings, Sources};
+use crate::{
+    broker::provision, event_store, service::api, service::health, service::shutdown,
+    service::telemetry,
+};
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
 const EXIT_SETTINGS: u8 = 64;

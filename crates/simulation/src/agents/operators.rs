@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use concord_domain::case::CaseInput;
-use concord_domain::debate::DebateInput;
-use concord_domain::escalation::Order;
-use concord_domain::review_queue::QueueInput;
+use concord_domain::aggregates::case::CaseInput;
+use concord_domain::aggregates::debate::DebateInput;
+use concord_domain::aggregates::escalation::Order;
+use concord_domain::aggregates::review_queue::QueueInput;
 use concord_events::{DeadlineControl, ExpertRegistered};
 use concord_wire::payload::Expert;
 use concord_wire::subject::Service;

@@ -4,9 +4,9 @@
 //! failed or a cache was wrong, replays well and is found here.
 
 use concord_debate_facilitator::route::FollowUp;
-use concord_domain::case::{CaseMachine, CaseState};
-use concord_domain::debate::{DebateInput, DebateMachine, Standing};
-use concord_domain::detection::DetectionMachine;
+use concord_domain::aggregates::case::{CaseMachine, CaseState};
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Standing};
+use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{

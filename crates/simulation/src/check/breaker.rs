@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use concord_domain::breaker::{End, Rules};
+use concord_domain::resilience::breaker::{End, Rules};
 
 use crate::executor::Life;
 use crate::hosted::world::{What, World};

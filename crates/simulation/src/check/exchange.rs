@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use concord_coordinator::route::exchange::{Place, heard, is_between_agents, read_request};
-use concord_domain::request::{Said, id_of, is_asked};
+use concord_domain::aggregates::request::{Said, id_of, is_asked};
 use concord_events::{RequestEvent, RequestOpened, StoredEvent};
 use concord_wire::{MessageType, Token};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use concord_domain::breaker::Standing;
+use concord_domain::resilience::breaker::Standing;
 use concord_wire::ErrorCode;
 
 use super::{TOLD_MAX, breaker};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use concord_domain::case::CaseInput;
-use concord_domain::debate::DebateInput;
-use concord_domain::escalation::Word;
+use concord_domain::aggregates::case::CaseInput;
+use concord_domain::aggregates::debate::DebateInput;
+use concord_domain::aggregates::escalation::Word;
 use concord_events::{CaseEvent, DebateEvent, Heard};
 use concord_runtime::Routed;
 use concord_wire::subject::{Lane, Service, Subject};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use concord_domain::case::{CaseMachine, CaseState, Phase};
-use concord_domain::debate::{DebateInput, DebateMachine, DebateState};
-use concord_domain::escalation::Word;
+use concord_domain::aggregates::case::{CaseMachine, CaseState, Phase};
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine, DebateState};
+use concord_domain::aggregates::escalation::Word;
+use concord_domain::assurance::replay::rebuild;
 use concord_domain::machine::{Machine, Versioned};
-use concord_domain::replay::rebuild;
 use concord_events::{CaseEvent, DebateEvent, ReviewQueueEvent, StoredEvent};
 use concord_runtime::Routed;
 use concord_wire::payload::{Level, Status};

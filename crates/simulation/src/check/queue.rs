@@ -1,8 +1,8 @@
 //! The queue of people: what it decided follows from what was known, and it keeps nothing that needs no person any more.
 //! Capacity is checked by the auditor.
 
+use concord_domain::aggregates::review_queue::{ReviewQueueMachine, decided_again};
 use concord_domain::machine::Versioned;
-use concord_domain::review_queue::{ReviewQueueMachine, decided_again};
 
 use super::archive::Archive;
 

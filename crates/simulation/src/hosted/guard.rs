@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use concord_domain::breaker::{End, Pass};
-use concord_domain::call_policy::{next_try, verdict};
+use concord_domain::resilience::breaker::{End, Pass};
+use concord_domain::resilience::call_policy::{next_try, verdict};
 use concord_wire::ErrorCode;
 
 use super::injected_bugs::bent;
@@ -82,7 +82,7 @@ impl Process {
         self.ended(pass, end);
         read.map_err(|mut verdict| {
             if self.world.lock().plant == Some(Plant::UnsafeRetry) {
-                verdict.again = concord_domain::call_policy::Again::Safe;
+                verdict.again = concord_domain::resilience::call_policy::Again::Safe;
             }
             Failure {
                 verdict,

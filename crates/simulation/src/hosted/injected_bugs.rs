@@ -1,6 +1,6 @@
 //! Bugs of the breaker that can be planted.
 
-use concord_domain::breaker::Standing;
+use concord_domain::resilience::breaker::Standing;
 
 use crate::faults::Plant;
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_domain::breaker::{Breaker, Standing};
-use concord_domain::call_policy::{Admission, Queue, Tell, Verdict, tell};
+use concord_domain::resilience::breaker::{Breaker, Standing};
+use concord_domain::resilience::call_policy::{Admission, Queue, Tell, Verdict, tell};
 use concord_wire::{ErrorCode, MessageId};
 
 use crate::executor::Life;

@@ -1,7 +1,7 @@
 //! What agent a seed hosts, how it is run, and how its endpoint behaves.
 
-use concord_domain::breaker::Rules;
-use concord_domain::call_policy::Trouble;
+use concord_domain::resilience::breaker::Rules;
+use concord_domain::resilience::call_policy::Trouble;
 use concord_wire::AgentId;
 use concord_wire::subject::Service;
 

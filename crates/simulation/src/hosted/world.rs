@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use concord_domain::breaker::End;
-use concord_domain::call_policy::in_flight_max;
+use concord_domain::resilience::breaker::End;
+use concord_domain::resilience::call_policy::in_flight_max;
 use concord_events::topology::{Layout, StreamKind};
 use concord_wire::subject::Lane;
 use concord_wire::{ErrorCode, MessageId, Timestamp};

@@ -174,7 +174,7 @@ fn settings_that_could_not_work_are_refused_by_name() {
     };
     assert!(of(EmailSettings::default()).unwrap().is_none(), "it is off");
     assert!(of(usual()).unwrap().is_some());
-    let secret = || Some(concord_runtime::settings::Secret::new("s3cret"));
+    let secret = || Some(concord_runtime::service::settings::Secret::new("s3cret"));
     let user = || Some("concord".to_owned());
     for (email, key) in [
         (

@@ -1,0 +1,290 @@
+//! An agent on the register: its card and how it is. Owned by the coordinator; its id is the agent's.
+//!
+//! | state          | Register                         | Deregister            | Status                                  |
+//! |----------------|----------------------------------|-----------------------|-----------------------------------------|
+//! | not registered | registered (joined), or refused [1] | refused: not registered | refused: not registered              |
+//! | registered     | registered (updated, or same)    | deregistered          | status_changed; ignored when it is so already |
+//!
+//! [1] A card that is not valid is refused whatever the state; `must_exist` (`update_agent`) refuses a newcomer.
+//!
+//! **Always answered.** An agent that starts again registers again and waits for the answer, so a registration that
+//! changes nothing is a fact too; others are told only of what changed.
+//!
+//! **A registration makes available.** Whoever registers is there. From then on the agent's heartbeats, its own word and
+//! the lack of heartbeats decide ([`liveness`]).
+
+use concord_events::{
+    AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, Deadline,
+    StoredEvent,
+};
+use concord_wire::payload::{AgentJoined, AgentStatus, Card, StatusReport};
+use concord_wire::{AgentId, CaseId, Fault, MessageId, Timestamp};
+use serde_json::json;
+
+use crate::aggregates::review_queue::Recent;
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Ignored, Machine};
+
+pub mod liveness;
+
+/// Messages that are remembered, to know a repetition.
+const CAUSES_MAX: usize = 64;
+
+/// Where the parameters of a request stand.
+const PARAMETERS: &str = "/payload/parameters";
+
+/// The agent machine.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentMachine;
+
+/// What is known of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentState {
+    /// Its card; none while it is not registered.
+    pub card: Option<Card>,
+    /// How it is.
+    pub status: AgentStatus,
+    /// Why, as it was last said.
+    pub why: String,
+    /// Since when it is so.
+    pub since: Option<Timestamp>,
+    causes: Recent<MessageId, ()>,
+}
+
+impl Default for AgentState {
+    fn default() -> Self {
+        Self {
+            card: None,
+            status: AgentStatus::Unavailable,
+            why: String::new(),
+            since: None,
+            causes: Recent::new(CAUSES_MAX),
+        }
+    }
+}
+
+/// What can be asked of an agent's entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentInput {
+    /// It can be spoken to as its card says.
+    Register {
+        /// The card.
+        card: Box<Card>,
+        /// Who says so. Whether they may is for the caller to know.
+        by: AgentId,
+        /// The request to answer.
+        request_id: Option<MessageId>,
+        /// Whether only a card that is there is replaced.
+        must_exist: bool,
+    },
+    /// It is to be spoken to no longer.
+    Deregister {
+        /// Which agent.
+        agent_id: AgentId,
+        /// Who says so.
+        by: AgentId,
+        /// Why; may be empty.
+        why: String,
+        /// The request to answer.
+        request_id: Option<MessageId>,
+    },
+    /// It is available, busy or unavailable.
+    Status {
+        /// Which agent.
+        agent_id: AgentId,
+        /// How it is.
+        status: AgentStatus,
+        /// Why; may be empty.
+        why: String,
+    },
+}
+
+impl Machine for AgentMachine {
+    type State = AgentState;
+    type Event = AgentEvent;
+    type Input = AgentInput;
+
+    fn decide(state: &AgentState, context: &Context, input: &AgentInput) -> Decision<AgentEvent> {
+        if state.causes.contains(&context.cause) {
+            return Decision::Ignore(Ignored::Repetition);
+        }
+        match input {
+            AgentInput::Register {
+                card,
+                by,
+                request_id,
+                must_exist,
+            } => register(state, card, by, request_id.as_ref(), *must_exist),
+            AgentInput::Deregister {
+                agent_id,
+                by,
+                why,
+                request_id,
+            } => {
+                let (agent_id, by, why) = (agent_id.clone(), by.clone(), why.clone());
+                if state.card.is_none() {
+                    return Decision::Reject(not_registered(&agent_id));
+                }
+                let request_id = request_id.clone();
+                Decision::Append(AgentEvent::Deregistered(AgentDeregistered {
+                    agent_id,
+                    by,
+                    why,
+                    request_id,
+                }))
+            }
+            AgentInput::Status {
+                agent_id,
+                status,
+                why,
+            } => {
+                if state.card.is_none() {
+                    return Decision::Reject(not_registered(agent_id));
+                }
+                if state.status == *status {
+                    return Decision::Ignore(Ignored::AlreadyDone);
+                }
+                let (agent_id, status, why) = (agent_id.clone(), *status, why.clone());
+                Decision::Append(AgentEvent::StatusChanged(AgentStatusChanged {
+                    agent_id,
+                    status,
+                    why,
+                }))
+            }
+        }
+    }
+
+    fn apply(state: &mut AgentState, record: StoredEvent<AgentEvent>) {
+        state.causes.insert(record.meta.cause, ());
+        let at = record.meta.at;
+        let mut set = |status: AgentStatus, why: String| {
+            if state.status != status {
+                state.since = Some(at);
+            }
+            (state.status, state.why) = (status, why);
+        };
+        match record.event {
+            AgentEvent::Registered(registered) => {
+                set(AgentStatus::Available, String::new());
+                state.card = Some(registered.card);
+            }
+            AgentEvent::Deregistered(left) => {
+                set(AgentStatus::Unavailable, left.why);
+                state.card = None;
+            }
+            AgentEvent::StatusChanged(changed) => set(changed.status, changed.why),
+        }
+    }
+
+    fn deadlines(_: &AgentState) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn deadlines_after(_: &AgentState, _: &StoredEvent<AgentEvent>) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn effects(record: &StoredEvent<AgentEvent>) -> Vec<Effect> {
+        let answer = |to: &AgentId, request_id: &Option<MessageId>, result| {
+            let request_id = request_id.clone();
+            request_id.map(|request_id| Effect::Respond {
+                to: to.clone(),
+                request_id,
+                result,
+            })
+        };
+        let status = |agent_id: &AgentId, status, why: &str| {
+            Effect::AnnounceStatus(StatusReport {
+                agent_id: Some(agent_id.clone()),
+                status,
+                why: why.to_owned(),
+            })
+        };
+        match &record.event {
+            AgentEvent::Registered(AgentRegistered {
+                card,
+                change,
+                by,
+                request_id,
+            }) => {
+                let result = json!({ "agent_id": card.agent_id, "change": change });
+                let joined = AgentJoined {
+                    card: card.clone(),
+                    status: AgentStatus::Available,
+                };
+                let tell =
+                    (*change != CardChange::Same).then(|| Effect::AnnounceAgent(Box::new(joined)));
+                answer(by, request_id, result)
+                    .into_iter()
+                    .chain(tell)
+                    .collect()
+            }
+            AgentEvent::Deregistered(AgentDeregistered {
+                agent_id,
+                by,
+                why,
+                request_id,
+            }) => {
+                let why = if why.is_empty() {
+                    "It has left the register."
+                } else {
+                    why
+                };
+                let told = answer(by, request_id, json!({ "agent_id": agent_id }));
+                told.into_iter()
+                    .chain([status(agent_id, AgentStatus::Unavailable, why)])
+                    .collect()
+            }
+            AgentEvent::StatusChanged(changed) => {
+                vec![status(&changed.agent_id, changed.status, &changed.why)]
+            }
+        }
+    }
+
+    fn case_of(_: &StoredEvent<AgentEvent>) -> Option<CaseId> {
+        None
+    }
+
+    // An agent that registers was mostly registered before.
+    fn creates(_: &AgentInput) -> bool {
+        false
+    }
+}
+
+fn register(
+    state: &AgentState,
+    card: &Card,
+    by: &AgentId,
+    request_id: Option<&MessageId>,
+    must_exist: bool,
+) -> Decision<AgentEvent> {
+    if let Err(fault) = card.check(PARAMETERS) {
+        return Decision::Reject(fault);
+    }
+    let change = match &state.card {
+        None if must_exist => return Decision::Reject(not_registered(&card.agent_id)),
+        None => CardChange::Joined,
+        // It was not there, so it is news that it is there again.
+        Some(_) if state.status == AgentStatus::Unavailable => CardChange::Joined,
+        Some(earlier) if earlier == card => CardChange::Same,
+        Some(_) => CardChange::Updated,
+    };
+    let (card, by, request_id) = (card.clone(), by.clone(), request_id.cloned());
+    Decision::Append(AgentEvent::Registered(AgentRegistered {
+        card,
+        change,
+        by,
+        request_id,
+    }))
+}
+
+fn not_registered(agent_id: &AgentId) -> Fault {
+    Fault::invalid(
+        "/from_agent",
+        format!("{agent_id} is not registered."),
+        "Register first: a request to coordinator with the action register_agent and the card as its parameters.",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Challenges: one agent disputes another's finding on purpose.
+
+use concord_events::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
+use concord_wire::payload::{
+    Challenge, ChallengeTerms, Conflict, ConflictType, DebateTerms, Position,
+};
+use concord_wire::{CaseId, DebateId, ErrorCode, Fault, MessageId};
+use serde_json::{Value, json};
+
+use super::ReceivedChallenge;
+use super::decide::repeated;
+use super::state::{CaseState, Phase};
+use crate::machine::Decision;
+use crate::rules::canonical::normalise;
+use crate::rules::size_budget;
+
+type CaseDecision = Decision<CaseEvent>;
+
+/// What is disputed when the challenge names no metric.
+const FINDING: &str = "finding";
+
+pub(super) fn challenge(
+    state: &CaseState,
+    case_id: &CaseId,
+    opened: &CaseOpened,
+    received: &ReceivedChallenge,
+) -> CaseDecision {
+    if let Some(known) = repeated(state, opened, &received.heard) {
+        return known;
+    }
+    let challenge = &received.challenge;
+    let name = challenge
+        .challenge_id
+        .clone()
+        .unwrap_or_else(|| received.heard.message_id.clone());
+    let debate_id = DebateId::of_conflict(
+        case_id,
+        ConflictType::Challenge.as_str(),
+        &format!("{}/{name}", challenge.challenger),
+    );
+    if let Err(fault) = acceptable(state, opened, &debate_id) {
+        return Decision::Reject(fault);
+    }
+    let finding = match disputed(state, challenge) {
+        Ok(finding) => finding,
+        Err(fault) => return Decision::Reject(fault),
+    };
+    let conflict = conflict(debate_id, received, finding);
+    let terms = DebateTerms {
+        challenge: Some(terms(name, challenge)),
+        priority: challenge.priority,
+        domain: challenge
+            .domain
+            .clone()
+            .or_else(|| opened.policy.ladder.domain.clone()),
+        dependants: challenge.dependants.clone(),
+        gate: state.gate().map(str::to_owned),
+        refers_to: None,
+        added_context: None,
+        circumstances: opened.circumstances.clone(),
+    };
+    Decision::Append(CaseEvent::Challenged(Box::new(Challenged {
+        heard: received.heard.clone(),
+        asked: DebateAsked {
+            conflict: size_budget::debated_conflict(&conflict),
+            policy: opened.policy.clone(),
+            terms,
+        },
+    })))
+}
+
+/// Whether the case can take another challenge, and this one.
+fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> Result<(), Fault> {
+    if state.phase == Phase::Cancelled || (state.phase == Phase::Decided && state.gate().is_none())
+    {
+        return Err(Fault::new(
+            ErrorCode::Timeout,
+            "",
+            "The case is over; nothing can be challenged in it any more.",
+            "Challenge before the decision, or before the last gate of a case that has gates.",
+        ));
+    }
+    if state.asked.contains_key(debate_id) {
+        return Err(Fault::invalid(
+            "/payload/challenge_id",
+            "There is a challenge of yours with this id in the case.",
+            "Give every challenge an id of its own.",
+        ));
+    }
+    let limit = opened.policy.ladder.challenges_max;
+    if state
+        .asked
+        .values()
+        .filter(|asked| asked.terms.refers_to.is_none())
+        .count()
+        >= limit as usize
+    {
+        return Err(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "",
+            format!("{limit} challenges were accepted in this case; its policy allows no more."),
+            "Raise challenges_max in the policy's ladder when opening a case.",
+        ));
+    }
+    Ok(())
+}
+
+/// The finding that is disputed.
+fn disputed<'a>(state: &'a CaseState, challenge: &Challenge) -> Result<&'a ReceivedFinding, Fault> {
+    let of_agent = state
+        .findings
+        .iter()
+        .find(|received| received.agent_id == challenge.challenged);
+    let Some(finding) = of_agent else {
+        return Err(Fault::invalid(
+            "/payload/challenged",
+            format!(
+                "There is no finding of {} in this case.",
+                challenge.challenged
+            ),
+            "Challenge a finding that was recorded; `concord case show` lists them.",
+        ));
+    };
+    match &challenge.finding_id {
+        Some(named) if *named != finding.message_id => Err(Fault::invalid(
+            "/payload/finding_id",
+            format!(
+                "{named} is no finding of {} in this case.",
+                challenge.challenged
+            ),
+            format!("Its finding is {}.", finding.message_id),
+        )),
+        _ => Ok(finding),
+    }
+}
+
+fn terms(challenge_id: MessageId, challenge: &Challenge) -> ChallengeTerms {
+    ChallengeTerms {
+        challenge_id,
+        challenger: challenge.challenger.clone(),
+        challenged: challenge.challenged.clone(),
+        basis: challenge.challenge_basis.clone(),
+        required_evidence: challenge.required_evidence.clone(),
+        escalation_timer: challenge
+            .escalation_timer
+            .and_then(|seconds| u64::try_from(seconds).ok()),
+    }
+}
+
+/// The two positions, in the form of a detected conflict.
+fn conflict(
+    conflict_id: DebateId,
+    received: &ReceivedChallenge,
+    finding: &ReceivedFinding,
+) -> Conflict {
+    let challenge = &received.challenge;
+    let challenged = Position {
+        agent_id: challenge.challenged.clone(),
+        position: challenge.disputed_finding.clone(),
+        value: challenge
+            .challenged_value
+            .clone()
+            .or_else(|| value_of(finding, challenge.metric.as_deref()?)),
+        confidence: finding.confidence,
+        evidence: finding.finding.evidence.clone(),
+        reasoning: Some(finding.finding.summary.clone()),
+        evidence_omitted: 0,
+    };
+    let doubt = || format!("Not established: {}", challenge.disputed_finding);
+    let challenger = Position {
+        agent_id: challenge.challenger.clone(),
+        position: challenge.position.clone().unwrap_or_else(doubt),
+        value: challenge.value.clone(),
+        confidence: received.confidence,
+        evidence: challenge.evidence.clone(),
+        reasoning: Some(challenge.challenge_basis.clone()),
+        evidence_omitted: 0,
+    };
+    let mut positions = vec![challenged, challenger];
+    positions.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
+    Conflict {
+        conflict_id,
+        kind: ConflictType::Challenge,
+        topic: challenge.disputed_finding.clone(),
+        subject: challenge
+            .metric
+            .clone()
+            .unwrap_or_else(|| FINDING.to_owned()),
+        weight: 1.0,
+        positions,
+        positions_omitted: 0,
+    }
+}
+
+/// What the finding says of a metric.
+fn value_of(finding: &ReceivedFinding, metric: &str) -> Option<Value> {
+    let (finding, metric) = (&finding.finding, normalise(metric));
+    match metric.as_str() {
+        "risk_score" => finding.risk_score.map(|score| json!(score)),
+        "severity" => finding.severity.map(|severity| json!(severity)),
+        "recommendation" => finding.recommendation.as_ref().map(|words| json!(words)),
+        _ => {
+            let estimate = finding
+                .estimates
+                .iter()
+                .find(|estimate| normalise(&estimate.metric) == metric)?;
+            Some(json!(estimate.value))
+        }
+    }
+}

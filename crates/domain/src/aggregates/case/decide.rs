@@ -1,0 +1,425 @@
+//! What to do about an input to a case. Split by input; the table is in the module above.
+
+use std::collections::BTreeSet;
+
+use concord_events::{
+    CaseCancelled, CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled,
+    Decided, Detected, FindingRecorded, FindingsClosed, Heard, ReceivedFinding, SetAsideFinding,
+};
+use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry, SetAsideReason, Status, Task};
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
+
+use super::state::{CaseState, Phase};
+use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, gate, log, outcome};
+use crate::machine::{Context, Decision, Ignored};
+use crate::rules::conflict;
+use crate::rules::size_budget::{self, TASK_BYTES_MAX, json_bytes, truncate};
+
+/// Most participants of one case.
+pub const PARTICIPANTS_MAX: usize = 64;
+
+type CaseDecision = Decision<CaseEvent>;
+
+pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) -> CaseDecision {
+    if let CaseInput::Open(request) = input {
+        return open(state, context, request);
+    }
+    let (Some(opened), Some(case_id)) = (&state.opened, &state.case_id) else {
+        return Decision::Reject(Fault::invalid(
+            "/case_id",
+            "There is no such case.",
+            "Use the case id of the task assignment you were sent, or open the case first.",
+        ));
+    };
+    match input {
+        CaseInput::Open(_) => Decision::Ignore(Ignored::AlreadyDone),
+        CaseInput::Finding(received) => finding(state, opened, received),
+        CaseInput::Detected(detected) => self::detected(state, opened, detected),
+        CaseInput::Resolved(outcome) => resolved(state, context, (case_id, opened), outcome),
+        CaseInput::Elapsed(deadline) => elapsed(state, opened, deadline),
+        CaseInput::Challenge(received) => challenge::challenge(state, case_id, opened, received),
+        CaseInput::Review(received) => gate::review(state, case_id, opened, received),
+        CaseInput::Cancel { by, why } => cancel(state, by, why),
+    }
+}
+
+/// A message that was recorded before, or whose id was used for something else.
+pub(super) fn repeated(
+    state: &CaseState,
+    opened: &CaseOpened,
+    heard: &Heard,
+) -> Option<CaseDecision> {
+    let used_up =
+        opened.request_id == heard.message_id || state.received_as(&heard.message_id).is_some();
+    if used_up {
+        return Some(Decision::Reject(reused_message_id()));
+    }
+    let (agent_id, digest) = state.seen.get(&heard.message_id)?;
+    let same = (agent_id, digest) == (&heard.agent_id, &heard.digest);
+    Some(if same {
+        Decision::Ignore(Ignored::Repetition)
+    } else {
+        Decision::Reject(reused_message_id())
+    })
+}
+
+fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
+    if state.phase == Phase::Cancelled {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    if state.phase == Phase::Decided && state.gate().is_none() {
+        return Decision::Reject(Fault::invalid(
+            "/case_id",
+            "The case has its decision.",
+            "Nothing is left to cancel.",
+        ));
+    }
+    let ended = |id: &DebateId| {
+        state
+            .outcomes
+            .get(id)
+            .is_some_and(|outcome| outcome.status != Status::Provisional)
+    };
+    let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
+    let debates = ids.filter(|id| !ended(id)).cloned().collect();
+    Decision::Append(CaseEvent::Cancelled(CaseCancelled {
+        by: by.clone(),
+        why: truncate::words(why),
+        debates,
+    }))
+}
+
+fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecision {
+    let OpenRequest {
+        opened_by,
+        request_id,
+        request,
+        policy,
+    } = asked;
+    let participants: BTreeSet<_> = request.participants.iter().cloned().collect();
+    if let Some(opened) = &state.opened {
+        let same = (&opened.opened_by, &opened.request_id) == (opened_by, request_id)
+            && opened.policy == *policy
+            && opened.task == request.task
+            && opened.gates == request.gates
+            && opened.circumstances == request.circumstances
+            && opened.participants.iter().eq(participants.iter());
+        if same {
+            return Decision::Ignore(Ignored::Repetition);
+        }
+        return Decision::Reject(
+            request
+                .case_id
+                .as_ref()
+                .map_or_else(reused_message_id, exists),
+        );
+    }
+    let checked =
+        check_participants(&request.participants).and_then(|()| check_task(&request.task));
+    let checked = checked.and_then(|()| gate::check_names(&request.gates));
+    if let Err(fault) = checked.and_then(|()| {
+        request
+            .circumstances
+            .check("/payload/parameters/circumstances")
+    }) {
+        return Decision::Reject(fault);
+    }
+    Decision::Append(CaseEvent::Opened(CaseOpened {
+        opened_by: opened_by.clone(),
+        request_id: request_id.clone(),
+        policy_digest: policy.digest(),
+        findings_due: context.now.plus_millis(policy.finding_timeout_ms),
+        case_due: context.now.plus_millis(policy.case_timeout_ms),
+        policy: policy.clone(),
+        participants: participants.into_iter().collect(),
+        task: request.task.clone(),
+        gates: request.gates.clone(),
+        circumstances: request.circumstances.clone(),
+    }))
+}
+
+/// The refusal to open a case that exists. Silence would let its sender believe that the case is theirs.
+fn exists(case: &CaseId) -> Fault {
+    Fault::invalid(
+        "/payload/parameters/case_id",
+        format!("The case {case} exists already."),
+        format!(
+            "Choose another case_id, or leave it out and one is made; `concord case show {case}` shows this case."
+        ),
+    )
+}
+
+fn check_participants(participants: &[concord_wire::AgentId]) -> Result<(), Fault> {
+    const POINTER: &str = "/payload/parameters/participants";
+    if participants.is_empty() || participants.len() > PARTICIPANTS_MAX {
+        return Err(Fault::invalid(
+            POINTER,
+            format!(
+                "A case has 1 to {PARTICIPANTS_MAX} participants, not {}.",
+                participants.len()
+            ),
+            "Name the agents that are to give a finding.",
+        ));
+    }
+    for (index, agent) in participants.iter().enumerate() {
+        if Service::parse(agent.as_str()).is_ok() {
+            return Err(Fault::invalid(
+                format!("{POINTER}/{index}"),
+                format!("{agent} is a service and cannot take part in a case."),
+                "Name agents only.",
+            ));
+        }
+        if participants
+            .iter()
+            .take(index)
+            .any(|earlier| earlier == agent)
+        {
+            return Err(Fault::invalid(
+                format!("{POINTER}/{index}"),
+                format!("{agent} is named twice."),
+                "Name each agent once.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The task is stored in one fact, with the rules and the participants, and sent to each of them in one message.
+fn check_task(task: &Task) -> Result<(), Fault> {
+    let bytes = json_bytes(task);
+    if bytes <= TASK_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        "/payload/parameters/task",
+        format!("The task has {bytes} bytes; at most {TASK_BYTES_MAX} are accepted."),
+        "Put large contents into an object store and give a reference to them in `input`.",
+    ))
+}
+
+fn check_size(opened: &CaseOpened, received: &ReceivedFinding) -> Result<(), Fault> {
+    let (bytes, bytes_max) = (
+        json_bytes(&received.finding),
+        opened.policy.finding_bytes_max,
+    );
+    if usize::try_from(bytes_max).is_ok_and(|bytes_max| bytes <= bytes_max) {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        "/payload",
+        format!("The finding has {bytes} bytes; at most {bytes_max} are accepted in this case."),
+        "Quote less, or refer to where the whole can be read, and send it again with a new message_id before the deadline.",
+    ))
+}
+
+fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
+    // A fact's id follows from its cause: under an id that is used up the finding could never be stored.
+    if opened.request_id == received.message_id || state.seen.contains_key(&received.message_id) {
+        return Decision::Reject(reused_message_id());
+    }
+    if let Some(earlier) = state.received_as(&received.message_id) {
+        // The digest is that of the payload: the same words of another sender are no repetition.
+        let same = (&earlier.agent_id, &earlier.digest) == (&received.agent_id, &received.digest);
+        return if same {
+            Decision::Ignore(Ignored::Repetition)
+        } else {
+            Decision::Reject(reused_message_id())
+        };
+    }
+    if !opened.participants.contains(&received.agent_id) {
+        return Decision::Reject(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            format!("{} takes no part in this case.", received.agent_id),
+            "Only participants named when the case was opened can give findings.",
+        ));
+    }
+    if let Err(fault) = check_size(opened, received) {
+        return Decision::Reject(fault);
+    }
+    let repeated = state
+        .findings
+        .iter()
+        .any(|earlier| earlier.agent_id == received.agent_id);
+    if repeated || state.phase != Phase::Collecting {
+        if state.set_aside.len() >= opened.policy.set_aside_max as usize {
+            return Decision::Reject(Fault::new(
+                ErrorCode::CapacityExceeded,
+                "",
+                "This case has recorded as many late and repeated findings as its policy allows.",
+                "Give one finding, before the deadline in the task assignment.",
+            ));
+        }
+        let reason = if repeated {
+            SetAsideReason::Repeated
+        } else {
+            SetAsideReason::Late
+        };
+        return Decision::Append(CaseEvent::FindingSetAside(SetAsideFinding {
+            received: received.clone(),
+            reason,
+        }));
+    }
+    let awaited = state.awaited(opened, Some(&received.agent_id));
+    if awaited.is_empty() {
+        let last = Some(received.clone());
+        return Decision::Append(CaseEvent::FindingsClosed(FindingsClosed {
+            last,
+            missing: awaited,
+        }));
+    }
+    Decision::Append(CaseEvent::FindingRecorded(FindingRecorded {
+        received: received.clone(),
+    }))
+}
+
+/// The refusal of a message whose id was used for something else.
+pub(crate) fn reused_message_id() -> Fault {
+    Fault::invalid(
+        "/message_id",
+        "This message_id was used before with other contents.",
+        "Give every message an id of its own, for example a UUID; repeat an id only with the same contents.",
+    )
+}
+
+fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> CaseDecision {
+    match state.phase {
+        Phase::Detecting => {}
+        Phase::Deliberating | Phase::Decided | Phase::Cancelled => {
+            return Decision::Ignore(Ignored::AlreadyDone);
+        }
+        // Whatever was detected, it was not in the findings of this case: they are not complete.
+        Phase::New | Phase::Collecting => {
+            return Decision::Reject(Fault::invalid(
+                "/case_id",
+                "The findings of this case are still being collected.",
+                "Look for conflicts when the findings are closed.",
+            ));
+        }
+    }
+    let debated: Vec<Conflict> = detected
+        .debated
+        .iter()
+        .chain(&state.debated)
+        .cloned()
+        .collect();
+    if all_settled(state, &debated, None) {
+        let after = CaseState {
+            debated,
+            deferred: detected.deferred.clone(),
+            conflicts_omitted: detected.conflicts_omitted,
+            ..state.clone()
+        };
+        return Decision::Append(decided(&after, opened, None, outcome::end_reason(&after)));
+    }
+    Decision::Append(CaseEvent::ConflictsReceived(ConflictsReceived {
+        debated: detected.debated.clone(),
+        deferred: detected.deferred.clone(),
+        conflicts_omitted: detected.conflicts_omitted,
+    }))
+}
+
+fn resolved(
+    state: &CaseState,
+    context: &Context,
+    (case_id, opened): (&CaseId, &CaseOpened),
+    outcome: &ConflictOutcome,
+) -> CaseDecision {
+    // What stood provisionally is replaced by what is final, and so is nothing else.
+    let replaces = state
+        .outcomes
+        .get(&outcome.conflict_id)
+        .map(|known| known.status == Status::Provisional);
+    let is_new = match replaces {
+        Some(provisional) => provisional && outcome.status != Status::Provisional,
+        // After the decision the ladder goes on, and a gate waits for every debate; else a discussion that was cut short
+        // has nobody who waits for it.
+        None => {
+            let awaited = outcome.level.is_some() || state.gate().is_some();
+            state.phase < Phase::Decided || (state.phase == Phase::Decided && awaited)
+        }
+    };
+    if !is_new {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    let outcome = &size_budget::case_outcome(outcome, opened.policy.conflicts_max);
+    let entry = log::entry(state, case_id, context.now, outcome);
+    if state.phase == Phase::Deliberating
+        && all_settled(state, &state.debated, Some(&outcome.conflict_id))
+    {
+        let mut after = state.clone();
+        after
+            .outcomes
+            .insert(outcome.conflict_id.clone(), outcome.clone());
+        let last = Some((outcome.clone(), entry));
+        return Decision::Append(decided(&after, opened, last, outcome::end_reason(&after)));
+    }
+    Decision::Append(CaseEvent::DebateSettled(DebateSettled {
+        outcome: outcome.clone(),
+        entry: Some(entry),
+    }))
+}
+
+/// The state from which a case is decided whose time is up. Where nobody has looked for conflicts they are looked for
+/// here, so that a dispute leads to the cautious position and not to whatever was said first.
+fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseState {
+    let mut state = state.clone();
+    if state.phase == Phase::Collecting {
+        state.missing = state.awaited(opened, None);
+    }
+    if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) =
+        (state.phase, CaseId::new(deadline.id.as_str()))
+    {
+        let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
+        // What was challenged goes on, whether or not the case is decided.
+        state.debated.splice(0..0, found.debated);
+        (state.deferred, state.conflicts_omitted) = (found.deferred, found.omitted);
+    }
+    state
+}
+
+/// Whether each of these conflicts has its outcome when the debate `now` has ended too.
+fn all_settled(state: &CaseState, debated: &[Conflict], now: Option<&DebateId>) -> bool {
+    let settled = |id: &DebateId| now == Some(id) || state.outcomes.contains_key(id);
+    debated
+        .iter()
+        .all(|conflict| settled(&conflict.conflict_id))
+}
+
+fn decided(
+    state: &CaseState,
+    opened: &CaseOpened,
+    last: Option<(ConflictOutcome, Box<LogEntry>)>,
+    reason: &str,
+) -> CaseEvent {
+    let (last, entry) = last.unzip();
+    CaseEvent::Decided(Box::new(Decided {
+        last,
+        entry,
+        decision: outcome::decision(state, opened, reason),
+    }))
+}
+
+fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseDecision {
+    match deadline.name.as_str() {
+        FINDINGS if state.phase == Phase::Collecting && deadline.due == opened.findings_due => {
+            let missing = state.awaited(opened, None);
+            Decision::Append(CaseEvent::FindingsClosed(FindingsClosed {
+                last: None,
+                missing,
+            }))
+        }
+        CASE if state.phase < Phase::Decided && deadline.due == opened.case_due => {
+            Decision::Append(decided(
+                &cut_short(state, opened, deadline),
+                opened,
+                None,
+                "timeout",
+            ))
+        }
+        _ => Decision::Ignore(Ignored::DeadlineNotOpen),
+    }
+}

@@ -1,0 +1,241 @@
+//! Gates: people review what stands provisionally, and let the case go on.
+
+use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
+use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
+use concord_wire::subject::Service;
+use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
+
+use super::ReceivedReview;
+use super::decide::repeated;
+use super::state::{CaseState, Phase};
+use crate::machine::Decision;
+use crate::rules::size_budget;
+
+type CaseDecision = Decision<CaseEvent>;
+
+pub(super) fn review(
+    state: &CaseState,
+    case_id: &CaseId,
+    opened: &CaseOpened,
+    received: &ReceivedReview,
+) -> CaseDecision {
+    if let Some(known) = repeated(state, opened, &received.heard) {
+        return known;
+    }
+    let review = &received.review;
+    if let Err(fault) = at_gate(state, opened, received) {
+        return Decision::Reject(fault);
+    }
+    let Some(debate_id) = &review.debate_id else {
+        return pass(state, opened, received);
+    };
+    let outcome = match unreviewed(state, debate_id) {
+        Ok(outcome) => outcome,
+        Err(fault) => return Decision::Reject(fault),
+    };
+    let again = match review.action {
+        ReviewAction::Redebate => match again(state, case_id, opened, outcome, review) {
+            Ok(asked) => Some(Box::new(asked)),
+            Err(fault) => return Decision::Reject(fault),
+        },
+        ReviewAction::Confirm | ReviewAction::Override | ReviewAction::Pass => None,
+    };
+    Decision::Append(CaseEvent::GateReviewed(Box::new(GateReviewed {
+        heard: received.heard.clone(),
+        debate_id: debate_id.clone(),
+        review: review.clone(),
+        again,
+    })))
+}
+
+/// Most gates of one case.
+const GATES_MAX: usize = 16;
+
+/// Checks the names of a case's gates.
+pub(super) fn check_names(gates: &[String]) -> Result<(), Fault> {
+    const POINTER: &str = "/payload/parameters/gates";
+    if gates.len() > GATES_MAX {
+        let what = format!("A case has at most {GATES_MAX} gates, not {}.", gates.len());
+        return Err(Fault::invalid(POINTER, what, "Name fewer."));
+    }
+    for (place, gate) in gates.iter().enumerate() {
+        let pointer = format!("{POINTER}/{place}");
+        if gate.trim().is_empty() || gate.len() > GATE_BYTES_MAX {
+            let what = format!("The name of a gate has 1 to {GATE_BYTES_MAX} bytes.");
+            return Err(Fault::invalid(
+                pointer,
+                what,
+                "Give it a short name, for example \"valuation review\".",
+            ));
+        }
+        if gates.iter().take(place).any(|earlier| earlier == gate) {
+            return Err(Fault::invalid(
+                pointer,
+                format!("{gate:?} is named twice."),
+                "Name each gate once.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Longest name of a gate.
+const GATE_BYTES_MAX: usize = 128;
+
+/// Whether the case is at the gate that is named, and the reviewer may review.
+fn at_gate(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Result<(), Fault> {
+    let (gate, by) = (&received.review.gate, &received.heard.agent_id);
+    if opened.participants.contains(by) || Service::parse(by.as_str()).is_ok() {
+        return Err(Fault::new(
+            ErrorCode::Unauthorized,
+            "/from_agent",
+            format!("{by} takes part in this case and cannot review it."),
+            "A gate is reviewed by a person who takes no part in the case.",
+        ));
+    }
+    if state.phase == Phase::Cancelled {
+        return Err(Fault::invalid(
+            "",
+            "The case is cancelled.",
+            "Open another case.",
+        ));
+    }
+    match state.gate() {
+        Some(ahead) if ahead == gate => Ok(()),
+        Some(ahead) => Err(Fault::invalid(
+            "/payload/gate",
+            format!("The case is not at the gate {gate:?}."),
+            format!("The gate ahead is {ahead:?}."),
+        )),
+        None => Err(Fault::invalid(
+            "/payload/gate",
+            format!("The case has no gate {gate:?} ahead."),
+            "Gates are named when a case is opened, in `gates`; this case has none left.",
+        )),
+    }
+}
+
+fn unreviewed<'a>(
+    state: &'a CaseState,
+    debate_id: &DebateId,
+) -> Result<&'a ConflictOutcome, Fault> {
+    let found = state
+        .unreviewed()
+        .find(|outcome| outcome.conflict_id == *debate_id);
+    found.ok_or_else(|| {
+        let open: Vec<&str> = state
+            .unreviewed()
+            .map(|outcome| outcome.conflict_id.as_str())
+            .collect();
+        let advice = if open.is_empty() {
+            "Nothing is to be reviewed at this gate; pass it.".to_owned()
+        } else {
+            format!("To be reviewed: {}.", open.join(", "))
+        };
+        Fault::invalid(
+            "/payload/debate_id",
+            format!("{debate_id} is no provisional decision of this case that waits for a review."),
+            advice,
+        )
+    })
+}
+
+/// The debate that takes a provisional decision up again.
+fn again(
+    state: &CaseState,
+    case_id: &CaseId,
+    opened: &CaseOpened,
+    outcome: &ConflictOutcome,
+    review: &Review,
+) -> Result<DebateAsked, Fault> {
+    let earlier = state
+        .debated
+        .iter()
+        .find(|conflict| conflict.conflict_id == outcome.conflict_id);
+    let earlier = earlier
+        .ok_or_else(|| Fault::invalid("/payload/debate_id", "The debate is not known.", "Pass."))?;
+    let before = std::iter::successors(Some(&outcome.conflict_id), |id| {
+        state
+            .asked
+            .get(*id)
+            .and_then(|asked| asked.terms.refers_to.as_ref())
+    });
+    let times = before.take(16).count();
+    let limit = opened.policy.ladder.redebates_max;
+    if times > limit as usize {
+        return Err(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "/payload/action",
+            format!("This was debated again {limit} times; the policy allows no more."),
+            "Confirm or override it.",
+        ));
+    }
+    let conflict_id = DebateId::of_conflict(
+        case_id,
+        "redebate",
+        &format!("{}/{times}", outcome.conflict_id),
+    );
+    let conflict = Conflict {
+        conflict_id,
+        positions: outcome.positions.clone(),
+        ..earlier.clone()
+    };
+    let asked_before = state
+        .asked
+        .get(&outcome.conflict_id)
+        .map(|asked| asked.terms.clone());
+    let terms = DebateTerms {
+        refers_to: Some(outcome.conflict_id.clone()),
+        added_context: review.context.clone(),
+        gate: state.gate().map(str::to_owned),
+        ..asked_before.unwrap_or_else(|| DebateTerms {
+            priority: opened.policy.ladder.priority,
+            domain: opened.policy.ladder.domain.clone(),
+            ..DebateTerms::default()
+        })
+    };
+    Ok(DebateAsked {
+        conflict: size_budget::debated_conflict(&conflict),
+        policy: opened.policy.clone(),
+        terms,
+    })
+}
+
+fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> CaseDecision {
+    let gate = &received.review.gate;
+    let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
+    let undecided = ids
+        .filter(|id| !state.outcomes.contains_key(*id) && !state.never_debated.contains(*id))
+        .count();
+    if state.phase < Phase::Decided || undecided > 0 {
+        return Decision::Reject(Fault::invalid(
+            "/payload/action",
+            format!(
+                "The case cannot pass the gate {gate:?}: {undecided} debates are under way or it is not decided."
+            ),
+            "Wait for its decision and its debates; `concord gate show` says what is open.",
+        ));
+    }
+    let unreviewed: Vec<DebateId> = state
+        .unreviewed()
+        .map(|outcome| outcome.conflict_id.clone())
+        .collect();
+    if !unreviewed.is_empty() && !opened.policy.ladder.pass_unreviewed {
+        let names: Vec<&str> = unreviewed.iter().map(DebateId::as_str).collect();
+        return Decision::Reject(Fault::invalid(
+            "/payload/action",
+            format!(
+                "{} provisional decisions require review at the gate {gate:?}.",
+                unreviewed.len()
+            ),
+            format!("Confirm, override or debate again: {}.", names.join(", ")),
+        ));
+    }
+    Decision::Append(CaseEvent::GatePassed(GatePassed {
+        heard: received.heard.clone(),
+        gate: gate.clone(),
+        next: opened.gates.get(state.gates_passed + 1).cloned(),
+        unreviewed,
+        rationale: received.review.rationale.clone(),
+    }))
+}

@@ -1,0 +1,111 @@
+//! Entries of a case's decision log.
+
+use concord_wire::payload::{ConflictOutcome, Level, LogEntry};
+use concord_wire::{AgentId, CaseId, Timestamp};
+
+use super::state::CaseState;
+use crate::rules::size_budget::truncate;
+
+/// Most items of evidence in one entry; the rest is counted, and stands in the outcome.
+const EVIDENCE_MAX: usize = 8;
+
+/// The entry for an outcome, chained to the one before.
+pub(super) fn entry(
+    state: &CaseState,
+    case_id: &CaseId,
+    at: Timestamp,
+    outcome: &ConflictOutcome,
+) -> Box<LogEntry> {
+    let (count, previous) = &state.log;
+    let number = count + 1;
+    let conflict = state
+        .debated
+        .iter()
+        .find(|conflict| conflict.conflict_id == outcome.conflict_id);
+    let terms = state
+        .asked
+        .get(&outcome.conflict_id)
+        .map(|asked| &asked.terms);
+    let held = |agent: &AgentId| {
+        outcome
+            .positions
+            .iter()
+            .find(|position| position.agent_id == *agent)
+    };
+    let supporters = outcome
+        .resolution
+        .iter()
+        .flat_map(|resolution| &resolution.supporters);
+    let stated: Vec<f64> = supporters
+        .filter_map(held)
+        .map(|position| position.confidence)
+        .collect();
+    let mut evidence: Vec<String> = Vec::new();
+    for item in outcome
+        .positions
+        .iter()
+        .flat_map(|position| &position.evidence)
+    {
+        let item = truncate::words(item);
+        if !evidence.contains(&item) {
+            evidence.push(item);
+        }
+    }
+    let omitted = evidence.len().saturating_sub(EVIDENCE_MAX);
+    evidence.truncate(EVIDENCE_MAX);
+    let impact = terms
+        .map(|terms| terms.dependants.clone())
+        .unwrap_or_default();
+    Box::new(
+        LogEntry {
+            entry_id: format!("{case_id}-{number}"),
+            number,
+            at,
+            debate_id: outcome.conflict_id.clone(),
+            topic: conflict
+                .map(|conflict| truncate::words(&conflict.topic))
+                .unwrap_or_default(),
+            level: outcome.level.unwrap_or(Level::Agents),
+            method: outcome.status,
+            position: outcome.resolution.clone(),
+            confidence: mean(&stated),
+            evidence,
+            evidence_omitted: u32::try_from(omitted).unwrap_or(u32::MAX),
+            impact,
+            by: outcome.ruled_by.as_ref().map(|ruled| ruled.expert.clone()),
+            rationale: outcome
+                .ruled_by
+                .as_ref()
+                .map(|ruled| ruled.rationale.clone()),
+            provisional: outcome.provisional.clone(),
+            previous: previous.clone(),
+            hash: String::new(),
+        }
+        .sealed(),
+    )
+}
+
+/// What is wrong with an entry, in sentences, when the one before it has this number and hash; 0 and nothing when it is
+/// the first.
+pub fn entry_faults(entry: &LogEntry, number: u64, hash: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if entry.number != number + 1 {
+        faults.push(format!(
+            "It has the number {} and comes after number {number}.",
+            entry.number
+        ));
+    }
+    if entry.previous != hash {
+        faults.push("It does not name the hash of the entry before.".to_owned());
+    }
+    if entry.hash != entry.computed_hash() {
+        faults.push("Its hash is not that of its contents.".to_owned());
+    }
+    faults
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    // Rounded, so that the entry is the same after it was written and read.
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    (!values.is_empty()).then(|| (mean * 1e6).round() / 1e6)
+}

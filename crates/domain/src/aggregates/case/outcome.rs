@@ -1,0 +1,292 @@
+//! The result of a case: findings where they agree, resolutions where they did not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use concord_events::{CaseOpened, ReceivedFinding};
+use concord_wire::payload::{
+    ClauseOutcome, Conflict, ConflictOutcome, ConflictType, Decision, FindingReference, Outcome,
+};
+use concord_wire::policy::Policy;
+use serde_json::Value;
+
+use super::state::CaseState;
+use crate::rules::canonical::{Canonical, canonical, normalise};
+use crate::rules::conflict::contested_clauses;
+use crate::rules::conservative;
+use crate::rules::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
+
+/// Why a case that was not cut short has ended.
+pub(super) fn end_reason(state: &CaseState) -> &'static str {
+    if state.findings.is_empty() {
+        "no_finding"
+    } else if state.debated.is_empty() {
+        "no_conflict"
+    } else {
+        "settled"
+    }
+}
+
+/// The decision that follows from the state.
+pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> Decision {
+    let findings = by_agent(state)
+        .into_iter()
+        .map(|received| FindingReference {
+            agent_id: received.agent_id.clone(),
+            message_id: received.message_id.clone(),
+            confidence: received.confidence,
+        });
+    let outcomes: Vec<ConflictOutcome> = state
+        .debated
+        .iter()
+        .filter_map(|c| state.outcomes.get(&c.conflict_id))
+        .cloned()
+        .collect();
+    Decision {
+        outcome: outcome(state, &opened.policy),
+        findings: findings.collect(),
+        missing: state.missing.clone(),
+        set_aside: state
+            .set_aside
+            .iter()
+            .map(|(note, _)| note.clone())
+            .collect(),
+        conflicts: size_budget::decided_conflicts(&state.debated),
+        outcomes: size_budget::decided_outcomes(&outcomes),
+        deferred: state.deferred.clone(),
+        conflicts_omitted: state.conflicts_omitted,
+        gates: opened
+            .gates
+            .get(state.gates_passed..)
+            .unwrap_or_default()
+            .to_vec(),
+        reason: reason.to_owned(),
+        policy_digest: opened.policy_digest.clone(),
+    }
+}
+
+/// The findings in the order of their senders: a sum of floating point numbers depends on the order.
+fn by_agent(state: &CaseState) -> Vec<&ReceivedFinding> {
+    let mut findings: Vec<_> = state.findings.iter().collect();
+    findings.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
+    findings
+}
+
+fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
+    let (clauses, clauses_omitted) = clauses(state, policy);
+    Outcome {
+        risk_score: risk_score(state, policy),
+        severity: state
+            .findings
+            .iter()
+            .filter_map(|received| received.finding.severity)
+            .max(),
+        recommendation: recommendation(state, policy),
+        clauses,
+        clauses_omitted,
+    }
+}
+
+/// All conflicts with what became of them, the debated ones first.
+fn all_disputes(state: &CaseState) -> impl Iterator<Item = Dispute<'_>> {
+    let debated = state.debated.iter().map(|conflict| {
+        let outcome = state.outcomes.get(&conflict.conflict_id);
+        Dispute {
+            conflict,
+            outcome,
+            deferred: false,
+        }
+    });
+    let deferred = state.deferred.iter().map(|conflict| Dispute {
+        conflict,
+        outcome: None,
+        deferred: true,
+    });
+    debated.chain(deferred)
+}
+
+/// The conflict about a subject of which a case has one.
+fn dispute<'a>(state: &'a CaseState, kind: ConflictType, subject: &str) -> Option<Dispute<'a>> {
+    all_disputes(state).find(|dispute| {
+        dispute.conflict.kind == kind && normalise(&dispute.conflict.subject) == subject
+    })
+}
+
+struct Dispute<'a> {
+    conflict: &'a Conflict,
+    outcome: Option<&'a ConflictOutcome>,
+    deferred: bool,
+}
+
+impl Dispute<'_> {
+    /// The resolved value, where it is one of the kind that `read` knows; else the most cautious position.
+    fn value<T>(&self, policy: &Policy, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let resolved = self
+            .outcome
+            .and_then(|outcome| read(outcome.resolution.as_ref()?.value.as_ref()?));
+        resolved.or_else(|| {
+            let values = self
+                .conflict
+                .positions
+                .iter()
+                .filter_map(|position| position.value.as_ref());
+            values
+                .max_by(|a, b| conservative::compare(self.conflict.kind, policy, Some(a), Some(b)))
+                .and_then(&read)
+        })
+    }
+
+    fn basis(&self) -> &'static str {
+        match self.outcome.map(|outcome| outcome.status) {
+            Some(status) => status.as_str(),
+            None if self.deferred => "deferred",
+            None => "unresolved",
+        }
+    }
+}
+
+fn risk_score(state: &CaseState, policy: &Policy) -> Option<f64> {
+    if let Some(dispute) = dispute(state, ConflictType::RiskScoreDisagreement, "risk_score") {
+        return dispute.value(policy, score);
+    }
+    let scored: Vec<(f64, f64)> = by_agent(state)
+        .into_iter()
+        .filter_map(|received| Some((received.finding.risk_score?, received.confidence)))
+        .collect();
+    let weight: f64 = scored.iter().map(|(_, confidence)| confidence).sum();
+    if weight > 0.0 {
+        return Some(
+            scored
+                .iter()
+                .map(|(score, confidence)| score * confidence)
+                .sum::<f64>()
+                / weight,
+        );
+    }
+    // Nobody is sure of anything: the highest score is the cautious one.
+    scored
+        .iter()
+        .map(|(score, _)| *score)
+        .max_by(f64::total_cmp)
+}
+
+/// A score, also where an agent has written it as a text.
+fn score(value: &Value) -> Option<f64> {
+    let number = value
+        .as_f64()
+        .or_else(|| value.as_str()?.trim().parse().ok())?;
+    (0.0..=100.0).contains(&number).then_some(number)
+}
+
+fn recommendation(state: &CaseState, policy: &Policy) -> Option<String> {
+    let read = |value: &Value| {
+        value
+            .as_str()
+            .map(normalise)
+            .filter(|words| !words.is_empty())
+    };
+    if let Some(dispute) = dispute(
+        state,
+        ConflictType::RecommendationConflict,
+        "recommendation",
+    ) {
+        return dispute.value(policy, read);
+    }
+    let given = by_agent(state)
+        .into_iter()
+        .filter_map(|received| received.finding.recommendation.as_deref());
+    given.map(normalise).find(|words| !words.is_empty())
+}
+
+/// By clause type, each under the spelling of the first who names it; and how many there is no room for.
+fn clauses(state: &CaseState, policy: &Policy) -> (BTreeMap<String, ClauseOutcome>, u32) {
+    let mut named: BTreeMap<String, (&str, bool)> = BTreeMap::new();
+    for received in by_agent(state) {
+        let stated = received
+            .finding
+            .clauses
+            .iter()
+            .map(|clause| (clause.kind.as_str(), clause.present));
+        let relied_on = received
+            .finding
+            .affected_clauses
+            .iter()
+            .map(|name| (name.as_str(), true));
+        for (name, present) in stated.chain(relied_on) {
+            let (_, found) = named.entry(normalise(name)).or_insert((name, false));
+            *found |= present;
+        }
+    }
+    let disputes = clause_disputes(state);
+    // A conflict for which there was no room is a dispute all the same.
+    let contested = if state.conflicts_omitted > 0 {
+        contested_clauses(&state.findings)
+    } else {
+        BTreeSet::new()
+    };
+    let outcomes = named.into_iter().map(|(subject, (name, found))| {
+        let (present, basis) = match disputes.get(&subject) {
+            Some(dispute) => (
+                dispute.value(policy, presence).unwrap_or(false),
+                dispute.basis(),
+            ),
+            None if contested.contains(&subject) => (false, "deferred"),
+            None => (found, UNDISPUTED),
+        };
+        (
+            name,
+            ClauseOutcome {
+                present,
+                basis: basis.into(),
+            },
+        )
+    });
+    with_room(outcomes.collect())
+}
+
+const UNDISPUTED: &str = "undisputed";
+
+/// As many clauses as there is room for, the disputed ones first.
+fn with_room(outcomes: Vec<(&str, ClauseOutcome)>) -> (BTreeMap<String, ClauseOutcome>, u32) {
+    let (undisputed, disputed): (Vec<_>, Vec<_>) = outcomes
+        .into_iter()
+        .partition(|(_, outcome)| outcome.basis == UNDISPUTED);
+    let (mut kept, mut left, mut omitted) = (BTreeMap::new(), CLAUSES_BYTES_MAX, 0_u32);
+    for (name, outcome) in disputed.into_iter().chain(undisputed) {
+        let rest = left
+            .checked_sub(json_bytes(&name) + json_bytes(&outcome) + 2)
+            .filter(|_| omitted == 0);
+        if let Some(rest) = rest {
+            left = rest;
+            kept.insert(name.to_owned(), outcome);
+        } else {
+            omitted = omitted.saturating_add(1);
+        }
+    }
+    (kept, omitted)
+}
+
+/// The conflicts about clauses by the form in which clauses are compared; of two about one clause the first counts.
+fn clause_disputes(state: &CaseState) -> BTreeMap<String, Dispute<'_>> {
+    let mut disputes = BTreeMap::new();
+    for dispute in all_disputes(state) {
+        if dispute.conflict.kind == ConflictType::ClausePresenceDisagreement {
+            disputes
+                .entry(normalise(&dispute.conflict.subject))
+                .or_insert(dispute);
+        }
+    }
+    disputes
+}
+
+/// Whether a clause is there, also where an agent has written it as a text.
+fn presence(value: &Value) -> Option<bool> {
+    match canonical(value, None) {
+        Canonical::Boolean(present) => Some(present),
+        Canonical::Text(words) => match words.as_str() {
+            "present" | "found" => Some(true),
+            "not found" | "absent" | "missing" => Some(false),
+            _ => None,
+        },
+        Canonical::Number { .. } | Canonical::Date(_) => None,
+    }
+}

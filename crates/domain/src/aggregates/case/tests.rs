@@ -1,0 +1,619 @@
+use concord_wire::payload::{Conflict, ConflictType, SetAsideReason, Status};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::effect::Effect;
+use crate::fixtures::*;
+use crate::machine::Versioned;
+
+pub(crate) mod gates;
+mod outcome;
+
+type CaseStory = Story<CaseMachine>;
+
+const FINDINGS_DUE: u64 = 30_000;
+const CASE_DUE: u64 = 900_000;
+
+fn risk() -> Conflict {
+    let held = [("ann", json!(30), 0.8), ("ben", json!(80), 0.6)];
+    conflict(
+        "d-risk",
+        ConflictType::RiskScoreDisagreement,
+        "risk_score",
+        &held,
+    )
+}
+
+fn advice() -> Conflict {
+    let held = [("ann", json!("sign"), 0.8), ("ben", json!("reject"), 0.6)];
+    conflict(
+        "d-advice",
+        ConflictType::RecommendationConflict,
+        "recommendation",
+        &held,
+    )
+}
+
+fn resolved(conflict: &Conflict) -> CaseInput {
+    let chosen = conflict.positions[0].value.clone();
+    CaseInput::Resolved(Box::new(crate::fixtures::outcome(
+        conflict,
+        Status::Vote,
+        chosen,
+    )))
+}
+
+/// A case of ann and ben in the given phase, two conflicts being debated from `Deliberating` on.
+fn story(phase: Phase) -> CaseStory {
+    let mut story = CaseStory::of("c-1");
+    if phase >= Phase::Collecting {
+        assert_eq!(
+            story.hears(&said("m-open", 0), &open_case(&["ben", "ann"], policy())),
+            "opened"
+        );
+    }
+    if phase >= Phase::Detecting {
+        let ann = finding("ann", "m-ann", json!({"risk_score": 30}));
+        let ben = finding("ben", "m-ben", json!({"risk_score": 80}));
+        assert_eq!(story.hears(&said("m-ann", 10), &ann), "finding_recorded");
+        assert_eq!(story.hears(&said("m-ben", 20), &ben), "findings_closed");
+    }
+    if phase >= Phase::Deliberating {
+        let both = detected(vec![risk(), advice()], vec![]);
+        assert_eq!(
+            story.hears(&happened("e-det", 30), &both),
+            "conflicts_received"
+        );
+    }
+    if phase >= Phase::Decided {
+        assert_eq!(
+            story.hears(&happened("e-r1", 40), &resolved(&risk())),
+            "debate_settled"
+        );
+        assert_eq!(
+            story.hears(&happened("e-r2", 50), &resolved(&advice())),
+            "decided"
+        );
+    }
+    assert_eq!(story.state().phase, phase);
+    story
+}
+
+#[test]
+fn every_cell_of_the_table() {
+    use Phase::{Collecting, Decided, Deliberating, Detecting, New};
+    let inputs: [(&str, CaseInput); 9] = [
+        ("open otherwise", open_case(&["ann"], policy())),
+        ("first finding", finding("ann", "m-1", json!({}))),
+        ("finding of a stranger", finding("zoe", "m-2", json!({}))),
+        ("conflicts", detected(vec![risk(), advice()], vec![])),
+        ("no conflicts", detected(vec![], vec![])),
+        ("a debate's end", resolved(&risk())),
+        ("findings due", case_due(FINDINGS, after(FINDINGS_DUE))),
+        ("case due", case_due(CASE, after(CASE_DUE))),
+        ("findings due at another time", case_due(FINDINGS, after(1))),
+    ];
+    let unknown = "refused: /case_id";
+    let other = "refused: /payload/parameters/case_id";
+    let closed = "ignored: deadline_not_open";
+    let done = "ignored: already_done";
+    let stranger = "refused: /from_agent";
+    let table: [(Phase, [&str; 9]); 5] = [
+        (
+            New,
+            [
+                "opened", unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown,
+            ],
+        ),
+        (
+            Collecting,
+            [
+                other,
+                "finding_recorded",
+                stranger,
+                unknown,
+                unknown,
+                "debate_settled",
+                "findings_closed",
+                "decided",
+                closed,
+            ],
+        ),
+        (
+            Detecting,
+            [
+                other,
+                "finding_set_aside",
+                stranger,
+                "conflicts_received",
+                "decided",
+                "debate_settled",
+                closed,
+                "decided",
+                closed,
+            ],
+        ),
+        (
+            Deliberating,
+            [
+                other,
+                "finding_set_aside",
+                stranger,
+                done,
+                done,
+                "debate_settled",
+                closed,
+                "decided",
+                closed,
+            ],
+        ),
+        (
+            Decided,
+            [
+                other,
+                "finding_set_aside",
+                stranger,
+                done,
+                done,
+                done,
+                closed,
+                closed,
+                closed,
+            ],
+        ),
+    ];
+    for (phase, row) in table {
+        for ((what, input), expected) in inputs.iter().zip(row) {
+            let mut story = story(phase);
+            assert_eq!(
+                story.hears(&said("m-new", CASE_DUE), input),
+                expected,
+                "{phase:?}: {what}"
+            );
+        }
+    }
+}
+
+#[test]
+fn opening_says_who_is_in_and_until_when_and_tells_them() {
+    let story = story(Phase::Collecting);
+    let record = story.last();
+    let CaseEvent::Opened(opened) = &record.event else {
+        panic!("{record:?}")
+    };
+    assert_eq!(
+        opened.participants,
+        [agent("ann"), agent("ben")],
+        "ordered, whatever the request's order"
+    );
+    assert_eq!(
+        (opened.findings_due, opened.case_due),
+        (after(FINDINGS_DUE), after(CASE_DUE))
+    );
+    assert_eq!(opened.policy_digest, policy().digest());
+    assert_eq!(record.meta.opened, [token(FINDINGS), token(CASE)]);
+    let told: Vec<String> = CaseMachine::effects(record)
+        .into_iter()
+        .map(|effect| match effect {
+            Effect::ConfirmCase { to, request_id } => format!("{to} in answer to {request_id}"),
+            Effect::AssignTask { to, assignment } => format!("{to} until {}", assignment.deadline),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let due = after(FINDINGS_DUE);
+    assert_eq!(
+        told,
+        [
+            "olga in answer to m-open".to_owned(),
+            format!("ann until {due}"),
+            format!("ben until {due}")
+        ]
+    );
+}
+
+#[test]
+fn who_may_take_part() {
+    let many: Vec<String> = (0..=PARTICIPANTS_MAX).map(|n| format!("a{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    for (participants, expected) in [
+        (&[][..], "refused: /payload/parameters/participants"),
+        (&many[..], "refused: /payload/parameters/participants"),
+        (&many[..PARTICIPANTS_MAX], "opened"),
+        (
+            &["ann", "coordinator"],
+            "refused: /payload/parameters/participants/1",
+        ),
+        (
+            &["ann", "ben", "ann"],
+            "refused: /payload/parameters/participants/2",
+        ),
+        (&["ann"], "opened"),
+    ] {
+        let heard =
+            CaseStory::of("c-1").hears(&said("m-open", 0), &open_case(participants, policy()));
+        assert_eq!(heard, expected, "{} participants", participants.len());
+    }
+}
+
+#[test]
+fn the_same_request_again_changes_nothing_and_another_one_for_the_case_is_refused() {
+    let same = open_request(&["ben", "ann"], policy());
+    let mut task = same.clone();
+    task.request.task.title = "Sale".into();
+    let rules = open_request(
+        &["ann", "ben"],
+        Policy {
+            rounds_max: 1,
+            ..policy()
+        },
+    );
+    let id = OpenRequest {
+        request_id: message("m-open-2"),
+        ..same.clone()
+    };
+    let sender = OpenRequest {
+        opened_by: agent("otto"),
+        ..same.clone()
+    };
+    // The id of such a case follows from that of the request, so it is the request's id that was used before.
+    let mut unnamed = task.clone();
+    unnamed.request.case_id = None;
+    let other = "refused: /payload/parameters/case_id";
+    for (what, request, expected) in [
+        ("the same", same, "ignored: repetition"),
+        ("another task", task, other),
+        ("another policy", rules, other),
+        ("another request", id, other),
+        ("another sender", sender, other),
+        (
+            "another task under no case id",
+            unnamed,
+            "refused: /message_id",
+        ),
+    ] {
+        for phase in [
+            Phase::Collecting,
+            Phase::Detecting,
+            Phase::Deliberating,
+            Phase::Decided,
+        ] {
+            let heard = story(phase).hears(
+                &said("m-again", 5),
+                &CaseInput::Open(Box::new(request.clone())),
+            );
+            assert_eq!(heard, expected, "{phase:?}: {what}");
+        }
+    }
+}
+
+#[test]
+fn whoever_opens_a_case_that_exists_is_told_which_one_and_what_to_do() {
+    let again = OpenRequest {
+        request_id: message("m-open-2"),
+        ..open_request(&["ann", "ben"], policy())
+    };
+    let state = story(Phase::Collecting).state().clone();
+    let decided = CaseMachine::decide(
+        &state,
+        &said("m-open-2", 5),
+        &CaseInput::Open(Box::new(again)),
+    );
+    let Decision::Reject(fault) = decided else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(fault.code, concord_wire::ErrorCode::InvalidRequest);
+    assert_eq!(fault.message, "The case c-1 exists already.");
+    assert!(
+        fault.advice.contains("another case_id") && fault.advice.contains("concord case show c-1"),
+        "{fault:?}"
+    );
+}
+
+#[test]
+fn a_message_counts_once_and_its_id_belongs_to_one_sender() {
+    for phase in [Phase::Detecting, Phase::Deliberating, Phase::Decided] {
+        let mut story = story(phase);
+        for (what, input, expected) in [
+            (
+                "the same message",
+                finding("ann", "m-ann", json!({"risk_score": 30})),
+                "ignored: repetition",
+            ),
+            (
+                "other contents",
+                finding("ann", "m-ann", json!({"risk_score": 31})),
+                "refused: /message_id",
+            ),
+            (
+                "ben under ann's id",
+                finding("ben", "m-ann", json!({"risk_score": 30})),
+                "refused: /message_id",
+            ),
+            (
+                "ann once more",
+                finding("ann", "m-ann-2", json!({"risk_score": 31})),
+                "finding_set_aside",
+            ),
+            (
+                "and that repeated",
+                finding("ann", "m-ann-2", json!({"risk_score": 31})),
+                "ignored: repetition",
+            ),
+        ] {
+            assert_eq!(
+                story.hears(&said("m-x", 60), &input),
+                expected,
+                "{phase:?}: {what}"
+            );
+        }
+        assert_eq!(story.state().findings.len(), 2);
+        assert_eq!(
+            story.state().findings[0].finding.risk_score,
+            Some(30.0),
+            "the first counts"
+        );
+    }
+}
+
+#[test]
+fn a_second_finding_is_repeated_and_one_after_the_end_of_the_phase_is_late() {
+    let mut story = story(Phase::Collecting);
+    story.hears(&said("m-ann", 1), &finding("ann", "m-ann", json!({})));
+    assert_eq!(
+        story.hears(&said("m-ann-2", 2), &finding("ann", "m-ann-2", json!({}))),
+        "finding_set_aside"
+    );
+    let elapsed = case_due(FINDINGS, after(FINDINGS_DUE));
+    assert_eq!(
+        story.hears(&happened("e-due", FINDINGS_DUE), &elapsed),
+        "findings_closed"
+    );
+    assert_eq!(story.state().missing, [agent("ben")]);
+    assert_eq!(
+        story.hears(&said("m-ben", 30_001), &finding("ben", "m-ben", json!({}))),
+        "finding_set_aside"
+    );
+    let CaseEvent::FindingSetAside(aside) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(aside.reason, SetAsideReason::Late);
+    let effects = CaseMachine::effects(story.last());
+    assert!(
+        matches!(&effects[..], [Effect::ReportSetAside { to, .. }] if *to == agent("ben")),
+        "{effects:?}"
+    );
+    let reasons: Vec<SetAsideReason> = story
+        .state()
+        .set_aside
+        .iter()
+        .map(|(note, _)| note.reason)
+        .collect();
+    assert_eq!(reasons, [SetAsideReason::Repeated, SetAsideReason::Late]);
+}
+
+#[test]
+fn what_is_set_aside_is_limited() {
+    let mut story = CaseStory::of("c-1");
+    story.hears(
+        &said("m-open", 0),
+        &open_case(
+            &["ann", "ben"],
+            Policy {
+                set_aside_max: 1,
+                ..policy()
+            },
+        ),
+    );
+    for (id, expected) in [
+        ("m-1", "finding_recorded"),
+        ("m-2", "finding_set_aside"),
+        ("m-3", "refused: "),
+    ] {
+        assert_eq!(
+            story.hears(&said(id, 1), &finding("ann", id, json!({}))),
+            expected,
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn a_finding_at_the_deadline_counts_until_somebody_says_that_it_has_passed() {
+    let mut story = story(Phase::Collecting);
+    assert_eq!(
+        story.hears(
+            &said("m-1", FINDINGS_DUE),
+            &finding("ann", "m-1", json!({}))
+        ),
+        "finding_recorded"
+    );
+    let elapsed = case_due(FINDINGS, after(FINDINGS_DUE));
+    assert_eq!(
+        story.hears(&happened("e-due", FINDINGS_DUE), &elapsed),
+        "findings_closed"
+    );
+    assert_eq!(story.last().meta.closed, [token(FINDINGS)]);
+    assert_eq!(
+        story.hears(&happened("e-due-2", FINDINGS_DUE), &elapsed),
+        "ignored: deadline_not_open"
+    );
+}
+
+#[test]
+fn a_debate_may_end_before_the_case_hears_of_its_conflicts() {
+    for early in [&[risk()][..], &[risk(), advice()]] {
+        let mut story = story(Phase::Detecting);
+        for conflict in early {
+            assert_eq!(
+                story.hears(&happened("e-r", 25), &resolved(conflict)),
+                "debate_settled"
+            );
+            assert_eq!(
+                story.hears(&happened("e-r", 25), &resolved(conflict)),
+                "ignored: already_done"
+            );
+        }
+        let heard = story.hears(
+            &happened("e-det", 30),
+            &detected(vec![risk(), advice()], vec![]),
+        );
+        if early.len() == 1 {
+            assert_eq!(heard, "conflicts_received");
+            assert_eq!(
+                story.hears(&happened("e-r2", 40), &resolved(&advice())),
+                "decided"
+            );
+        } else {
+            assert_eq!(heard, "decided");
+        }
+        let decision = story.state().decision.clone().unwrap();
+        assert_eq!(
+            (decision.reason.as_str(), decision.outcomes.len()),
+            ("settled", 2)
+        );
+        assert_eq!(decision.conflicts, [risk(), advice()]);
+    }
+}
+
+#[test]
+fn why_a_case_ended() {
+    let due = || case_due(CASE, after(CASE_DUE));
+    for (phase, input, reason, missing) in [
+        (Phase::Detecting, detected(vec![], vec![]), "no_conflict", 0),
+        (Phase::Collecting, due(), "timeout", 2),
+        (Phase::Detecting, due(), "timeout", 0),
+        (Phase::Deliberating, due(), "timeout", 0),
+    ] {
+        let mut story = story(phase);
+        assert_eq!(story.hears(&happened("e", CASE_DUE), &input), "decided");
+        let decision = story.state().decision.clone().unwrap();
+        assert_eq!(
+            (decision.reason.as_str(), decision.missing.len()),
+            (reason, missing),
+            "{phase:?}"
+        );
+        assert_eq!(story.last().meta.deadlines, []);
+        assert_eq!(story.state().decided_at, Some(after(CASE_DUE)));
+    }
+    let mut silent = story(Phase::Collecting);
+    silent.hears(
+        &happened("e-due", FINDINGS_DUE),
+        &case_due(FINDINGS, after(FINDINGS_DUE)),
+    );
+    assert_eq!(
+        silent.hears(&happened("e-det", FINDINGS_DUE), &detected(vec![], vec![])),
+        "decided"
+    );
+    let decision = silent.state().decision.clone().unwrap();
+    assert_eq!(
+        (decision.reason.as_str(), decision.missing.len()),
+        ("no_finding", 2)
+    );
+}
+
+#[test]
+fn the_package_holds_everything_and_leaves_out_the_input() {
+    assert_eq!(package(&case_id(), &CaseState::default()), None);
+    let mut story = story(Phase::Decided);
+    story.hears(&said("m-late", 60), &finding("ben", "m-late", json!({})));
+    let package = package(&case_id(), story.state()).unwrap();
+    assert_eq!(
+        package
+            .findings
+            .iter()
+            .map(|f| f.agent_id.as_str())
+            .collect::<Vec<_>>(),
+        ["ann", "ben"]
+    );
+    assert_eq!(
+        package.set_aside.len(),
+        1,
+        "what came after the decision is in the package too"
+    );
+    assert_eq!(package.task.input, serde_json::Value::Null);
+    assert_eq!(
+        (package.phase, package.decided_at),
+        (Phase::Decided, Some(after(50)))
+    );
+    assert!(
+        serde_json::to_value(&package).unwrap()["set_aside"][0]["finding"]["summary"].is_string()
+    );
+}
+
+proptest! {
+    #[test]
+    fn the_decision_does_not_depend_on_who_answers_first(
+        order in Just(vec![0usize, 1, 2, 3]).prop_shuffle(),
+        scores in proptest::collection::vec(40u32..62, 4),
+        confidence in proptest::collection::vec(1u32..=100, 4),
+    ) {
+        let decide = |order: &[usize]| {
+            let names = ["ann", "ben", "cyd", "dan"];
+            let mut case = Versioned::<CaseMachine>::default();
+            let mut sequence = 0;
+            let mut hear = |input: CaseInput| {
+                let context = happened("e", sequence);
+                let Decision::Append(event) = CaseMachine::decide(&case.state, &context, &input) else { panic!() };
+                sequence += 1;
+                let mut record = case.record(&case_id().token(), &context, event);
+                record.sequence = sequence;
+                case.apply(record);
+                case.state.decision.clone()
+            };
+            hear(open_case(&names, policy()));
+            for index in order {
+                let (name, sure) = (names[*index], f64::from(confidence[*index]) / 100.0);
+                let said = json!({"risk_score": scores[*index], "clauses": [{"type": "Term", "present": scores[*index] > 50}]});
+                hear(CaseInput::Finding(Box::new(received(name, &format!("m-{name}"), sure, said))));
+            }
+            hear(case_due(CASE, after(CASE_DUE))).unwrap()
+        };
+        let (one, two) = (decide(&[0, 1, 2, 3]), decide(&order));
+        prop_assert_eq!(one, two);
+    }
+}
+
+#[test]
+fn what_is_too_large_for_a_fact_is_refused_with_the_limit() {
+    let rules = Policy {
+        finding_bytes_max: 1_024,
+        ..policy()
+    };
+    let mut request = open_request(&["ann", "ben"], rules);
+    request.request.task.input = json!("x".repeat(crate::rules::size_budget::TASK_BYTES_MAX));
+    let mut story = CaseStory::of("c-1");
+    let asked = CaseInput::Open(Box::new(request.clone()));
+    assert_eq!(
+        story.hears(&said("m-open", 0), &asked),
+        "refused: /payload/parameters/task"
+    );
+    request.request.task.input = json!("x".repeat(crate::rules::size_budget::TASK_BYTES_MAX - 100));
+    assert_eq!(
+        story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))),
+        "opened"
+    );
+    let empty = serde_json::to_vec(&received("ann", "m-1", 0.5, json!({"evidence": [""]})).finding)
+        .unwrap()
+        .len();
+    let of = |bytes: usize| {
+        finding(
+            "ann",
+            "m-1",
+            json!({"evidence": ["x".repeat(bytes - empty)]}),
+        )
+    };
+    let decided = CaseMachine::decide(story.state(), &said("m-1", 1), &of(1_025));
+    let Decision::Reject(fault) = decided else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(
+        (fault.code, fault.pointer.as_str()),
+        (concord_wire::ErrorCode::CapacityExceeded, "/payload")
+    );
+    assert!(
+        fault.message.contains("1025 bytes; at most 1024"),
+        "{fault}"
+    );
+    assert_eq!(story.hears(&said("m-1", 1), &of(1_024)), "finding_recorded");
+}

@@ -1,0 +1,499 @@
+//! Challenges, provisional decisions, gates and the decision log.
+
+use concord_events::{CaseEvent, Heard};
+use concord_wire::payload::{
+    Challenge, ConflictOutcome, ConflictType, DebatePriority, Level, Provisional, Review,
+    ReviewAction, Status,
+};
+use concord_wire::policy::Policy;
+use concord_wire::{DebateId, Timestamp};
+use serde_json::json;
+
+use crate::aggregates::case::{CaseInput, CaseMachine, Phase, ReceivedChallenge, ReceivedReview};
+use crate::fixtures::{
+    Story, agent, conflict, detected, finding, happened, message, open_request, outcome, policy,
+    said,
+};
+
+fn opened(gates: &[&str], policy: Policy) -> Story<CaseMachine> {
+    let mut story = Story::<CaseMachine>::of("c-1");
+    let mut request = open_request(&["finance", "strategy"], policy);
+    request.request.gates = gates.iter().map(|gate| (*gate).to_owned()).collect();
+    assert_eq!(
+        story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))),
+        "opened"
+    );
+    story
+}
+
+fn heard(from: &str, id: &str) -> Heard {
+    Heard {
+        agent_id: agent(from),
+        message_id: message(id),
+        digest: format!("{from}-{id}"),
+    }
+}
+
+fn challenges(from: &str, id: &str, challenged: &str) -> CaseInput {
+    let challenge = Challenge {
+        challenge_id: None,
+        challenger: agent(from),
+        challenged: agent(challenged),
+        disputed_finding: "Management effectiveness".into(),
+        challenge_basis: "ROI declining despite claims".into(),
+        required_evidence: vec!["Historical ROI data".into()],
+        escalation_timer: Some(3_600),
+        priority: DebatePriority::CriticalPath,
+        provisional_resolution: None,
+        finding_id: None,
+        metric: Some("risk_score".into()),
+        domain: None,
+        challenged_value: None,
+        position: None,
+        value: Some(json!(70)),
+        evidence: vec!["10-K page 45".into()],
+        dependants: vec!["dcf".into()],
+    };
+    CaseInput::Challenge(Box::new(ReceivedChallenge {
+        heard: heard(from, id),
+        confidence: 0.7,
+        challenge,
+    }))
+}
+
+fn reviews(
+    by: &str,
+    id: &str,
+    gate: &str,
+    action: ReviewAction,
+    debate: Option<&DebateId>,
+) -> CaseInput {
+    let review = Review {
+        gate: gate.into(),
+        action,
+        debate_id: debate.cloned(),
+        position: Some("28".into()),
+        value: Some(json!(28)),
+        rationale: "Guidance.".into(),
+        context: Some("The new filing.".into()),
+    };
+    CaseInput::Review(Box::new(ReceivedReview {
+        heard: heard(by, id),
+        review,
+    }))
+}
+
+fn ended(story: &Story<CaseMachine>, debate: &DebateId, status: Status) -> ConflictOutcome {
+    let conflict = story
+        .state()
+        .debated
+        .iter()
+        .find(|one| one.conflict_id == *debate)
+        .unwrap();
+    let provisional = Provisional {
+        rationale: "Nobody ruled in time: the highest is cautious.".into(),
+        alternatives: Vec::new(),
+        review_at: story.state().gate().map(str::to_owned),
+        until: Timestamp::parse("2026-11-22T20:00:00Z").unwrap(),
+        dependants: vec!["dcf".into()],
+    };
+    ConflictOutcome {
+        level: Some(Level::Fallback),
+        provisional: (status == Status::Provisional).then(|| Box::new(provisional)),
+        ..outcome(conflict, status, Some(json!(70)))
+    }
+}
+
+fn ends(story: &mut Story<CaseMachine>, id: &str, debate: &DebateId, status: Status) -> String {
+    let outcome = ended(story, debate, status);
+    story.hears(&happened(id, 50), &CaseInput::Resolved(Box::new(outcome)))
+}
+
+/// A case whose challenge stands provisionally, decided.
+fn at_gate(policy: Policy) -> (Story<CaseMachine>, DebateId) {
+    let mut story = opened(&["valuation", "release"], policy);
+    story.hears(
+        &said("m-1", 1),
+        &finding("finance", "m-1", json!({"risk_score": 20})),
+    );
+    assert_eq!(
+        story.hears(&said("m-c", 2), &challenges("strategy", "m-c", "finance")),
+        "challenged"
+    );
+    let debate = story.state().debated[0].conflict_id.clone();
+    assert_eq!(
+        story.state().debated[0].positions[0].value,
+        Some(json!(20.0)),
+        "the finding's own value"
+    );
+    story.hears(&said("m-2", 3), &finding("strategy", "m-2", json!({})));
+    assert_eq!(
+        story.hears(&happened("e-d", 4), &detected(vec![], vec![])),
+        "conflicts_received"
+    );
+    assert_eq!(
+        ends(&mut story, "e-1", &debate, Status::Provisional),
+        "decided",
+        "the work goes on"
+    );
+    assert_eq!(
+        (story.state().phase, story.state().gate()),
+        (Phase::Decided, Some("valuation"))
+    );
+    (story, debate)
+}
+
+#[test]
+fn who_and_what_can_be_challenged() {
+    let mut story = opened(&[], policy());
+    let early = challenges("strategy", "m-0", "finance");
+    assert_eq!(
+        story.hears(&said("m-0", 1), &early),
+        "refused: /payload/challenged",
+        "no finding yet"
+    );
+    story.hears(&said("m-1", 1), &finding("finance", "m-1", json!({})));
+    let mut other = challenges("strategy", "m-3", "finance");
+    if let CaseInput::Challenge(received) = &mut other {
+        received.challenge.finding_id = Some(message("m-77"));
+    }
+    assert_eq!(
+        story.hears(&said("m-3", 2), &other),
+        "refused: /payload/finding_id"
+    );
+    let good = challenges("strategy", "m-4", "finance");
+    assert_eq!(story.hears(&said("m-4", 3), &good), "challenged");
+    assert_eq!(story.hears(&said("m-4", 3), &good), "ignored: repetition");
+    assert_eq!(
+        story.hears(&said("m-1", 3), &challenges("strategy", "m-1", "finance")),
+        "refused: /message_id"
+    );
+    story.hears(&said("m-2", 3), &finding("strategy", "m-2", json!({})));
+    story.hears(&happened("e-d", 4), &detected(vec![], vec![]));
+    let debate = story.state().debated[0].conflict_id.clone();
+    assert_eq!(
+        ends(&mut story, "e-1", &debate, Status::Accepted),
+        "decided"
+    );
+    assert_eq!(
+        story.hears(&said("m-5", 60), &challenges("strategy", "m-5", "finance")),
+        "refused: ",
+        "over"
+    );
+}
+
+#[test]
+fn no_more_challenges_than_the_policy_allows() {
+    let mut rules = policy();
+    rules.ladder.challenges_max = 1;
+    let mut story = opened(&[], rules);
+    story.hears(&said("m-1", 1), &finding("finance", "m-1", json!({})));
+    assert_eq!(
+        story.hears(&said("m-2", 2), &challenges("strategy", "m-2", "finance")),
+        "challenged"
+    );
+    assert_eq!(
+        story.hears(&said("m-3", 3), &challenges("zoe", "m-3", "finance")),
+        "refused: "
+    );
+}
+
+#[test]
+fn a_gate_is_not_passed_before_everything_is_reviewed() {
+    let (mut story, debate) = at_gate(policy());
+    let pass = |id: &str, gate: &str| reviews("gail", id, gate, ReviewAction::Pass, None);
+    assert_eq!(
+        story.hears(&said("g-1", 60), &pass("g-1", "valuation")),
+        "refused: /payload/action"
+    );
+    assert_eq!(
+        story.hears(&said("g-2", 60), &pass("g-2", "release")),
+        "refused: /payload/gate"
+    );
+    let by_party = reviews(
+        "finance",
+        "g-3",
+        "valuation",
+        ReviewAction::Confirm,
+        Some(&debate),
+    );
+    assert_eq!(
+        story.hears(&said("g-3", 60), &by_party),
+        "refused: /from_agent"
+    );
+    let unknown = DebateId::new("d-none").unwrap();
+    let other = reviews(
+        "gail",
+        "g-4",
+        "valuation",
+        ReviewAction::Confirm,
+        Some(&unknown),
+    );
+    assert_eq!(
+        story.hears(&said("g-4", 60), &other),
+        "refused: /payload/debate_id"
+    );
+    let confirm = reviews(
+        "gail",
+        "g-5",
+        "valuation",
+        ReviewAction::Confirm,
+        Some(&debate),
+    );
+    assert_eq!(story.hears(&said("g-5", 61), &confirm), "gate_reviewed");
+    assert_eq!(
+        story.hears(&said("g-5", 61), &confirm),
+        "ignored: repetition"
+    );
+    let again = reviews(
+        "gail",
+        "g-6",
+        "valuation",
+        ReviewAction::Override,
+        Some(&debate),
+    );
+    assert_eq!(
+        story.hears(&said("g-6", 62), &again),
+        "refused: /payload/debate_id",
+        "reviewed already"
+    );
+    assert_eq!(
+        ends(&mut story, "e-2", &debate, Status::Confirmed),
+        "debate_settled"
+    );
+    assert_eq!(
+        ends(&mut story, "e-3", &debate, Status::Overridden),
+        "ignored: already_done"
+    );
+    assert_eq!(
+        story.hears(&said("g-7", 70), &pass("g-7", "valuation")),
+        "gate_passed"
+    );
+    assert_eq!(story.state().gate(), Some("release"));
+    assert_eq!(
+        story.hears(&said("g-8", 71), &pass("g-8", "release")),
+        "gate_passed"
+    );
+    assert_eq!(
+        story.hears(&said("g-9", 72), &pass("g-9", "release")),
+        "refused: /payload/gate"
+    );
+}
+
+#[test]
+fn a_policy_may_let_a_case_pass_with_what_nobody_has_reviewed_and_it_is_recorded() {
+    let mut rules = policy();
+    rules.ladder.pass_unreviewed = true;
+    let (mut story, debate) = at_gate(rules);
+    let pass = reviews("gail", "g-1", "valuation", ReviewAction::Pass, None);
+    assert_eq!(story.hears(&said("g-1", 60), &pass), "gate_passed");
+    let CaseEvent::GatePassed(passed) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(passed.unreviewed, [debate]);
+}
+
+#[test]
+fn a_debate_can_be_had_again_as_often_as_the_policy_says() {
+    let mut rules = policy();
+    rules.ladder.redebates_max = 1;
+    let (mut story, first) = at_gate(rules);
+    let again = reviews(
+        "gail",
+        "g-1",
+        "valuation",
+        ReviewAction::Redebate,
+        Some(&first),
+    );
+    assert_eq!(story.hears(&said("g-1", 60), &again), "gate_reviewed");
+    let second = story.state().debated[1].conflict_id.clone();
+    let asked = story.state().asked[&second].clone();
+    assert_eq!(
+        (
+            asked.terms.refers_to.as_ref(),
+            asked.terms.added_context.as_deref()
+        ),
+        (Some(&first), Some("The new filing."))
+    );
+    let pass = reviews("gail", "g-2", "valuation", ReviewAction::Pass, None);
+    assert_eq!(
+        story.hears(&said("g-2", 61), &pass),
+        "refused: /payload/action",
+        "the new debate is under way"
+    );
+    assert_eq!(
+        ends(&mut story, "e-2", &first, Status::Redebated),
+        "debate_settled"
+    );
+    assert_eq!(
+        ends(&mut story, "e-3", &second, Status::Provisional),
+        "debate_settled"
+    );
+    let third = reviews(
+        "gail",
+        "g-3",
+        "valuation",
+        ReviewAction::Redebate,
+        Some(&second),
+    );
+    assert_eq!(
+        story.hears(&said("g-3", 62), &third),
+        "refused: /payload/action"
+    );
+}
+
+#[test]
+fn the_log_is_a_chain_in_which_every_change_shows() {
+    let (mut story, debate) = at_gate(policy());
+    let confirm = reviews(
+        "gail",
+        "g-5",
+        "valuation",
+        ReviewAction::Confirm,
+        Some(&debate),
+    );
+    story.hears(&said("g-5", 61), &confirm);
+    ends(&mut story, "e-2", &debate, Status::Confirmed);
+    let entries: Vec<_> = story
+        .records
+        .iter()
+        .filter_map(|record| match &record.event {
+            CaseEvent::DebateSettled(settled) => settled.entry.clone(),
+            CaseEvent::Decided(decided) => decided.entry.clone(),
+            _ => None,
+        })
+        .collect();
+    let methods: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.entry_id.as_str(), entry.method))
+        .collect();
+    assert_eq!(
+        methods,
+        [("c-1-1", Status::Provisional), ("c-1-2", Status::Confirmed)]
+    );
+    assert_eq!(
+        (entries[0].previous.as_str(), &entries[1].previous),
+        ("", &entries[0].hash)
+    );
+    assert!(entries[0].provisional.is_some() && entries[0].impact == ["dcf"]);
+    for entry in &entries {
+        assert_eq!(entry.hash, entry.computed_hash());
+        let mut changed = entry.clone();
+        changed.topic.push('!');
+        assert_ne!(changed.hash, changed.computed_hash());
+    }
+}
+
+#[test]
+fn an_operator_cancels_a_case_with_its_debates() {
+    let (mut story, debate) = at_gate(policy());
+    let cancel = CaseInput::Cancel {
+        by: agent("olga"),
+        why: "the deal is off".into(),
+    };
+    assert_eq!(story.hears(&said("o-1", 60), &cancel), "cancelled");
+    let CaseEvent::Cancelled(cancelled) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(cancelled.debates, [debate]);
+    assert_eq!(
+        story.hears(&said("o-2", 61), &cancel),
+        "ignored: already_done"
+    );
+    assert_eq!(
+        story.hears(&said("m-5", 62), &challenges("strategy", "m-5", "finance")),
+        "refused: "
+    );
+    let mut early = opened(&[], policy());
+    assert_eq!(early.hears(&said("o-1", 1), &cancel), "cancelled");
+    assert_eq!(
+        early.last().meta.closed.len(),
+        2,
+        "nothing is waited for any more"
+    );
+}
+
+#[test]
+fn names_of_gates_are_checked() {
+    for (gates, pointer) in [
+        (vec!["a", "a"], "/1"),
+        (vec![""], "/0"),
+        (vec!["x"; 17], ""),
+    ] {
+        let mut request = open_request(&["finance"], policy());
+        request.request.gates = gates.into_iter().map(str::to_owned).collect();
+        let mut story = Story::<CaseMachine>::of("c-1");
+        let heard = story.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request)));
+        assert_eq!(
+            heard,
+            format!("refused: /payload/parameters/gates{pointer}")
+        );
+    }
+}
+
+#[test]
+fn challenges_and_detected_conflicts_stand_side_by_side() {
+    let mut story = opened(&[], policy());
+    story.hears(&said("m-1", 1), &finding("finance", "m-1", json!({})));
+    story.hears(&said("m-c", 2), &challenges("strategy", "m-c", "finance"));
+    story.hears(&said("m-2", 3), &finding("strategy", "m-2", json!({})));
+    let held = [("finance", json!(20), 0.8), ("strategy", json!(70), 0.7)];
+    let found = conflict(
+        "d-9",
+        ConflictType::RiskScoreDisagreement,
+        "risk_score",
+        &held,
+    );
+    assert_eq!(
+        story.hears(&happened("e-d", 4), &detected(vec![found.clone()], vec![])),
+        "conflicts_received"
+    );
+    let challenge = story.state().debated[1].conflict_id.clone();
+    assert_eq!(
+        ends(&mut story, "e-1", &challenge, Status::Ruling),
+        "debate_settled"
+    );
+    assert_eq!(
+        ends(&mut story, "e-2", &found.conflict_id, Status::Vote),
+        "decided"
+    );
+    let CaseEvent::Decided(decided) = &story.last().event else {
+        panic!()
+    };
+    assert_eq!(
+        (
+            decided.decision.conflicts.len(),
+            decided.decision.outcomes.len()
+        ),
+        (2, 2)
+    );
+}
+
+/// Stories in which every fact of this kind occurs.
+pub(crate) fn stories() -> Vec<Story<CaseMachine>> {
+    let (mut passed, debate) = at_gate(policy());
+    let again = reviews(
+        "gail",
+        "g-1",
+        "valuation",
+        ReviewAction::Redebate,
+        Some(&debate),
+    );
+    passed.hears(&said("g-1", 60), &again);
+    let mut allowed = policy();
+    allowed.ladder.pass_unreviewed = true;
+    let (mut let_through, _) = at_gate(allowed);
+    let_through.hears(
+        &said("g-1", 60),
+        &reviews("gail", "g-1", "valuation", ReviewAction::Pass, None),
+    );
+    let mut cancelled = opened(&[], policy());
+    cancelled.hears(
+        &said("o-1", 1),
+        &CaseInput::Cancel {
+            by: agent("olga"),
+            why: "off".into(),
+        },
+    );
+    vec![passed, let_through, cancelled]
+}

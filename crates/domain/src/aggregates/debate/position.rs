@@ -1,0 +1,109 @@
+//! What a party holds after an answer.
+
+use concord_wire::payload::Position;
+
+use super::GivenAnswer;
+use crate::rules::canonical::normalise;
+use crate::rules::size_budget::truncate::{self, Room};
+
+/// The position that the answer states; else that of the peer agreed with; else the one held before.
+///
+/// `positions` are those at the beginning of the round, which every party was shown: what a peer has moved to since
+/// then is not what the party agrees with, and the order of arrival decides nothing.
+pub(super) fn after(
+    positions: &[Position],
+    held: &Position,
+    given: &GivenAnswer,
+    agrees: bool,
+) -> Position {
+    let answer = &given.answer;
+    let confidence = answer
+        .confidence
+        .or(given.confidence)
+        .unwrap_or(held.confidence);
+    let (text, value) = match (&answer.revised_position, &answer.value) {
+        (Some(text), Some(value)) => (truncate::words(text), Some(value.clone())),
+        (None, Some(value)) => (truncate::words(&spoken(value)), Some(value.clone())),
+        (Some(text), None) => stated_in_words(positions, held, &truncate::words(text)),
+        (None, None) => {
+            peer_agreed_with(positions, held, given, agrees).unwrap_or_else(|| unchanged(held))
+        }
+    };
+    // What was shown before stays shown while there is room: new evidence is put in front of it.
+    let mut evidence: Vec<String> = answer
+        .evidence
+        .iter()
+        .map(|quote| truncate::item(quote))
+        .collect();
+    let given_now = evidence.len();
+    for quote in &held.evidence {
+        if !evidence.iter().take(given_now).any(|now| now == quote) {
+            evidence.push(quote.clone());
+        }
+    }
+    let whole = Position {
+        agent_id: held.agent_id.clone(),
+        position: text,
+        value: value
+            .filter(|value| !value.is_null())
+            .map(|value| truncate::value(&value)),
+        confidence,
+        evidence,
+        reasoning: Some(answer.reasoning.clone()).filter(|reasoning| !reasoning.is_empty()),
+        evidence_omitted: held.evidence_omitted,
+    };
+    truncate::shortened_position(&whole, Room::MOST.among(positions.len()))
+}
+
+fn unchanged(held: &Position) -> (String, Option<serde_json::Value>) {
+    (held.position.clone(), held.value.clone())
+}
+
+fn spoken(value: &serde_json::Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A position given in words only has the value of the position with the same words, if anyone holds one.
+fn stated_in_words(
+    positions: &[Position],
+    held: &Position,
+    text: &str,
+) -> (String, Option<serde_json::Value>) {
+    let words = normalise(text);
+    let same = |position: &&Position| normalise(&position.position) == words;
+    let known = std::iter::once(held).chain(positions).find(same);
+    (
+        text.to_owned(),
+        known.and_then(|position| position.value.clone()),
+    )
+}
+
+/// The position of the peer named, or of the only peer position there is.
+fn peer_agreed_with(
+    positions: &[Position],
+    held: &Position,
+    given: &GivenAnswer,
+    agrees: bool,
+) -> Option<(String, Option<serde_json::Value>)> {
+    if !agrees {
+        return None;
+    }
+    let peers: Vec<&Position> = positions
+        .iter()
+        .filter(|other| other.agent_id != held.agent_id)
+        .collect();
+    if let Some(named) = &given.answer.agrees_with {
+        return peers
+            .iter()
+            .find(|peer| peer.agent_id == *named)
+            .map(|peer| unchanged(peer));
+    }
+    let first = peers.first()?;
+    let alike = |peer: &&Position| match (&peer.value, &first.value) {
+        (Some(a), Some(b)) => a == b,
+        _ => normalise(&peer.position) == normalise(&first.position),
+    };
+    peers.iter().all(alike).then(|| unchanged(first))
+}

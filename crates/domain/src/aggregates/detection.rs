@@ -1,0 +1,107 @@
+//! A detection: the conflicts among a case's findings, found once. Owned by the conflict detector.
+
+use concord_events::{Deadline, Detected, DetectionEvent, ReceivedFinding, StoredEvent};
+use concord_wire::CaseId;
+use concord_wire::payload::{Circumstances, DebateTerms};
+use concord_wire::policy::Policy;
+use concord_wire::subject::Service;
+
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::rules::conflict;
+
+/// The detection machine.
+#[derive(Debug, Clone, Copy)]
+pub struct DetectionMachine;
+
+/// What is known of a detection.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DetectionState {
+    /// What was found.
+    pub detected: Option<Detected>,
+}
+
+/// The findings of a case whose phase has closed.
+#[derive(Debug, Clone)]
+pub struct DetectionInput {
+    /// The case.
+    pub case_id: CaseId,
+    /// Its rules.
+    pub policy: Policy,
+    /// Its first gate.
+    pub gate: Option<String>,
+    /// In which circumstances it is judged.
+    pub circumstances: Circumstances,
+    /// Its findings.
+    pub findings: Vec<ReceivedFinding>,
+}
+
+impl Machine for DetectionMachine {
+    type State = DetectionState;
+    type Event = DetectionEvent;
+    type Input = DetectionInput;
+
+    fn decide(
+        state: &DetectionState,
+        _: &Context,
+        input: &DetectionInput,
+    ) -> Decision<DetectionEvent> {
+        if state.detected.is_some() {
+            return Decision::Ignore(Ignored::AlreadyDone);
+        }
+        let found = conflict::detect_within_limit(&input.case_id, &input.policy, &input.findings);
+        Decision::Append(DetectionEvent::Completed(Box::new(Detected {
+            case_id: input.case_id.clone(),
+            policy: input.policy.clone(),
+            gate: input.gate.clone(),
+            circumstances: input.circumstances.clone(),
+            debated: found.debated,
+            deferred: found.deferred,
+            conflicts_omitted: found.omitted,
+        })))
+    }
+
+    fn apply(state: &mut DetectionState, record: StoredEvent<DetectionEvent>) {
+        let DetectionEvent::Completed(detected) = record.event;
+        state.detected = Some(*detected);
+    }
+
+    fn deadlines(_: &DetectionState) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn effects(record: &StoredEvent<DetectionEvent>) -> Vec<Effect> {
+        let DetectionEvent::Completed(detected) = &record.event;
+        let open = detected.debated.iter().map(|conflict| Effect::OpenDebate {
+            conflict: conflict.clone(),
+            policy: Box::new(detected.policy.clone()),
+            terms: Box::new(terms(detected)),
+            from: Service::ConflictDetector,
+        });
+        open.collect()
+    }
+
+    fn case_of(record: &StoredEvent<DetectionEvent>) -> Option<CaseId> {
+        let DetectionEvent::Completed(detected) = &record.event;
+        Some(detected.case_id.clone())
+    }
+
+    fn creates(_: &DetectionInput) -> bool {
+        true
+    }
+}
+
+/// What concerns the ladder of a detected conflict.
+fn terms(detected: &Detected) -> DebateTerms {
+    let ladder = &detected.policy.ladder;
+    DebateTerms {
+        priority: ladder.priority,
+        domain: ladder.domain.clone(),
+        gate: detected.gate.clone(),
+        circumstances: detected.circumstances.clone(),
+        ..DebateTerms::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! A precedent: how the last debates of one kind about one subject turned out. Owned by the debate facilitator; its id
+//! follows from kind and subject ([`id_of`]), so whoever has a conflict like it finds it.
+//!
+//! | state                               | an entry                                         |
+//! |-------------------------------------|--------------------------------------------------|
+//! | any                                 | refused: no level from 1 to 5, no or a bad status |
+//! | has the same                        | ignored: repetition                              |
+//! | has a later one of the same debate  | ignored: already done                            |
+//! | has an earlier one of it            | recorded, in its place                           |
+//! | fewer than 20 debates               | recorded                                         |
+//! | 20 debates, all of them later       | ignored: already done                            |
+//! | 20 other debates                    | recorded; the oldest is forgotten                |
+//!
+//! A provisional decision is recorded when it is made; when a person overrides it, the entry of the override takes its
+//! place. The later of two entries is the one of the later time; at the same time, that of the higher level. What would be forgotten at
+//! once is not recorded: it may have been recorded before, and forgotten since.
+
+use concord_events::{Deadline, PrecedentEvent, PrecedentRecorded, StoredEvent};
+use concord_wire::payload::{ConflictType, Precedent};
+use concord_wire::{CaseId, DebateId, Timestamp, Token};
+
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::rules::canonical::normalise;
+use crate::rules::size_budget::truncate;
+
+/// Most debates of one precedent; beyond that the oldest are forgotten.
+pub const DEBATES_MAX: usize = 20;
+
+/// The machine of precedents.
+#[derive(Debug, Clone, Copy)]
+pub struct PrecedentMachine;
+
+/// What is known of a precedent.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PrecedentState {
+    /// One entry a debate, the oldest first; those of one instant in the order of their arrival.
+    kept: Vec<Precedent>,
+}
+
+impl PrecedentState {
+    /// The entry of a debate.
+    pub fn of(&self, debate: &DebateId) -> Option<&Precedent> {
+        self.kept.iter().find(|entry| entry.debate_id == *debate)
+    }
+
+    /// Whether an entry of this time, of a debate that is not known, would be forgotten at once.
+    fn is_past(&self, at: Timestamp, most: usize) -> bool {
+        self.kept.len() >= most && self.kept.first().is_some_and(|oldest| at <= oldest.at)
+    }
+
+    /// Adds an entry in place of an earlier one of its debate, and forgets the oldest beyond `most`.
+    fn keep(&mut self, entry: Precedent, most: usize) {
+        self.kept
+            .retain(|earlier| earlier.debate_id != entry.debate_id);
+        let place = self.kept.partition_point(|other| other.at <= entry.at);
+        self.kept.insert(place, entry);
+        let surplus = self.kept.len().saturating_sub(most);
+        self.kept.drain(..surplus);
+    }
+}
+
+/// The last entries, the newest first, of at most so many debates.
+pub fn recent(state: &PrecedentState, most: usize) -> Vec<&Precedent> {
+    state.kept.iter().rev().take(most).collect()
+}
+
+/// The id of the precedent for conflicts of this kind about this subject, however the subject's name is written.
+pub fn id_of(kind: ConflictType, subject: &str) -> Token {
+    Token::derived(&format!("{}/{}", kind.as_str(), normalise(subject)))
+}
+
+/// Where the entry stands in the message that brings it.
+const POINTER: &str = "/payload/precedent";
+
+impl Machine for PrecedentMachine {
+    type State = PrecedentState;
+    type Event = PrecedentEvent;
+    type Input = Precedent;
+
+    fn decide(state: &PrecedentState, _: &Context, input: &Precedent) -> Decision<PrecedentEvent> {
+        if let Err(fault) = input.check(POINTER) {
+            return Decision::Reject(fault);
+        }
+        let entry = Precedent {
+            topic: truncate::topic(&input.topic),
+            position: truncate::topic(&input.position),
+            ..input.clone()
+        };
+        match state.of(&entry.debate_id) {
+            Some(known) if *known == entry => Decision::Ignore(Ignored::Repetition),
+            Some(known) if (known.at, known.level) > (entry.at, entry.level) => {
+                Decision::Ignore(Ignored::AlreadyDone)
+            }
+            None if state.is_past(entry.at, DEBATES_MAX) => Decision::Ignore(Ignored::AlreadyDone),
+            _ => Decision::Append(PrecedentEvent::Recorded(PrecedentRecorded {
+                precedent: entry,
+            })),
+        }
+    }
+
+    fn apply(state: &mut PrecedentState, record: StoredEvent<PrecedentEvent>) {
+        let PrecedentEvent::Recorded(recorded) = record.event;
+        state.keep(recorded.precedent, DEBATES_MAX);
+    }
+
+    fn deadlines(_: &PrecedentState) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn effects(_: &StoredEvent<PrecedentEvent>) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    fn case_of(_: &StoredEvent<PrecedentEvent>) -> Option<CaseId> {
+        None
+    }
+
+    // Most kinds of conflict are met again and again.
+    fn creates(_: &Precedent) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

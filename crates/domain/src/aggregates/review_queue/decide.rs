@@ -1,0 +1,286 @@
+//! What to do about an input to the queue. Split by input; the table is in the module above.
+
+use concord_events::{
+    Assigned, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason, Released,
+    ReviewQueueEvent,
+};
+use concord_wire::payload::{Contact, DebatePriority, json_text_bytes};
+use concord_wire::{AgentId, DebateId, ErrorCode, Fault};
+use serde::Serialize;
+
+use super::state::{InQueue, QueueState};
+use super::{EXPERTS_MAX, Enqueue, QueueInput, WHY_BYTES_MAX, fact_id, order};
+use crate::aggregates::case::reused_message_id;
+use crate::digest;
+use crate::machine::{Context, Decision, Ignored};
+
+type QueueDecision = Decision<ReviewQueueEvent>;
+
+/// Where the parameters of a request stand.
+const PARAMETERS: &str = "/payload/parameters";
+
+pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) -> QueueDecision {
+    if let Some(earlier) = state.causes.get(&fact_id(context.origin, &context.cause)) {
+        // A fact's id follows from its cause, so a second one could not be stored.
+        let same = *earlier == asked(input);
+        return if same {
+            Decision::Ignore(Ignored::Repetition)
+        } else {
+            Decision::Reject(reused_message_id())
+        };
+    }
+    match input {
+        QueueInput::Register(registered) => register(state, registered),
+        QueueInput::Leave { agent_id, by, why } => leave(state, agent_id, by, why),
+        QueueInput::Enqueue(enqueue) => enqueue_debate(state, enqueue),
+        QueueInput::Advance => advance(state, context),
+        QueueInput::Release { debate_id, reason } => release(state, debate_id, *reason),
+        QueueInput::Reassign {
+            debate_id,
+            to,
+            by,
+            why,
+        } => reassign(state, debate_id, to, (by, why)),
+    }
+}
+
+// === What was asked, to tell a repetition from another request under the same id ===
+
+/// What an input asks for.
+fn asked(input: &QueueInput) -> String {
+    match input {
+        QueueInput::Register(registered) => same("register", registered),
+        QueueInput::Leave { agent_id, by, why } => same("leave", (agent_id, by, why)),
+        QueueInput::Enqueue(enqueue) => same("enqueue", &enqueue.entry.debate_id),
+        QueueInput::Advance => same("advance", ()),
+        QueueInput::Release { debate_id, .. } => same("release", debate_id),
+        QueueInput::Reassign {
+            debate_id,
+            to,
+            by,
+            why,
+        } => same("reassign", (debate_id, to, by, why)),
+    }
+}
+
+/// What was asked for when this was the answer.
+pub(super) fn asked_for(event: &ReviewQueueEvent) -> String {
+    match event {
+        ReviewQueueEvent::ExpertRegistered(registered) => same("register", registered),
+        ReviewQueueEvent::ExpertLeft(left) => same("leave", (&left.agent_id, &left.by, &left.why)),
+        ReviewQueueEvent::Enqueued(entry) => same("enqueue", &entry.debate_id),
+        ReviewQueueEvent::Overflowed(overflowed) => same("enqueue", &overflowed.debate_id),
+        ReviewQueueEvent::Assigned(_) => same("advance", ()),
+        ReviewQueueEvent::Released(released) => same("release", &released.debate_id),
+        ReviewQueueEvent::Reassigned(Reassigned {
+            debate_id,
+            to,
+            by,
+            why,
+            ..
+        }) => same("reassign", (debate_id, to, by, why)),
+    }
+}
+
+fn same(kind: &str, what: impl Serialize) -> String {
+    // Structures without maps are always written.
+    digest(&serde_json::to_vec(&(kind, what)).unwrap_or_default())
+}
+
+// === Experts ===
+
+fn register(state: &QueueState, registered: &ExpertRegistered) -> QueueDecision {
+    let expert = &registered.expert;
+    if let Err(fault) = expert.check(PARAMETERS) {
+        return Decision::Reject(fault);
+    }
+    if state.desks.len() >= EXPERTS_MAX && !state.desks.contains_key(&expert.agent_id) {
+        return Decision::Reject(Fault::new(
+            ErrorCode::CapacityExceeded,
+            PARAMETERS,
+            format!("There are {EXPERTS_MAX} experts already."),
+            "Remove those who rule no more.",
+        ));
+    }
+    Decision::Append(ReviewQueueEvent::ExpertRegistered(registered.clone()))
+}
+
+fn leave(state: &QueueState, agent_id: &AgentId, by: &AgentId, why: &str) -> QueueDecision {
+    let Some(desk) = state.desks.get(agent_id) else {
+        return Decision::Reject(no_such_expert("agent_id", agent_id));
+    };
+    if let Err(fault) = check_length(why) {
+        return Decision::Reject(fault);
+    }
+    let (agent_id, by, why) = (agent_id.clone(), by.clone(), why.to_owned());
+    let returned = desk.held.iter().cloned().collect();
+    Decision::Append(ReviewQueueEvent::ExpertLeft(ExpertLeft {
+        agent_id,
+        by,
+        why,
+        returned,
+    }))
+}
+
+fn no_such_expert(field: &str, agent_id: &AgentId) -> Fault {
+    Fault::invalid(
+        format!("{PARAMETERS}/{field}"),
+        format!("{agent_id} is not registered as an expert."),
+        "`concord queue` shows who is.",
+    )
+}
+
+fn check_length(why: &str) -> Result<(), Fault> {
+    let bytes = json_text_bytes(why);
+    if bytes <= WHY_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(
+        ErrorCode::CapacityExceeded,
+        format!("{PARAMETERS}/why"),
+        format!("The reason has {bytes} bytes; at most {WHY_BYTES_MAX} are accepted."),
+        "Give the reason in a sentence or two.",
+    ))
+}
+
+// === Debates ===
+
+fn enqueue_debate(state: &QueueState, enqueue: &Enqueue) -> QueueDecision {
+    let entry = &enqueue.entry;
+    if state.debates.contains_key(&entry.debate_id) || state.finished.contains(&entry.debate_id) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    let debate = InQueue::waiting(entry.clone());
+    let must_wait = !state.desks.is_empty() && !order::is_room_for(state, &debate);
+    let is_full = entry.priority == DebatePriority::Supporting
+        || state.waiting.len() >= enqueue.queue_max as usize;
+    if must_wait && is_full {
+        let (debate_id, case_id) = (entry.debate_id.clone(), entry.case_id.clone());
+        let overflowed = Overflowed {
+            debate_id,
+            case_id,
+            handling: enqueue.overflow,
+        };
+        return Decision::Append(ReviewQueueEvent::Overflowed(overflowed));
+    }
+    Decision::Append(ReviewQueueEvent::Enqueued(debate.entry))
+}
+
+fn advance(state: &QueueState, context: &Context) -> QueueDecision {
+    let Some((debate, expert)) = order::next(state) else {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    };
+    Decision::Append(ReviewQueueEvent::Assigned(Assigned {
+        debate_id: debate.entry.debate_id.clone(),
+        case_id: debate.entry.case_id.clone(),
+        expert: expert.clone(),
+        contact: contact_of(state, expert),
+        waited_ms: context.now.millis_since(debate.entry.entered_at),
+    }))
+}
+
+/// Where an expert is notified, as it is known now.
+fn contact_of(state: &QueueState, expert: &AgentId) -> Contact {
+    state
+        .desks
+        .get(expert)
+        .map(|desk| desk.expert.contact.clone())
+        .unwrap_or_default()
+}
+
+fn release(state: &QueueState, debate_id: &DebateId, reason: ReleaseReason) -> QueueDecision {
+    if state.finished.contains(debate_id) {
+        return Decision::Ignore(Ignored::AlreadyDone);
+    }
+    let holder = state
+        .debates
+        .get(debate_id)
+        .and_then(|debate| debate.holder.as_ref());
+    let expert = holder.map(|holder| holder.expert.clone());
+    Decision::Append(ReviewQueueEvent::Released(Released {
+        debate_id: debate_id.clone(),
+        expert,
+        reason,
+    }))
+}
+
+fn reassign(
+    state: &QueueState,
+    debate_id: &DebateId,
+    to: &AgentId,
+    said: (&AgentId, &str),
+) -> QueueDecision {
+    let (by, why) = said;
+    let Some(debate) = state.debates.get(debate_id) else {
+        return Decision::Reject(not_in_queue(debate_id));
+    };
+    if let Err(fault) = check_why(why).and_then(|()| check_receiver(state, debate, to)) {
+        return Decision::Reject(fault);
+    }
+    Decision::Append(ReviewQueueEvent::Reassigned(Reassigned {
+        debate_id: debate_id.clone(),
+        case_id: debate.entry.case_id.clone(),
+        from: debate.holder.as_ref().map(|holder| holder.expert.clone()),
+        to: to.clone(),
+        contact: contact_of(state, to),
+        by: by.clone(),
+        why: why.to_owned(),
+    }))
+}
+
+fn not_in_queue(debate_id: &DebateId) -> Fault {
+    Fault::invalid(
+        format!("{PARAMETERS}/debate_id"),
+        format!("The debate {debate_id} neither waits for a person nor is with one."),
+        "`concord queue` shows those that do.",
+    )
+}
+
+fn check_why(why: &str) -> Result<(), Fault> {
+    if why.trim().is_empty() {
+        return Err(Fault::invalid(
+            format!("{PARAMETERS}/why"),
+            "No reason is given.",
+            "Say why: it is kept with the debate.",
+        ));
+    }
+    check_length(why)
+}
+
+/// Whether an operator may give the debate to this expert.
+fn check_receiver(state: &QueueState, debate: &InQueue, to: &AgentId) -> Result<(), Fault> {
+    let pointer = || format!("{PARAMETERS}/to");
+    let debate_id = &debate.entry.debate_id;
+    let Some(desk) = state.desks.get(to) else {
+        return Err(no_such_expert("to", to));
+    };
+    if debate.entry.excluded.contains(to) {
+        return Err(Fault::new(
+            ErrorCode::Unauthorized,
+            pointer(),
+            format!("{to} takes part in {debate_id}, and nobody judges their own case."),
+            "Choose an expert who takes no part in it.",
+        ));
+    }
+    if debate
+        .holder
+        .as_ref()
+        .is_some_and(|holder| holder.expert == *to)
+    {
+        return Err(Fault::invalid(
+            pointer(),
+            format!("{to} has {debate_id} already."),
+            "Choose another expert, or leave it where it is.",
+        ));
+    }
+    if !desk.has_room() {
+        let (held, capacity) = (desk.held.len(), desk.expert.capacity);
+        return Err(Fault::new(
+            ErrorCode::CapacityExceeded,
+            pointer(),
+            format!("{to} has {held} debates, and a capacity of {capacity}."),
+            "Choose an expert who has room, give one of the debates to another first, or raise the capacity.",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! A track record: the times that one agent proved right or wrong. Owned by the debate facilitator; its id is the agent's.
+//!
+//! | state                                             | Observe                                      |
+//! |---------------------------------------------------|----------------------------------------------|
+//! | any                                               | refused: a future time, a bad name           |
+//! | has one of the same debate and source             | ignored: repetition                          |
+//! | has one that belongs to no debate, of this cause  | ignored: repetition                          |
+//! | fewer than 5,000                                  | observed                                     |
+//! | 5,000, all of them later                          | ignored: already done                        |
+//! | 5,000                                             | observed; the oldest observation is forgotten |
+//!
+//! **What counts as the same.** An outcome arrives twice, or another replica repeats the step: of one debate, one source
+//! says once whether the agent was right. A ruling and a later override are two sources. What belongs to no debate is
+//! known by the message or fact that brought it; two that say the same are two observations.
+//!
+//! **What is forgotten.** An observation loses half of its weight in two years, and the oldest weighs the least: at most a
+//! five-thousandth of the score, which is less than its interval leaves open. The bound is that of the whole record, so
+//! thousands of observations in one domain can displace old ones in another. What identifies an observation goes with
+//! it; were it brought again, it would be the oldest again and be forgotten at once, so it is not taken.
+
+use concord_events::{Deadline, Observed, StoredEvent, TrackRecordEvent};
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{Credibility, Query, Version};
+use concord_wire::{AgentId, CaseId, DebateId, Fault, Timestamp};
+
+mod state;
+
+pub use state::{OBSERVATIONS_MAX, RecordState};
+
+use crate::effect::Effect;
+use crate::machine::{Context, Decision, Ignored, Machine};
+use crate::rules::credibility;
+use state::Origin;
+
+/// The machine of track records.
+#[derive(Debug, Clone, Copy)]
+pub struct TrackRecordMachine;
+
+/// An agent has proved right or wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observe {
+    /// What became known.
+    pub observation: Observation,
+    /// The debate in which the agent held what proved right or wrong, where there was one.
+    pub debate_id: Option<DebateId>,
+    /// The case in which it did.
+    pub case_id: Option<CaseId>,
+    /// Who says so.
+    pub by: AgentId,
+}
+
+/// Where the observation stands in the message that brings it.
+const POINTER: &str = "/payload/observation";
+
+/// An observation that is possible, and has names that can be compared.
+fn check(observation: &Observation, now: Timestamp) -> Result<(), Fault> {
+    if observation.at > now {
+        return Err(Fault::invalid(
+            format!("{POINTER}/at"),
+            format!(
+                "The observation is of {}, which is in the future.",
+                observation.at
+            ),
+            "Say when it became known whether the agent was right; set the sender's clock if that was just now.",
+        ));
+    }
+    observation.check(POINTER)
+}
+
+impl Machine for TrackRecordMachine {
+    type State = RecordState;
+    type Event = TrackRecordEvent;
+    type Input = Observe;
+
+    fn decide(
+        state: &RecordState,
+        context: &Context,
+        input: &Observe,
+    ) -> Decision<TrackRecordEvent> {
+        if let Err(fault) = check(&input.observation, context.now) {
+            return Decision::Reject(fault);
+        }
+        let origin = Origin::of(input.debate_id.as_ref(), &context.cause);
+        if state.has(&origin, input.observation.source) {
+            return Decision::Ignore(Ignored::Repetition);
+        }
+        if state.is_past(input.observation.at, OBSERVATIONS_MAX) {
+            return Decision::Ignore(Ignored::AlreadyDone);
+        }
+        let Observe {
+            observation,
+            debate_id,
+            case_id,
+            by,
+        } = input.clone();
+        Decision::Append(TrackRecordEvent::Observed(Observed {
+            observation,
+            debate_id,
+            case_id,
+            by,
+        }))
+    }
+
+    fn apply(state: &mut RecordState, record: StoredEvent<TrackRecordEvent>) {
+        let TrackRecordEvent::Observed(observed) = record.event;
+        let origin = Origin::of(observed.debate_id.as_ref(), &record.meta.cause);
+        state.keep(origin, observed.observation, OBSERVATIONS_MAX);
+    }
+
+    fn deadlines(_: &RecordState) -> Vec<Deadline> {
+        Vec::new()
+    }
+
+    fn effects(_: &StoredEvent<TrackRecordEvent>) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    fn case_of(record: &StoredEvent<TrackRecordEvent>) -> Option<CaseId> {
+        let TrackRecordEvent::Observed(observed) = &record.event;
+        observed.case_id.clone()
+    }
+
+    // An agent that is observed was mostly observed before.
+    fn creates(_: &Observe) -> bool {
+        false
+    }
+}
+
+/// The credibility that a track record gives its agent.
+pub fn credibility_of(state: &RecordState, version: Version, query: &Query) -> Credibility {
+    credibility::score(version, state.observations(), query)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! What holds over stored events and messages: the invariants, and rebuilding and recounting.
+
+pub mod audit;
+pub mod replay;

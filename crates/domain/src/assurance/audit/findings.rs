@@ -1,0 +1,112 @@
+//! Invariant 2: every stored finding is in its case's decision, or set aside there with the reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use concord_events::{CaseEvent, StoredEvent};
+use concord_wire::payload::Decision;
+use concord_wire::{CaseId, MessageId, Token};
+
+use super::dead::{DeadLetters, Position};
+use super::report::{Invariant, Ledgers};
+use crate::aggregates::case::CaseState;
+
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// Taken into a case or set aside there.
+    recorded: BTreeSet<(Token, MessageId)>,
+    /// Stored, and not yet seen to be recorded.
+    heard: BTreeMap<(Token, MessageId), Position>,
+}
+
+impl Findings {
+    /// A fact of a case; `before` is the case's state before it, while the case goes on.
+    pub(super) fn event(
+        &mut self,
+        ledgers: &mut Ledgers,
+        before: Option<&CaseState>,
+        record: &StoredEvent<CaseEvent>,
+    ) {
+        let received = match &record.event {
+            CaseEvent::FindingRecorded(recorded) => Some(&recorded.received),
+            CaseEvent::FindingsClosed(closed) => closed.last.as_ref(),
+            CaseEvent::FindingSetAside(aside) => Some(&aside.received),
+            CaseEvent::Decided(decided) => {
+                if let Some(what) = before.and_then(|before| left_out(before, &decided.decision)) {
+                    let place = format!("case/{}", record.meta.id);
+                    ledgers.violated(Invariant::FindingsKept, place, Some(record.sequence), what);
+                }
+                None
+            }
+            CaseEvent::Opened(_)
+            | CaseEvent::ConflictsReceived(_)
+            | CaseEvent::DebateSettled(_)
+            | CaseEvent::Challenged(_)
+            | CaseEvent::GateReviewed(_)
+            | CaseEvent::GatePassed(_)
+            | CaseEvent::Cancelled(_) => None,
+        };
+        if let Some(received) = received {
+            let key = (record.meta.id.clone(), received.message_id.clone());
+            self.heard.remove(&key);
+            self.recorded.insert(key);
+        }
+    }
+
+    /// A stored finding to the coordinator.
+    pub(super) fn message(
+        &mut self,
+        ledgers: &mut Ledgers,
+        case: &CaseId,
+        id: &MessageId,
+        position: &Position,
+    ) {
+        ledgers.examined(Invariant::FindingsKept);
+        let key = (case.token(), id.clone());
+        if !self.recorded.contains(&key) {
+            self.heard.entry(key).or_insert_with(|| position.clone());
+        }
+    }
+
+    pub(super) fn finish(&self, ledgers: &mut Ledgers, dead: &DeadLetters) {
+        for ((case, id), position) in &self.heard {
+            if !dead.holds(position, Some(id)) {
+                let what = format!(
+                    "The finding is neither in case {case}, nor set aside there, nor dead."
+                );
+                ledgers.violated(
+                    Invariant::FindingsKept,
+                    format!("message/{id}"),
+                    Some(position.sequence),
+                    what,
+                );
+            }
+        }
+    }
+}
+
+/// The finding that a decision should name and does not.
+fn left_out(before: &CaseState, decision: &Decision) -> Option<String> {
+    let named: BTreeSet<&MessageId> = decision
+        .findings
+        .iter()
+        .map(|finding| &finding.message_id)
+        .collect();
+    let aside: BTreeSet<&MessageId> = decision
+        .set_aside
+        .iter()
+        .map(|note| &note.message_id)
+        .collect();
+    let finding = before
+        .findings
+        .iter()
+        .map(|received| &received.message_id)
+        .find(|id| !named.contains(id));
+    let noted = before
+        .set_aside
+        .iter()
+        .map(|(note, _)| &note.message_id)
+        .find(|id| !aside.contains(id));
+    finding.or(noted).map(|id| {
+        format!("The decision does not name the finding {id}, which the case had recorded.")
+    })
+}

@@ -1,0 +1,66 @@
+//! Invariant 9: every entry of a decision log is as it was written, and none is missing between two others.
+
+use std::collections::BTreeMap;
+
+use concord_events::Aggregate;
+use concord_events::{CaseEvent, StoredEvent};
+use concord_wire::Token;
+use concord_wire::payload::{ConflictOutcome, LogEntry};
+
+use super::place;
+use super::report::{Invariant, Ledgers};
+use crate::aggregates::case::entry_faults;
+
+/// Number and hash of the last entry of each case.
+#[derive(Debug, Default)]
+pub(super) struct Logs(BTreeMap<Token, (u64, String)>);
+
+impl Logs {
+    /// A fact of a case.
+    pub(super) fn event(&mut self, ledgers: &mut Ledgers, record: &StoredEvent<CaseEvent>) {
+        let (outcome, entry) = match &record.event {
+            CaseEvent::DebateSettled(settled) => (Some(&settled.outcome), settled.entry.as_deref()),
+            CaseEvent::Decided(decided) => (decided.last.as_ref(), decided.entry.as_deref()),
+            _ => return,
+        };
+        let faults = match entry {
+            Some(entry) => {
+                ledgers.examined(Invariant::DecisionLog);
+                self.enter(&record.meta.id, entry, outcome)
+            }
+            // Cases of before there was a log have none at all.
+            None if outcome.is_some() && self.0.contains_key(&record.meta.id) => {
+                vec!["A debate has ended without an entry.".to_owned()]
+            }
+            None => return,
+        };
+        let place = place(Aggregate::Case, &record.meta.id);
+        for fault in faults {
+            let entry = entry.map_or_else(String::new, |entry| format!("{}: ", entry.entry_id));
+            let what = format!("{entry}{fault}");
+            ledgers.violated(
+                Invariant::DecisionLog,
+                place.clone(),
+                Some(record.sequence),
+                what,
+            );
+        }
+    }
+
+    fn enter(
+        &mut self,
+        case: &Token,
+        entry: &LogEntry,
+        outcome: Option<&ConflictOutcome>,
+    ) -> Vec<String> {
+        let last = self.0.entry(case.clone()).or_default();
+        let mut faults = entry_faults(entry, last.0, &last.1);
+        if outcome.is_none_or(|outcome| {
+            (&outcome.conflict_id, outcome.status) != (&entry.debate_id, entry.method)
+        }) {
+            faults.push("It is not about the debate that ended.".to_owned());
+        }
+        *last = (entry.number, entry.hash.clone());
+        faults
+    }
+}

@@ -1,0 +1,156 @@
+//! One says a clause is there, another that it is not.
+//!
+//! An agent says so in `clauses`. It also says that a clause is there by listing it in `affected_clauses`; and an agent
+//! that reports clauses at all says, by leaving out one that others rely on, that it did not find it. There is one
+//! conflict a clause type, whoever the extractor is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use concord_events::ReceivedFinding;
+use concord_wire::payload::ConflictType;
+use concord_wire::policy::Policy;
+use serde_json::json;
+
+use super::ranking::Ranking;
+use super::{Found, held};
+use crate::rules::canonical::normalise;
+
+pub(super) fn find<'a>(_: &Policy, findings: &[&'a ReceivedFinding], ranking: &mut Ranking<'a>) {
+    let said: Vec<Said<'a>> = findings.iter().map(|received| Said::by(received)).collect();
+    for (subject, clause) in clauses(findings) {
+        if let Some(found) = of_clause(&said, &subject, &clause) {
+            ranking.offer(found);
+        }
+    }
+}
+
+/// The clauses, in the form in which they are compared, that are there for one finder and not for another.
+pub(crate) fn contested(findings: &[ReceivedFinding]) -> BTreeSet<String> {
+    let findings: Vec<&ReceivedFinding> = findings.iter().collect();
+    let said: Vec<Said<'_>> = findings.iter().map(|received| Said::by(received)).collect();
+    let named = clauses(&findings).into_iter();
+    named
+        .filter(|(subject, clause)| positions(&said, subject, clause).is_some())
+        .map(|(subject, _)| subject)
+        .collect()
+}
+
+/// A clause that somebody names.
+struct Named<'a> {
+    /// As the first who names it spells it.
+    name: &'a str,
+    /// Whether somebody relies on it.
+    relied_on: bool,
+}
+
+/// By the form in which they are compared.
+fn clauses<'a>(findings: &[&'a ReceivedFinding]) -> BTreeMap<String, Named<'a>> {
+    let mut clauses: BTreeMap<String, Named<'a>> = BTreeMap::new();
+    for received in findings {
+        let stated = received
+            .finding
+            .clauses
+            .iter()
+            .map(|clause| (clause.kind.as_str(), false));
+        let relied_on = received
+            .finding
+            .affected_clauses
+            .iter()
+            .map(|name| (name.as_str(), true));
+        for (name, relied_on) in stated.chain(relied_on) {
+            let clause = clauses.entry(normalise(name)).or_insert(Named {
+                name,
+                relied_on: false,
+            });
+            clause.relied_on |= relied_on;
+        }
+    }
+    clauses
+}
+
+/// What a finding says of clauses. Looked up by clause, because there may be many of both.
+struct Said<'a> {
+    received: &'a ReceivedFinding,
+    by_clause: BTreeMap<String, OfClause<'a>>,
+}
+
+/// What a finding says of one clause.
+#[derive(Default)]
+struct OfClause<'a> {
+    stated: Option<bool>,
+    relied_on: bool,
+    words: Vec<&'a str>,
+}
+
+impl<'a> Said<'a> {
+    fn by(received: &'a ReceivedFinding) -> Self {
+        let mut by_clause: BTreeMap<String, OfClause<'a>> = BTreeMap::new();
+        for clause in &received.finding.clauses {
+            let said = by_clause.entry(normalise(&clause.kind)).or_default();
+            said.stated = Some(said.stated == Some(true) || clause.present);
+            said.words.extend(clause.text.as_deref());
+        }
+        for name in &received.finding.affected_clauses {
+            by_clause.entry(normalise(name)).or_default().relied_on = true;
+        }
+        Self {
+            received,
+            by_clause,
+        }
+    }
+
+    /// Whether the finder says that the clause is there; none when it says nothing about it.
+    fn holds(&self, subject: &str, relied_on_by_someone: bool) -> Option<bool> {
+        match self.by_clause.get(subject) {
+            Some(OfClause {
+                stated: Some(present),
+                ..
+            }) => Some(*present),
+            Some(OfClause {
+                relied_on: true, ..
+            }) => Some(true),
+            _ => {
+                (relied_on_by_someone && !self.received.finding.clauses.is_empty()).then_some(false)
+            }
+        }
+    }
+
+    /// The clause's own words.
+    fn words(&self, subject: &str) -> Vec<&'a str> {
+        self.by_clause
+            .get(subject)
+            .map(|said| said.words.clone())
+            .unwrap_or_default()
+    }
+}
+
+/// Who holds what about a clause; none where it is not contested.
+fn positions<'s, 'a>(
+    said: &'s [Said<'a>],
+    subject: &str,
+    clause: &Named<'_>,
+) -> Option<Vec<(&'s Said<'a>, bool)>> {
+    let held = said
+        .iter()
+        .filter_map(|said| Some((said, said.holds(subject, clause.relied_on)?)));
+    let held: Vec<_> = held.collect();
+    let contested =
+        held.iter().any(|(_, present)| *present) && held.iter().any(|(_, present)| !*present);
+    contested.then_some(held)
+}
+
+fn of_clause<'a>(said: &[Said<'a>], subject: &str, clause: &Named<'_>) -> Option<Found<'a>> {
+    let positions = positions(said, subject, clause)?
+        .into_iter()
+        .map(|(said, present)| {
+            let text = if present { "present" } else { "not found" };
+            held(said.received, text, &json!(present), said.words(subject))
+        });
+    Some(Found {
+        kind: ConflictType::ClausePresenceDisagreement,
+        topic: format!("Clause {:?} presence", clause.name),
+        stake: 0.7,
+        held: positions.collect(),
+        subject: clause.name.to_owned(),
+    })
+}

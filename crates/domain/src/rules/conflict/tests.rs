@@ -1,0 +1,442 @@
+use concord_wire::payload::ConflictType as Type;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::fixtures::{case_id, policy, received};
+use crate::rules::vote;
+
+fn findings(found: &[(&str, f64, Value)]) -> Vec<ReceivedFinding> {
+    found
+        .iter()
+        .map(|(name, sure, what)| received(name, &format!("m-{name}"), *sure, what.clone()))
+        .collect()
+}
+
+/// All conflicts, in ranking order.
+fn detect(case: &CaseId, policy: &Policy, findings: &[ReceivedFinding]) -> Vec<Conflict> {
+    let found = detect_within_limit(case, policy, findings);
+    assert_eq!(found.omitted, 0);
+    [found.debated, found.deferred].concat()
+}
+
+fn detected(found: &[(&str, f64, Value)]) -> Vec<Conflict> {
+    detect(&case_id(), &policy(), &findings(found))
+}
+
+/// The conflicts between two agents who are equally sure.
+fn between(one: Value, other: Value) -> Vec<Conflict> {
+    detected(&[("ann", 0.8, one), ("ben", 0.8, other)])
+}
+
+fn types(conflicts: &[Conflict]) -> Vec<Type> {
+    conflicts.iter().map(|conflict| conflict.kind).collect()
+}
+
+/// Who holds what, as `agent: position`.
+fn held(conflict: &Conflict) -> Vec<String> {
+    conflict
+        .positions
+        .iter()
+        .map(|held| format!("{}: {}", held.agent_id, held.position))
+        .collect()
+}
+
+#[test]
+fn scores_conflict_when_they_are_more_than_twenty_apart() {
+    for (low, high, expected) in [
+        (40.0, 60.0, 0),
+        (40.0, 60.1, 1),
+        (0.0, 20.0, 0),
+        (0.0, 20.1, 1),
+        // Twenty apart, and a little more than twenty in binary.
+        (12.2, 32.2, 0),
+        (14.2, 34.2, 0),
+        (35.0, 80.0, 1),
+    ] {
+        let found = between(json!({"risk_score": high}), json!({"risk_score": low}));
+        assert_eq!(
+            types(&found),
+            vec![Type::RiskScoreDisagreement; expected],
+            "{low} and {high}"
+        );
+    }
+    assert!(
+        detected(&[("ann", 0.9, json!({"risk_score": 100}))]).is_empty(),
+        "one score disagrees with nobody"
+    );
+    assert!(
+        between(json!({"risk_score": 0}), json!({})).is_empty(),
+        "no score is not a score of 0"
+    );
+}
+
+#[test]
+fn a_score_conflict_names_everyone_who_gave_a_score() {
+    let found = detected(&[
+        ("cyd", 0.7, json!({"risk_score": 80})),
+        ("ann", 0.9, json!({"risk_score": 35})),
+        ("ben", 0.6, json!({"risk_score": 50, "evidence": ["§ 7"]})),
+        ("dan", 0.6, json!({})),
+    ]);
+    assert_eq!(
+        held(&found[0]),
+        [
+            "ann: Risk score: 35",
+            "ben: Risk score: 50",
+            "cyd: Risk score: 80"
+        ]
+    );
+    assert_eq!(found[0].topic, "Risk score spread: 35-80");
+    assert_eq!(found[0].positions[1].evidence, ["§ 7"]);
+}
+
+#[test]
+fn clauses_conflict_when_one_relies_on_what_another_did_not_find() {
+    let extractor = |present: &[&str], absent: &[&str]| {
+        let of = |names: &[&str], there: bool| {
+            names
+                .iter()
+                .map(|name| json!({"type": name, "present": there, "text": "Its words."}))
+                .collect::<Vec<_>>()
+        };
+        let clauses = [of(present, true), of(absent, false)].concat();
+        json!({ "clauses": clauses })
+    };
+    let relies = |names: &[&str]| json!({ "affected_clauses": names });
+    for (what, one, other, expected) in [
+        (
+            "found and relied on",
+            extractor(&["Term"], &[]),
+            relies(&["term"]),
+            vec![],
+        ),
+        (
+            "looked for, not found",
+            extractor(&[], &["Term"]),
+            relies(&["Term"]),
+            vec!["Term"],
+        ),
+        (
+            "not among those reported",
+            extractor(&["Fees"], &[]),
+            relies(&["Term"]),
+            vec!["Term"],
+        ),
+        (
+            "nothing was extracted",
+            json!({}),
+            relies(&["Term"]),
+            vec![],
+        ),
+        (
+            "two extractors",
+            extractor(&["Term"], &[]),
+            extractor(&[], &["TERM "]),
+            vec!["Term"],
+        ),
+        (
+            "two rely on it",
+            relies(&["Term"]),
+            relies(&["Term"]),
+            vec![],
+        ),
+        (
+            "silence about what nobody relies on",
+            extractor(&["Term"], &[]),
+            extractor(&["Fees"], &[]),
+            vec![],
+        ),
+        (
+            "several",
+            extractor(&["Fees"], &[]),
+            relies(&["Term", "Cap"]),
+            vec!["Cap", "Term"],
+        ),
+    ] {
+        let found = between(one, other);
+        let subjects: Vec<&str> = found
+            .iter()
+            .map(|conflict| conflict.subject.as_str())
+            .collect();
+        assert_eq!(subjects, expected, "{what}");
+        assert!(
+            found
+                .iter()
+                .all(|conflict| conflict.kind == Type::ClausePresenceDisagreement),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_clause_is_debated_once_whoever_relies_on_it() {
+    let found = detected(&[
+        (
+            "clause_extractor",
+            0.9,
+            json!({"clauses": [{"type": "Term", "present": false, "text": "none"}]}),
+        ),
+        ("ben", 0.6, json!({"affected_clauses": ["Term"]})),
+        ("ann", 0.7, json!({"affected_clauses": ["term"]})),
+    ]);
+    assert_eq!(
+        held(&found[0]),
+        [
+            "ann: present",
+            "ben: present",
+            "clause_extractor: not found"
+        ]
+    );
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn severities_conflict_when_they_differ_for_the_same_topic() {
+    let says = |topic: &str, severity: &str| json!({"critical_findings": [{"topic": topic, "severity": severity}]});
+    assert_eq!(
+        types(&between(
+            says("Liability", "low"),
+            says("liability ", "high")
+        )),
+        [Type::SeverityDisagreement]
+    );
+    assert!(between(says("Liability", "high"), says("Liability", "high")).is_empty());
+    assert!(between(says("Liability", "low"), says("Term", "high")).is_empty());
+    let twice = json!({"critical_findings": [
+        {"topic": "Liability", "severity": "low"}, {"topic": "Liability", "severity": "critical", "detail": "No cap."},
+    ]});
+    let found = between(twice, says("Liability", "critical"));
+    assert!(
+        found.is_empty(),
+        "of one agent's statements the most serious counts: {found:?}"
+    );
+}
+
+#[test]
+fn recommendations_conflict_when_they_differ() {
+    let says = |recommendation: &str| json!({ "recommendation": recommendation });
+    assert_eq!(
+        types(&between(says("sign"), says("reject"))),
+        [Type::RecommendationConflict]
+    );
+    for (one, other) in [("sign", " Sign."), ("sign", ""), ("yes", "true")] {
+        assert!(
+            between(says(one), says(other)).is_empty(),
+            "{one:?} and {other:?}"
+        );
+    }
+    let found = detected(&[
+        ("ann", 0.9, says("sign")),
+        ("ben", 0.9, says("reject")),
+        ("cyd", 0.1, says("SIGN")),
+    ]);
+    assert_eq!(held(&found[0]), ["ann: sign", "ben: reject", "cyd: sign"]);
+    assert_eq!(found[0].topic, "Different recommendations: reject, sign");
+}
+
+#[test]
+fn facts_conflict_when_their_values_do() {
+    let says = |value: Value, unit: Option<&str>| json!({"facts": [{"subject": "Term", "attribute": "length", "value": value, "unit": unit}]});
+    for (what, one, other, expected) in [
+        (
+            "other words for it",
+            says(json!(30), Some("days")),
+            says(json!("1 month"), None),
+            0,
+        ),
+        (
+            "within the tolerance",
+            says(json!(1000), None),
+            says(json!(1004), None),
+            0,
+        ),
+        (
+            "beyond it",
+            says(json!(1000), None),
+            says(json!(1006), None),
+            1,
+        ),
+        (
+            "another unit",
+            says(json!(5), Some("USD")),
+            says(json!(5), Some("EUR")),
+            1,
+        ),
+        (
+            "dates",
+            says(json!("2026-11-21"), None),
+            says(json!("November 21, 2026"), None),
+            0,
+        ),
+        (
+            "yes and no",
+            says(json!(true), None),
+            says(json!("no"), None),
+            1,
+        ),
+    ] {
+        let found = between(one, other);
+        assert_eq!(
+            types(&found),
+            vec![Type::FactualDisagreement; expected],
+            "{what}"
+        );
+    }
+    let found = between(says(json!(1), Some("year")), says(json!(90), Some("days")));
+    assert_eq!(found[0].subject, "term/length");
+    assert_eq!(held(&found[0]), ["ann: 1 year", "ben: 90 days"]);
+}
+
+#[test]
+fn two_attributes_are_two_debates_whatever_their_names() {
+    let fact = |subject: &str, attribute: &str, value: u32| json!({"subject": subject, "attribute": attribute, "value": value});
+    let says = |value: u32| json!({"facts": [fact("a/b", "c", value), fact("a", "b/c", value)]});
+    let found = between(says(1), says(2));
+    assert_eq!(found.len(), 2);
+    assert_ne!(found[0].conflict_id, found[1].conflict_id);
+}
+
+#[test]
+fn what_matters_more_and_is_held_more_firmly_is_debated_first() {
+    let found = detected(&[
+        (
+            "ann",
+            0.9,
+            json!({"risk_score": 0, "recommendation": "sign", "affected_clauses": ["Term"]}),
+        ),
+        (
+            "ben",
+            0.9,
+            json!({"risk_score": 100, "recommendation": "reject", "clauses": [{"type": "Term", "present": false}]}),
+        ),
+    ]);
+    // Both at stake 1.0: equal weights are ranked by type.
+    assert_eq!(
+        types(&found),
+        [
+            Type::RecommendationConflict,
+            Type::RiskScoreDisagreement,
+            Type::ClausePresenceDisagreement
+        ]
+    );
+    assert_eq!(
+        found
+            .iter()
+            .map(|conflict| conflict.weight)
+            .collect::<Vec<_>>(),
+        [0.9, 0.9, 0.63]
+    );
+    let contested = detected(&[
+        (
+            "ann",
+            0.9,
+            json!({"risk_score": 0, "recommendation": "sign"}),
+        ),
+        (
+            "ben",
+            0.8,
+            json!({"risk_score": 60, "affected_clauses": ["Term"]}),
+        ),
+        (
+            "cyd",
+            0.1,
+            json!({"recommendation": "reject", "clauses": [{"type": "Fee", "present": true}]}),
+        ),
+    ]);
+    // Hardly anybody advises against signing; the scores are held firmly on both sides.
+    let ranked: Vec<(Type, f64)> = contested
+        .iter()
+        .map(|conflict| (conflict.kind, conflict.weight))
+        .collect();
+    assert_eq!(
+        ranked,
+        [
+            (Type::RiskScoreDisagreement, 0.64),
+            (Type::RecommendationConflict, 0.1),
+            (Type::ClausePresenceDisagreement, 0.07)
+        ]
+    );
+}
+
+#[test]
+fn at_most_so_many_are_debated_and_the_rest_is_deferred() {
+    let topics = |severity: &str| {
+        let of = |n: u32| json!({"topic": format!("topic {n}"), "severity": severity});
+        json!({"critical_findings": (0..7).map(of).collect::<Vec<_>>()})
+    };
+    let found = findings(&[("ann", 0.8, topics("low")), ("ben", 0.8, topics("high"))]);
+    let all = detect(&case_id(), &policy(), &found);
+    for (limit, debated) in [(5, 5), (0, 0), (7, 7), (100, 7)] {
+        let rules = Policy {
+            conflicts_max: limit,
+            ..policy()
+        };
+        let found = detect_within_limit(&case_id(), &rules, &found);
+        assert_eq!(
+            (found.debated.len(), found.deferred.len(), found.omitted),
+            (debated, 7 - debated, 0)
+        );
+        assert_eq!(
+            [found.debated, found.deferred].concat(),
+            all,
+            "in ranking order"
+        );
+    }
+}
+
+fn any_finding() -> impl Strategy<Value = Value> {
+    let severity = || proptest::sample::select(vec!["info", "low", "medium", "high", "critical"]);
+    let word = || {
+        proptest::sample::select(vec![
+            "Term", "term ", "a/b", "a", "", "yes", "true", "30 days", "1 month", "~",
+        ])
+    };
+    let value = prop_oneof![
+        any::<bool>().prop_map(|b| json!(b)),
+        (-5i32..5).prop_map(|n| json!(n)),
+        (0.0..100.0f64).prop_map(|n| json!(n)),
+        word().prop_map(|w| json!(w))
+    ];
+    let critical = (word(), severity())
+        .prop_map(|(topic, severity)| json!({"topic": topic, "severity": severity}));
+    let clause = (word(), any::<bool>())
+        .prop_map(|(kind, present)| json!({"type": kind, "present": present}));
+    let fact = (word(), word(), value, proptest::option::of(word())).prop_map(|(subject, attribute, value, unit)| {
+        json!({"subject": subject, "attribute": attribute, "value": value, "unit": unit})
+    });
+    (
+        proptest::option::of(0.0..=100.0f64),
+        proptest::option::of(word()),
+        proptest::collection::vec(critical, 0..3),
+        proptest::collection::vec(clause, 0..3),
+        proptest::collection::vec(word(), 0..3),
+        proptest::collection::vec(fact, 0..3),
+    )
+        .prop_map(|(score, recommendation, critical, clauses, affected, facts)| {
+            json!({"risk_score": score, "recommendation": recommendation, "critical_findings": critical,
+                   "clauses": clauses, "affected_clauses": affected, "facts": facts})
+        })
+}
+
+proptest! {
+    #[test]
+    fn the_ranking_does_not_depend_on_who_answers_first_and_every_conflict_is_one(
+        (found, shuffled) in proptest::collection::vec((any_finding(), 0.0..=1.0f64), 1..6).prop_flat_map(|found| {
+            let named: Vec<_> = found.into_iter().enumerate()
+                .map(|(n, (what, sure))| received(&format!("a{n}"), &format!("m-{n}"), sure, what)).collect();
+            (Just(named.clone()), Just(named).prop_shuffle())
+        }),
+    ) {
+        let one = detect(&case_id(), &policy(), &found);
+        prop_assert_eq!(&one, &detect(&case_id(), &policy(), &shuffled));
+        let ids: std::collections::BTreeSet<_> = one.iter().map(|conflict| &conflict.conflict_id).collect();
+        prop_assert_eq!(ids.len(), one.len(), "every conflict is a debate of its own");
+        for conflict in &one {
+            prop_assert!(vote::option_count(conflict.kind, &policy(), &conflict.positions) > 1, "{:?}", conflict);
+            let agents: Vec<_> = conflict.positions.iter().map(|held| &held.agent_id).collect();
+            prop_assert!(agents.windows(2).all(|pair| pair[0] < pair[1]), "ordered, each once: {:?}", agents);
+        }
+        prop_assert!(one.windows(2).all(|pair| pair[0].weight >= pair[1].weight));
+    }
+}

@@ -1,0 +1,206 @@
+//! How far an agent is to be believed, by what is known of how often it was right.
+//!
+//! The formulas are those of the specification's "Auto-Resolution Criteria". Where it is ambiguous, this was decided:
+//!
+//! - *Temporal weight.* A weight that belongs to each observation cannot be multiplied onto an average. So the factor is
+//!   the weighted accuracy over the plain one, and the product of the two is the weighted accuracy. Only observations of
+//!   the domain asked for count; names are compared as everywhere ([`normalise`]).
+//! - *Data points.* The effective size does not shrink when everything is equally old, and the sum of weights does not
+//!   when one observation outweighs the rest. So data points are the smaller of the two, wherever a minimum is stated.
+//!   Fifteen observations therefore suffice on the day they are made; a year later it takes 22.
+//! - *Regime and context* each blend 30% of their own accuracy with 70% of the overall accuracy, written as a factor of
+//!   the overall accuracy: the specification's text blends and its formula multiplies. An observation counts for the
+//!   context by the share of the dimensions asked for that it has; what it does not state does not match.
+//! - *Trend.* One line through the accuracies of past quarters of a year, counted back from now rather than by calendar,
+//!   so that the present quarter is never a short one; each weighs what its observations weigh. R² above 0.3 is no test
+//!   of significance: within a year it finds a trend in almost every second agent that has none. The present lies
+//!   outside the data, so the interval is that of the smaller effective size which an extrapolation rests on
+//!   ([`Line::size_share`]): noise may move a score, but seldom settles a dispute.
+//! - *Overrides* are weighted by age too, so that they are outlived. They are held to be above 20% when the lower bound of
+//!   their interval is: at 15 points the rate itself passes 20% by chance. The penalty is by the rate.
+//! - *Ends.* No factor carries the product above 1. The interval is Wilson's of the weighted accuracy, moved with the
+//!   score by the factor by which the adjustments changed it, and widened by that factor when it is above 1, never
+//!   narrowed when it is below: adjusting makes nobody more certain. For the same reason an interval that would pass 0
+//!   or 1 is moved back, not cut.
+//! - *No record.* Who has none has the score one half, anywhere between 0 and 1, and no data points.
+//!
+//! Sums run over the observations in their own order ([`Observation`]: oldest first), whatever the order in which they
+//! are given. Results are rounded to 1e-12: the last bits of powers and logarithms differ between machines, and a
+//! replay must not.
+
+mod decay;
+mod factors;
+mod log_odds;
+mod settle;
+mod trend;
+mod wilson;
+
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{Credibility, Factor, Interval, Query, Version};
+
+use crate::rules::canonical::normalise;
+
+pub use decay::{HALF_LIFE_DAYS, Sample, age_days, decay_weight};
+pub use factors::{
+    BLEND, CONTEXT_POINTS_MIN, OVERRIDE_RATE_MAX, REGIME_POINTS_MIN, override_penalty, similarity,
+};
+pub use log_odds::{LOG_ODDS_P_MAX, log_odds};
+pub use settle::{DATA_POINTS_MIN, GAP_MIN, settle};
+pub use trend::{Line, Point, QUARTER_DAYS, R_SQUARED_MIN, fit};
+pub use wilson::{Z, wilson};
+
+/// An observation with its age in days and the weight that this gives it.
+#[derive(Debug, Clone, Copy)]
+struct Weighed<'a> {
+    observation: &'a Observation,
+    age_days: f64,
+    weight: f64,
+}
+
+/// The credibility of an agent of whom nothing is known: neither more nor less than a coin's.
+pub fn unknown() -> Credibility {
+    Credibility {
+        score: 0.5,
+        interval: Interval {
+            low: 0.0,
+            high: 1.0,
+        },
+        data_points: 0.0,
+        effective_size: 0.0,
+        observations: 0,
+        factors: Vec::new(),
+    }
+}
+
+/// The credibility that a record gives, for what is asked, by one version of the formula.
+pub fn score<'a>(
+    version: Version,
+    record: impl IntoIterator<Item = &'a Observation>,
+    query: &Query,
+) -> Credibility {
+    let weighed = in_domain(record, query);
+    let overall = Sample::of(weighed.iter().map(|w| (w.weight, w.observation.correct)));
+    let mut product = Product::default();
+    let mut size_share = 1.0;
+    product.multiply(factors::base(&weighed));
+    product.multiply(factors::temporal(&weighed, overall.as_ref()));
+    if version == Version::Comprehensive {
+        product.multiply(factors::regime(&weighed, overall.as_ref(), query));
+        product.multiply(factors::context(&weighed, overall.as_ref(), query));
+        let (trend, share) = factors::trend(&weighed, overall.as_ref());
+        product.multiply(trend);
+        size_share = share;
+        // Last, so that the limit of 1 takes nothing of the penalty away.
+        product.multiply(factors::overrides(&weighed));
+    }
+    let score = product.value.clamp(0.0, 1.0);
+    let interval = overall.as_ref().map_or(
+        Interval {
+            low: 0.0,
+            high: 1.0,
+        },
+        |sample| {
+            let interval = wilson(sample.proportion, sample.effective_size * size_share, Z);
+            scaled(
+                interval,
+                if sample.proportion > 0.0 {
+                    score / sample.proportion
+                } else {
+                    1.0
+                },
+            )
+        },
+    );
+    Credibility {
+        score: rounded(score),
+        interval: Interval {
+            low: rounded(interval.low),
+            high: rounded(interval.high),
+        },
+        data_points: rounded(overall.as_ref().map_or(0.0, Sample::data_points)),
+        effective_size: rounded(overall.as_ref().map_or(0.0, |sample| sample.effective_size)),
+        observations: u32::try_from(weighed.len()).unwrap_or(u32::MAX),
+        factors: product.factors,
+    }
+}
+
+/// The observations of the domain asked for, oldest first.
+fn in_domain<'a>(
+    record: impl IntoIterator<Item = &'a Observation>,
+    query: &Query,
+) -> Vec<Weighed<'a>> {
+    let domain = normalise(&query.domain);
+    let mut observations: Vec<&Observation> = record
+        .into_iter()
+        .filter(|o| normalise(&o.domain) == domain)
+        .collect();
+    observations.sort();
+    let weigh = |observation: &'a Observation| {
+        let age_days = age_days(observation.at, query.now);
+        Weighed {
+            observation,
+            age_days,
+            weight: decay_weight(age_days),
+        }
+    };
+    observations.into_iter().map(weigh).collect()
+}
+
+/// The factors so far and their product.
+#[derive(Debug)]
+struct Product {
+    value: f64,
+    factors: Vec<Factor>,
+}
+
+impl Default for Product {
+    fn default() -> Self {
+        Self {
+            value: 1.0,
+            factors: Vec::new(),
+        }
+    }
+}
+
+impl Product {
+    /// Multiplies by a factor whose explanation has no full stop yet.
+    fn multiply(&mut self, mut factor: Factor) {
+        // A little above 1 is what rounding makes of 1.
+        if self.value * factor.value > 1.0 + 1e-12 {
+            factor.value = 1.0 / self.value;
+            factor
+                .explanation
+                .push_str(", limited so that the score does not pass 1");
+        }
+        factor.explanation.push('.');
+        self.value *= factor.value;
+        factor.value = rounded(factor.value);
+        factor.basis = factor.basis.map(rounded);
+        factor.data_points = rounded(factor.data_points);
+        self.factors.push(factor);
+    }
+}
+
+/// The interval after its score was multiplied by `factor`; see the module's words on ends.
+fn scaled(interval: Interval, factor: f64) -> Interval {
+    let half = interval.half_width() * factor.max(1.0);
+    let centre = interval.centre() * factor;
+    let (low, high) = (centre - half, centre + half);
+    let back = if low < 0.0 {
+        -low
+    } else {
+        (1.0 - high).min(0.0)
+    };
+    Interval {
+        low: (low + back).clamp(0.0, 1.0),
+        high: (high + back).clamp(0.0, 1.0),
+    }
+}
+
+/// To twelve decimals.
+fn rounded(value: f64) -> f64 {
+    (value * 1e12).round() / 1e12
+}
+
+#[cfg(test)]
+mod tests;

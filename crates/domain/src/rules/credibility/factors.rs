@@ -1,0 +1,269 @@
+//! The factors of a credibility, one function each. An explanation here has no full stop; the product adds it.
+
+use concord_wire::payload::Observation;
+use concord_wire::payload::track_record::{Context, Factor, FactorName, Query};
+
+use super::{HALF_LIFE_DAYS, R_SQUARED_MIN, Sample, Weighed, Z, fit, trend, wilson};
+use crate::rules::canonical::normalise;
+
+/// The share of the score that the accuracy in the regime, and that in the context, each stand for.
+pub const BLEND: f64 = 0.3;
+/// Data points that the regime needs.
+pub const REGIME_POINTS_MIN: f64 = 50.0;
+/// Data points that the context needs.
+pub const CONTEXT_POINTS_MIN: f64 = 15.0;
+/// Rate of overrides above which there is a penalty.
+pub const OVERRIDE_RATE_MAX: f64 = 0.2;
+
+const NOTHING_KNOWN: &str = "nothing is known of the agent in the domain";
+const NEVER_CORRECT: &str = "the agent was never correct in the domain, which no factor changes";
+
+fn applied(name: FactorName, value: f64, basis: &Sample, explanation: String) -> Factor {
+    let (basis, data_points) = (Some(basis.proportion), basis.data_points());
+    Factor {
+        name,
+        value,
+        basis,
+        weight: None,
+        data_points,
+        applied: true,
+        explanation,
+    }
+}
+
+fn not_applied(name: FactorName, basis: Option<&Sample>, reason: &str) -> Factor {
+    Factor {
+        name,
+        value: 1.0,
+        basis: basis.map(|sample| sample.proportion),
+        weight: None,
+        data_points: basis.map_or(0.0, Sample::data_points),
+        applied: false,
+        explanation: format!("Not applied because {reason}"),
+    }
+}
+
+/// The plain accuracy; one half where there is no observation that weighs anything.
+pub(super) fn base(weighed: &[Weighed<'_>]) -> Factor {
+    let name = FactorName::BaseAccuracy;
+    let living = weighed.iter().filter(|w| w.weight > 0.0);
+    match Sample::of(living.map(|w| (1.0, w.observation.correct))) {
+        Some(plain) => {
+            let correct = weighed
+                .iter()
+                .filter(|w| w.weight > 0.0 && w.observation.correct)
+                .count();
+            let explanation = format!(
+                "{correct} of {} observations in the domain were correct: {:.3}",
+                plain.weight, plain.proportion
+            );
+            applied(name, plain.proportion, &plain, explanation)
+        }
+        None => Factor {
+            value: 0.5,
+            ..not_applied(
+                name,
+                None,
+                "nothing is known of the agent in the domain, which is held to be one half",
+            )
+        },
+    }
+}
+
+/// What weighting by age makes of the plain accuracy.
+pub(super) fn temporal(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> Factor {
+    let name = FactorName::TemporalWeight;
+    let Some(overall) = overall else {
+        return not_applied(name, None, NOTHING_KNOWN);
+    };
+    let base = base(weighed).value;
+    // Where everything was wrong, weights change nothing.
+    let value = if base > 0.0 {
+        overall.proportion / base
+    } else {
+        1.0
+    };
+    let explanation = format!(
+        "Weighted by age with a half-life of {HALF_LIFE_DAYS} days, the accuracy is {:.3} from {:.1} data points",
+        overall.proportion,
+        overall.data_points()
+    );
+    applied(name, value, overall, explanation)
+}
+
+/// Blends in the accuracy in the present regime.
+pub(super) fn regime(weighed: &[Weighed<'_>], overall: Option<&Sample>, query: &Query) -> Factor {
+    let name = FactorName::RegimeAdjustment;
+    let Some(regime) = &query.regime else {
+        return not_applied(name, None, "no present regime is given");
+    };
+    let regime = normalise(regime);
+    let same = |o: &Observation| {
+        o.regime
+            .as_deref()
+            .is_some_and(|other| normalise(other) == regime)
+    };
+    let share = |o: &Observation| if same(o) { 1.0 } else { 0.0 };
+    let part = Sample::of(shared(weighed, share).into_iter());
+    blend(
+        name,
+        "the present regime",
+        REGIME_POINTS_MIN,
+        overall,
+        part.as_ref(),
+    )
+}
+
+/// Blends in the accuracy in circumstances like those asked for.
+pub(super) fn context(weighed: &[Weighed<'_>], overall: Option<&Sample>, query: &Query) -> Factor {
+    let name = FactorName::ContextMatch;
+    if query
+        .context
+        .dimensions()
+        .iter()
+        .all(|(_, value)| value.is_none())
+    {
+        return not_applied(name, None, "no dimension of the context is given");
+    }
+    let part = Sample::of(shared(weighed, |o| similarity(&query.context, &o.context)).into_iter());
+    blend(
+        name,
+        "like circumstances",
+        CONTEXT_POINTS_MIN,
+        overall,
+        part.as_ref(),
+    )
+}
+
+/// The observations with a share above 0, their weights multiplied by it.
+fn shared(weighed: &[Weighed<'_>], share: impl Fn(&Observation) -> f64) -> Vec<(f64, bool)> {
+    let items = weighed
+        .iter()
+        .map(|w| (w.weight * share(w.observation), w.observation.correct));
+    items.filter(|(weight, _)| *weight > 0.0).collect()
+}
+
+/// The share of the dimensions that `asked` states in which `seen` is the same; 0 where none is stated.
+pub fn similarity(asked: &Context, seen: &Context) -> f64 {
+    let (mut stated, mut matched) = (0.0, 0.0);
+    for ((_, asked), (_, seen)) in asked.dimensions().into_iter().zip(seen.dimensions()) {
+        let Some(asked) = asked else { continue };
+        stated += 1.0;
+        if seen.is_some_and(|seen| normalise(seen) == normalise(asked)) {
+            matched += 1.0;
+        }
+    }
+    if stated > 0.0 { matched / stated } else { 0.0 }
+}
+
+/// (0.7 overall + 0.3 part) / overall, where the part has data enough.
+fn blend(
+    name: FactorName,
+    place: &str,
+    points_min: f64,
+    overall: Option<&Sample>,
+    part: Option<&Sample>,
+) -> Factor {
+    let Some(overall) = overall else {
+        return not_applied(name, None, NOTHING_KNOWN);
+    };
+    let Some(part) = part.filter(|part| super::rounded(part.data_points()) >= points_min) else {
+        let points = part.map_or(0.0, Sample::data_points);
+        let reason =
+            format!("{points:.1} of the {points_min:.0} data points needed are from {place}");
+        return not_applied(name, part, &reason);
+    };
+    if overall.proportion <= 0.0 {
+        return not_applied(name, Some(part), NEVER_CORRECT);
+    }
+    let value = ((1.0 - BLEND) * overall.proportion + BLEND * part.proportion) / overall.proportion;
+    let explanation = format!(
+        "{:.0}% is the accuracy in {place}, {:.3} from {:.1} data points, against {:.3} overall",
+        BLEND * 100.0,
+        part.proportion,
+        part.data_points(),
+        overall.proportion
+    );
+    Factor {
+        weight: Some(BLEND),
+        ..applied(name, value, part, explanation)
+    }
+}
+
+/// The accuracy that the past quarters let expect now, over the weighted accuracy; and the share of the effective size
+/// that the score rests on with it.
+pub(super) fn trend(weighed: &[Weighed<'_>], overall: Option<&Sample>) -> (Factor, f64) {
+    let name = FactorName::TrendAdjusted;
+    let Some(overall) = overall else {
+        return (not_applied(name, None, NOTHING_KNOWN), 1.0);
+    };
+    let points = trend::quarters(weighed);
+    let Some(line) = fit(&points) else {
+        let reason = format!(
+            "it takes three quarters whose accuracies differ, and {} have observations",
+            points.len()
+        );
+        return (not_applied(name, None, &reason), 1.0);
+    };
+    let fitted = format!(
+        "slope {:.3} a quarter, R² {:.2} over {} quarters",
+        line.slope,
+        line.r_squared,
+        points.len()
+    );
+    // The line's value now: quarters are counted from the present.
+    let expected = Sample {
+        proportion: line.intercept.clamp(0.0, 1.0),
+        weight: overall.weight * line.size_share,
+        effective_size: overall.effective_size * line.size_share,
+    };
+    if super::rounded(line.r_squared) <= R_SQUARED_MIN {
+        return (
+            not_applied(
+                name,
+                Some(&expected),
+                &format!("the line explains too little: {fitted}"),
+            ),
+            1.0,
+        );
+    }
+    let value = expected.proportion / overall.proportion;
+    let explanation = format!(
+        "The accuracy extrapolated to now is {:.3}: {fitted}",
+        expected.proportion
+    );
+    (
+        applied(name, value, &expected, explanation),
+        line.size_share,
+    )
+}
+
+/// The penalty for a rate of overrides: 1 - (rate - 0.2), at most 1. None when the lower bound of the rate's interval is
+/// not above 20%.
+pub fn override_penalty(rate: f64, effective_size: f64) -> Option<f64> {
+    let low = super::rounded(wilson(rate, effective_size, Z).low);
+    (low > OVERRIDE_RATE_MAX).then(|| (1.0 - (rate - OVERRIDE_RATE_MAX)).clamp(0.0, 1.0))
+}
+
+/// The penalty for being overridden often.
+pub(super) fn overrides(weighed: &[Weighed<'_>]) -> Factor {
+    let name = FactorName::OverridePenalty;
+    let Some(rate) = Sample::of(weighed.iter().map(|w| (w.weight, w.observation.overridden)))
+    else {
+        return not_applied(name, None, NOTHING_KNOWN);
+    };
+    let low = wilson(rate.proportion, rate.effective_size, Z).low;
+    let limit = OVERRIDE_RATE_MAX;
+    let Some(value) = override_penalty(rate.proportion, rate.effective_size) else {
+        let reason = format!(
+            "the rate of overrides, {:.3}, is not surely above {limit}: the lower bound of its interval is {low:.3}",
+            rate.proportion
+        );
+        return not_applied(name, Some(&rate), &reason);
+    };
+    let explanation = format!(
+        "People overrode the agent at a rate of {:.3}, surely above {limit}: the lower bound of its interval is {low:.3}",
+        rate.proportion
+    );
+    applied(name, value, &rate, explanation)
+}

@@ -1,0 +1,437 @@
+//! Whatever agents write, every fact and every message that follows from one has room. [`Story`] looks at each.
+
+use concord_events::{AggregateEvent, CaseEvent};
+use concord_wire::payload::{Answer, COMPARED_MAX, ConflictType, NAME_BYTES_MAX, json_text_bytes};
+use concord_wire::policy::Policy;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::aggregates::case::{CaseInput, CaseMachine, Phase};
+use crate::aggregates::debate::{DebateMachine, GivenAnswer};
+use crate::aggregates::detection::DetectionMachine;
+use crate::assurance::replay;
+use crate::fixtures::*;
+use crate::machine::{Decision, Machine};
+
+/// What agents fill their texts with: characters of all lengths that JSON knows.
+const FILLERS: [&str; 5] = ["x", "\u{1}", "\"", "é", "🦀"];
+
+/// A case in which everyone writes as much as is accepted.
+#[derive(Debug, Clone)]
+struct Hostile {
+    parties: usize,
+    filler: &'static str,
+    /// Whether all name the same things, hence few conflicts of many, or everyone others.
+    same_names: bool,
+    /// How many facts, clauses and critical findings, each.
+    compared: usize,
+    policy: Policy,
+}
+
+/// A text of as many bytes as there may be.
+fn filled(begin: &str, filler: &str, bytes_max: usize) -> String {
+    let left = bytes_max.saturating_sub(json_text_bytes(begin));
+    format!("{begin}{}", filler.repeat(left / json_text_bytes(filler)))
+}
+
+fn long_id(kind: &str, n: usize, length: usize) -> String {
+    format!("{kind}{n:0>width$}", width = length - kind.len())
+}
+
+impl Hostile {
+    fn names(&self) -> Vec<String> {
+        (0..self.parties).map(|n| long_id("a", n, 64)).collect()
+    }
+
+    fn finding(&self, n: usize) -> Value {
+        let of = |item: usize| {
+            if self.same_names {
+                item
+            } else {
+                n * COMPARED_MAX + item
+            }
+        };
+        let name = |kind: &str, item: usize| {
+            filled(&format!("{kind}{}", of(item)), self.filler, NAME_BYTES_MAX)
+        };
+        // The rest of the finding is shared among the texts.
+        let bytes = self.policy.finding_bytes_max as usize;
+        let share = (bytes / 2 / self.compared.max(1)).saturating_sub(8 * NAME_BYTES_MAX);
+        let items = || 0..self.compared;
+        let severity = ["info", "low", "medium", "high", "critical"][n % 5];
+        let mut finding = json!({
+            "summary": filled("Found. ", self.filler, bytes / 8),
+            "risk_score": n * 100 / self.parties,
+            "recommendation": filled(&format!("r{n}"), self.filler, NAME_BYTES_MAX),
+            "critical_findings": items().map(|item| json!({
+                "topic": name("t", item), "severity": severity, "detail": filled("", self.filler, share / 4),
+            })).collect::<Vec<_>>(),
+            "clauses": items().map(|item| json!({
+                "type": name("c", item), "present": n.is_multiple_of(2), "text": filled("", self.filler, share / 4),
+            })).collect::<Vec<_>>(),
+            "affected_clauses": items().map(|item| name("d", item)).collect::<Vec<_>>(),
+            "facts": items().map(|item| json!({
+                "subject": name("/", item), "attribute": name("~", item), "unit": name("u", n),
+                "value": filled(&format!("v{n}"), self.filler, share / 4),
+            })).collect::<Vec<_>>(),
+        });
+        let lists = [
+            "facts",
+            "affected_clauses",
+            "clauses",
+            "critical_findings",
+            "summary",
+        ];
+        for list in lists {
+            if json_bytes(&finding) + 64 > bytes {
+                finding[list] = if list == "summary" {
+                    json!("Found.")
+                } else {
+                    json!([])
+                };
+            }
+        }
+        let left = bytes.saturating_sub(json_bytes(&finding) + 64);
+        finding["evidence"] = json!([
+            filled("", self.filler, left / 2),
+            filled("", self.filler, left / 4),
+            ""
+        ]);
+        finding
+    }
+
+    fn answer(&self, n: usize) -> Answer {
+        let quarter = (self.policy.tokens_per_message_max as usize).min(ANSWER_BYTES_MAX / 4) - 16;
+        let text = |begin: &str| filled(begin, self.filler, quarter);
+        Answer {
+            revised_position: Some(text(&format!("p{n}"))),
+            value: Some(json!({"value": text(&format!("v{n}")), "unit": "days"})),
+            reasoning: text("because"),
+            evidence: vec![text("new"), String::new()],
+            ..no_answer()
+        }
+    }
+
+    fn open(&self) -> Story<CaseMachine> {
+        let mut case = Story::of("c-1");
+        case.sequence = 10_u64.pow(18);
+        let names = self.names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut request = open_request(&names, self.policy.clone());
+        request.request.task.input = json!(filled("", self.filler, TASK_BYTES_MAX - 100));
+        assert_eq!(
+            case.hears(&said("m-open", 0), &CaseInput::Open(Box::new(request))),
+            "opened"
+        );
+        case
+    }
+
+    /// From the findings to the decision.
+    fn play(&self) -> Story<CaseMachine> {
+        let mut case = self.open();
+        let names = self.names();
+        for (n, name) in names.iter().enumerate() {
+            let id = long_id("m", n, 128);
+            let received = received(name, &id, 0.9, self.finding(n));
+            assert_eq!(received.finding.check(), Ok(()));
+            let heard = case.hears(&said(&id, 10), &CaseInput::Finding(Box::new(received)));
+            assert!(heard.starts_with("finding"), "{heard}");
+            // As many repetitions as are recorded.
+            for again in (0..self.policy.set_aside_max).filter(|_| n == 0) {
+                let id = long_id("n", again as usize, 128);
+                assert_eq!(
+                    case.hears(&said(&id, 10), &finding(name, &id, json!({}))),
+                    "finding_set_aside"
+                );
+            }
+        }
+        let mut detection = Story::<DetectionMachine>::of("c-1");
+        let findings = case.state().findings.clone();
+        let input = detection_of(findings, self.policy.clone());
+        detection.hears(&happened("e-closed", 20), &input);
+        let found = detection.state().detected.clone().unwrap();
+        let conflicts = found.debated.clone();
+        case.hears(
+            &happened("e-found", 30),
+            &CaseInput::Detected(Box::new(found)),
+        );
+        let outcome = conflicts.first().map(|conflict| self.debate(conflict));
+        for (n, conflict) in conflicts.iter().enumerate() {
+            // All debates go as the first went.
+            let outcome = outcome.clone().map(|outcome| ConflictOutcome {
+                conflict_id: conflict.conflict_id.clone(),
+                ..outcome
+            });
+            case.hears(
+                &happened(&format!("e-{n}"), 40),
+                &CaseInput::Resolved(Box::new(outcome.unwrap())),
+            );
+        }
+        assert_eq!(case.state().phase, Phase::Decided);
+        decides_the_same_again(&case);
+        case
+    }
+
+    fn debate(&self, conflict: &Conflict) -> ConflictOutcome {
+        let mut debate = Story::<DebateMachine>::of("d-1");
+        debate.sequence = 10_u64.pow(18);
+        assert_eq!(
+            debate.hears(
+                &said("m-open", 0),
+                &open_debate(conflict.clone(), self.policy.clone())
+            ),
+            "opened"
+        );
+        assert_eq!(
+            debate.state().positions,
+            conflict.positions,
+            "a debate takes what a detection has found as it is"
+        );
+        let parties: Vec<String> = conflict
+            .positions
+            .iter()
+            .map(|held| held.agent_id.to_string())
+            .collect();
+        for round in 1..=self.policy.rounds_max {
+            for (n, name) in parties.iter().enumerate() {
+                let id = long_id(&format!("r{round}-"), n, 128);
+                let answer = GivenAnswer {
+                    round: Some(round),
+                    ..given(name, &id, "revision", self.answer(n))
+                };
+                let heard = debate.hears(&said(&id, 10), &answers(answer));
+                assert!(!heard.contains(' '), "{heard}");
+            }
+        }
+        if let Some(due) = debate
+            .state()
+            .due
+            .filter(|_| debate.state().outcome.is_none())
+        {
+            assert_eq!(
+                debate.hears(
+                    &happened("e-due", 20),
+                    &round_due(&debate.id.clone(), 1, due)
+                ),
+                "resolved"
+            );
+        }
+        debate.state().outcome.clone().unwrap()
+    }
+}
+
+/// What a decision says of its last debate is enough to decide the same again, although it is shortened.
+fn decides_the_same_again(case: &Story<CaseMachine>) {
+    let (last, before) = case.records.split_last().unwrap();
+    let CaseEvent::Decided(decided) = &last.event else {
+        panic!("{:?}", last.event.name())
+    };
+    let Some(outcome) = &decided.last else { return };
+    let (rebuilt, _) = replay::rebuild::<CaseMachine>(before);
+    let context = crate::Context::of_fact(last.meta.at, last.meta.cause.clone());
+    let again = CaseMachine::decide(
+        &rebuilt.state,
+        &context,
+        &CaseInput::Resolved(Box::new(outcome.clone())),
+    );
+    assert!(
+        again == Decision::Append(last.event.clone()),
+        "decided again it is the same"
+    );
+}
+
+fn hostile() -> impl Strategy<Value = Hostile> {
+    let sizes = (
+        proptest::sample::select(vec![1_024_u32, 20_000, 60_000]),
+        100_u32..=25_000,
+    );
+    let counts = (
+        proptest::sample::select(vec![2_usize, 5, 17]),
+        0..=COMPARED_MAX,
+        0_u32..=32,
+        0_u32..=2,
+    );
+    (
+        counts,
+        sizes,
+        proptest::sample::select(&FILLERS),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(
+                (parties, compared, conflicts_max, rounds_max),
+                (bytes, tokens),
+                filler,
+                same_names,
+            )| Hostile {
+                parties,
+                filler,
+                same_names,
+                compared,
+                policy: Policy {
+                    conflicts_max,
+                    rounds_max,
+                    ..generous(bytes, tokens)
+                },
+            },
+        )
+}
+
+fn generous(finding_bytes_max: u32, tokens_per_message_max: u32) -> Policy {
+    Policy {
+        finding_bytes_max,
+        tokens_per_message_max,
+        set_aside_max: 20,
+        messages_per_round_max: 1_000,
+        ..policy()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4) })]
+
+    #[test]
+    fn every_fact_has_room(hostile in hostile()) {
+        let case = hostile.play();
+        let decision = case.state().decision.clone().unwrap();
+        prop_assert_eq!(decision.findings.len(), hostile.parties);
+        prop_assert!(decision.outcome.recommendation.is_some(), "{:?}", decision.reason);
+    }
+}
+
+#[test]
+fn the_largest_case_that_the_limits_allow_has_room_and_counts_what_it_leaves_out() {
+    for (same_names, compared, filler) in [(true, 20, "é"), (false, 20, "\u{1}")] {
+        let policy = Policy {
+            conflicts_max: 32,
+            rounds_max: 1,
+            set_aside_max: 200,
+            ..generous(60_000, 25_000)
+        };
+        let case = Hostile {
+            parties: 64,
+            filler,
+            same_names,
+            compared,
+            policy,
+        }
+        .play();
+        let decision = case.state().decision.clone().unwrap();
+        let listed = decision.conflicts.len() + decision.deferred.len();
+        // Everyone says the same of the clauses they rely on; of other names every clause is contested.
+        let expected = if same_names {
+            2 + 3 * compared
+        } else {
+            2 + 64 * compared
+        };
+        assert_eq!(listed + decision.conflicts_omitted as usize, expected);
+        assert!(decision.conflicts.len() > 1 && decision.conflicts_omitted > 0);
+        assert_eq!(decision.outcomes.len(), decision.conflicts.len());
+        assert_eq!(decision.set_aside.len(), 200);
+        let kinds = || {
+            decision
+                .conflicts
+                .iter()
+                .chain(&decision.deferred)
+                .map(|conflict| conflict.kind)
+        };
+        assert!(kinds().any(|kind| kind == ConflictType::RecommendationConflict));
+        assert!(kinds().any(|kind| kind == ConflictType::RiskScoreDisagreement));
+    }
+}
+
+#[test]
+fn the_largest_finding_and_the_longest_debate_have_room() {
+    let policy = Policy {
+        conflicts_max: 1,
+        rounds_max: 10,
+        ..generous(524_288, 25_000)
+    };
+    Hostile {
+        parties: 2,
+        filler: "x",
+        same_names: true,
+        compared: 0,
+        policy,
+    }
+    .play();
+}
+
+fn with_evidence(evidence: &[String]) -> Position {
+    Position {
+        evidence: evidence.to_vec(),
+        reasoning: Some("Because.".into()),
+        ..position("ann", json!(1), 0.5)
+    }
+}
+
+#[test]
+fn usual_evidence_is_not_touched() {
+    let quotes: Vec<String> = (0..30)
+        .map(|n| format!("{n} {}", "Either party may terminate. ".repeat(20)))
+        .collect();
+    let whole = with_evidence(&quotes);
+    assert_eq!(shortened_position(&whole, Room::MOST.among(5)), whole);
+}
+
+#[test]
+fn what_is_left_out_is_marked_and_counted_and_shortening_again_changes_nothing() {
+    let quotes: Vec<String> = (0..40)
+        .map(|n| filled(&n.to_string(), "é", 1_000 * (n % 6)))
+        .collect();
+    let whole = with_evidence(&quotes);
+    let mut earlier = 0;
+    for room in Room::STEPS {
+        let short = shortened_position(&whole, room);
+        let kept = short.evidence.len();
+        assert_eq!(kept + short.evidence_omitted as usize, quotes.len());
+        assert!(short.evidence_omitted >= earlier, "less room, fewer items");
+        earlier = short.evidence_omitted;
+        for (quote, item) in quotes.iter().zip(&short.evidence) {
+            let beginning = item.strip_suffix("… [shortened]");
+            assert!(
+                item == quote || beginning.is_some_and(|text| quote.starts_with(text)),
+                "{item}"
+            );
+        }
+        assert_eq!(shortened_position(&short, room), short);
+    }
+    assert_eq!(earlier, 40);
+}
+
+#[test]
+fn shortened_values_are_the_same_when_the_whole_ones_are() {
+    let long = |end: &str| format!("{}{end}", "Word of many ".repeat(200));
+    let values = [
+        json!(long("one")),
+        json!(long("ONE ")),
+        json!(long("two")),
+        json!({"value": long("one"), "unit": "days"}),
+        json!({"value": 3, "unit": long("one")}),
+        json!({"value": 3, "unit": long("two")}),
+        json!([long("one"), 1]),
+        json!([long("one"), 2]),
+        json!({"value": {"nested": long("one")}}),
+        json!(format!("{}sign", " ".repeat(2_000))),
+        json!("sign"),
+        json!(7),
+    ];
+    let of = |value: &Value| crate::rules::canonical::canonical(value, None);
+    for one in &values {
+        let short = truncate::value(one);
+        assert!(json_bytes(&short) <= 512, "{short}");
+        assert_eq!(truncate::value(&short), short);
+        for other in &values {
+            assert_eq!(
+                of(one) == of(other),
+                of(&short) == of(&truncate::value(other)),
+                "{one} and {other}"
+            );
+        }
+    }
+    assert_eq!(
+        truncate::words(&truncate::words(&long("one"))),
+        truncate::words(&long("one"))
+    );
+}

@@ -1,0 +1,186 @@
+//! Phase 5: the vote. A tally holds every weight, so that anyone can count again and come to the same result.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use concord_wire::AgentId;
+use concord_wire::payload::{ConflictType, Credibility, Position, Tally, VoteOption, Voter};
+use concord_wire::policy::{Policy, VoteRule};
+use serde_json::Value;
+
+use crate::rules::canonical::{Canonical, canonical, group, normalise};
+use crate::rules::conservative;
+use crate::rules::credibility::{DATA_POINTS_MIN, log_odds};
+
+/// What is known of how often voters were right; empty where the policy does not ask.
+pub type Credibilities = BTreeMap<AgentId, Credibility>;
+
+/// Positions in comparable form: by value where there is one, else by words.
+fn comparable(position: &Position) -> Canonical {
+    match &position.value {
+        Some(value) if !value.is_null() => canonical(value, None),
+        _ => Canonical::Text(normalise(&position.position)),
+    }
+}
+
+/// For each position the number of its option. Only facts are compared with tolerance: a score of 70 is not one of 70.3.
+pub fn options_of(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<usize> {
+    let tolerance = if kind == ConflictType::FactualDisagreement {
+        policy.number_tolerance
+    } else {
+        0.0
+    };
+    group(
+        &positions.iter().map(comparable).collect::<Vec<_>>(),
+        tolerance,
+    )
+}
+
+/// How many different options the positions make.
+pub fn option_count(kind: ConflictType, policy: &Policy, positions: &[Position]) -> usize {
+    options_of(kind, policy, positions)
+        .into_iter()
+        .max()
+        .map_or(0, |last| last + 1)
+}
+
+/// The weight that a rule gives to a vote with this stated confidence.
+pub fn weight(rule: VoteRule, confidence: f64) -> f64 {
+    match rule {
+        VoteRule::Confidence => confidence,
+        VoteRule::Majority | VoteRule::Unanimous => 1.0,
+        // What is said of oneself stands in where no track record speaks.
+        VoteRule::Reconcile | VoteRule::Credibility => reconcile(confidence),
+    }
+}
+
+/// The weight of one vote: under [`VoteRule::Credibility`] by the track record, where enough is known of it.
+fn weight_of(
+    rule: VoteRule,
+    position: &Position,
+    credibility: &Credibilities,
+    options: usize,
+) -> f64 {
+    let known = credibility
+        .get(&position.agent_id)
+        .filter(|known| known.data_points >= DATA_POINTS_MIN);
+    match (rule, known) {
+        (VoteRule::Credibility, Some(known)) => log_odds(known.score, options),
+        _ => weight(rule, position.confidence),
+    }
+}
+
+/// ReConcile's rescaling of stated confidence (Chen, Saha, Bansal 2023, section 3.3).
+fn reconcile(confidence: f64) -> f64 {
+    if confidence >= 1.0 {
+        1.0
+    } else if confidence >= 0.9 {
+        0.8
+    } else if confidence >= 0.8 {
+        0.5
+    } else if confidence > 0.6 {
+        0.3
+    } else {
+        0.1
+    }
+}
+
+/// Counts the votes.
+///
+/// The winner is the option with the greatest weight. A tie goes to the more cautious option ([`caution`]), then to the
+/// lower `position_id`. [`VoteRule::Unanimous`] chooses only when there is one option.
+pub fn tally(
+    kind: ConflictType,
+    policy: &Policy,
+    positions: &[Position],
+    credibility: &Credibilities,
+) -> Tally {
+    let rule = policy.vote_rule;
+    let options = options(kind, policy, positions, credibility);
+    let total: f64 = options.iter().map(|option| option.weight).sum();
+    let mut ranked: Vec<&VoteOption> = options.iter().collect();
+    ranked.sort_by(|a, b| better(kind, policy, a, b));
+    let (first, second) = (ranked.first(), ranked.get(1));
+    let allowed = rule != VoteRule::Unanimous || options.len() == 1;
+    let winner = first
+        .filter(|_| allowed)
+        .map(|option| option.position_id.clone());
+    let lead = first.map_or(0.0, |a| a.weight) - second.map_or(0.0, |b| b.weight);
+    let tied = first
+        .zip(second)
+        .filter(|(a, b)| a.weight.total_cmp(&b.weight) == Ordering::Equal);
+    let tie_broken_by = tied.filter(|_| winner.is_some()).map(|(a, b)| {
+        let by_caution = conservative::compare(kind, policy, a.value.as_ref(), b.value.as_ref())
+            != Ordering::Equal;
+        if by_caution { "caution" } else { "position_id" }.to_owned()
+    });
+    let margin = if total > 0.0 { lead / total } else { 0.0 };
+    Tally {
+        rule,
+        winner,
+        margin,
+        tie_broken_by,
+        options: options.clone(),
+    }
+}
+
+/// Best first.
+fn better(kind: ConflictType, policy: &Policy, a: &VoteOption, b: &VoteOption) -> Ordering {
+    b.weight
+        .total_cmp(&a.weight)
+        .then_with(|| conservative::compare(kind, policy, b.value.as_ref(), a.value.as_ref()))
+        .then_with(|| position_number(a).cmp(&position_number(b)))
+}
+
+fn position_number(option: &VoteOption) -> usize {
+    option
+        .position_id
+        .trim_start_matches('p')
+        .parse()
+        .unwrap_or(usize::MAX)
+}
+
+fn options(
+    kind: ConflictType,
+    policy: &Policy,
+    positions: &[Position],
+    credibility: &Credibilities,
+) -> Vec<VoteOption> {
+    let count = option_count(kind, policy, positions);
+    let mut ordered: Vec<(usize, &Position)> = options_of(kind, policy, positions)
+        .into_iter()
+        .zip(positions)
+        .collect();
+    // Voters in the order of their ids: the sums are then the same whoever counts.
+    ordered.sort_by(|(a, p), (b, q)| a.cmp(b).then_with(|| p.agent_id.cmp(&q.agent_id)));
+    let mut options: Vec<VoteOption> = Vec::new();
+    for (number, position) in ordered {
+        let vote = weight_of(policy.vote_rule, position, credibility, count);
+        let voter = Voter {
+            agent_id: position.agent_id.clone(),
+            confidence: position.confidence,
+            weight: vote,
+        };
+        match options.get_mut(number) {
+            Some(option) => {
+                option.weight += vote;
+                option.voters.push(voter);
+            }
+            None => options.push(VoteOption {
+                position_id: format!("p{}", number + 1),
+                position: position.position.clone(),
+                value: position.value.clone().filter(|value| *value != Value::Null),
+                weight: vote,
+                voters: vec![voter],
+            }),
+        }
+    }
+    for option in &mut options {
+        // 0.6 + 0.3 is a little less than 0.9 in binary; a tie must not be decided by that.
+        option.weight = (option.weight * 1e9).round() / 1e9;
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Messages that are looked up one by one, as the stream's leader has them.
+
+use concord_events::topology::StreamKind;
+use concord_wire::subject::Lane;
+use concord_wire::{Envelope, Timestamp};
+
+use crate::broker::{Broker, unavailable};
+use crate::delivery::HandleError;
+use crate::event_store::Error;
+use crate::{broker::raw_message, codec::claim_check, codec::dialect};
+
+/// Messages that are looked through in one search.
+const LOOKED_THROUGH_MAX: usize = 1_000;
+
+/// A message that is stored.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Where in its stream.
+    pub sequence: u64,
+    /// When it was stored.
+    pub stored_at: Timestamp,
+    /// What it says; none where it cannot be read.
+    pub envelope: Option<Envelope>,
+}
+
+/// The first message from `sequence` on whose subject matches `filter`.
+pub async fn next(
+    broker: &Broker,
+    lane: Lane,
+    filter: &str,
+    sequence: u64,
+) -> Result<Option<Stored>, Error> {
+    let stream = broker.layout.stream_name(StreamKind::of_lane(lane));
+    let found = raw_message::next(broker, &stream, filter, sequence).await;
+    let Some(found) = found.map_err(|error| unavailable("look a message up", error))? else {
+        return Ok(None);
+    };
+    let subject = broker.subjects().parse(&found.subject).ok();
+    let body = found.body().unwrap_or_default();
+    let Ok(stored_at) = Timestamp::parse(&found.time) else {
+        return Ok(None);
+    };
+    let headers = dialect::headers_of(&found.headers().unwrap_or_default());
+    let read = |subject| {
+        dialect::read(&body, headers.as_ref(), &subject, found.sequence, stored_at)
+            .ok()
+            .map(|(read, _)| read)
+    };
+    let envelope = subject.and_then(read);
+    let envelope = match envelope {
+        None => None,
+        Some(envelope) => match claim_check::whole(broker, envelope).await {
+            Ok(envelope) => Some(envelope),
+            Err(HandleError::Failed(error)) => return Err(unavailable("give a payload", error)),
+            Err(_) => None,
+        },
+    };
+    Ok(Some(Stored {
+        sequence: found.sequence,
+        stored_at,
+        envelope,
+    }))
+}
+
+/// What `wanted` makes of the first message that it makes something of, among those from `sequence` on whose subject matches
+/// `filter`. A thousand are looked through.
+pub async fn find<T>(
+    broker: &Broker,
+    lane: Lane,
+    filter: &str,
+    mut sequence: u64,
+    wanted: impl Fn(&Envelope, Timestamp) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    for _ in 0..LOOKED_THROUGH_MAX {
+        let Some(stored) = next(broker, lane, filter, sequence).await? else {
+            return Ok(None);
+        };
+        sequence = stored.sequence + 1;
+        if let Some(found) = stored
+            .envelope
+            .and_then(|envelope| wanted(&envelope, stored.stored_at))
+        {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}

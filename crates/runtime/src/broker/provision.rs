@@ -1,0 +1,312 @@
+//! Streams and consumers: created when missing, compared when there. What differs is reported, never silently changed.
+
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use concord_events::topology::{StreamDefinition, StreamKind};
+
+use crate::admission::deadline_burst::Turn;
+use crate::broker::{Broker, unavailable};
+use crate::event_store::Error;
+
+/// A stream that is not as it is defined.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Deviation {
+    /// The stream's name.
+    pub stream: String,
+    /// Which property.
+    pub property: &'static str,
+    /// What it is.
+    pub found: String,
+    /// What it should be.
+    pub expected: String,
+}
+
+/// Creates the streams that are missing and compares the others with their definitions.
+pub async fn streams(broker: &Broker) -> Result<Vec<Deviation>, Error> {
+    let mut deviations = Vec::new();
+    for kind in StreamKind::ALL {
+        let definition = broker.layout.stream(kind);
+        match broker.jetstream.get_stream(&definition.name).await {
+            Ok(stream) => deviations.extend(compare(&definition, &stream.cached_info().config)),
+            Err(error) if is_missing(&error) => {
+                let created = broker.jetstream.create_stream(config(&definition)).await;
+                created.map_err(|error| unavailable("create a stream", error))?;
+                tracing::info!(stream = %definition.name, "Created a stream.");
+            }
+            Err(error) => return Err(unavailable("describe a stream", error)),
+        }
+    }
+    payload_bucket(broker).await?;
+    for Deviation {
+        stream,
+        property,
+        found,
+        expected,
+    } in &deviations
+    {
+        tracing::warn!(%stream, property, %found, %expected, "A stream differs from its definition.");
+    }
+    Ok(deviations)
+}
+
+/// Creates the object store of large payloads where it is missing. Without room for it everything else goes on: the broker
+/// reserves what a bucket may take.
+async fn payload_bucket(broker: &Broker) -> Result<(), Error> {
+    let bucket = broker.layout.payload_bucket();
+    match broker.jetstream.get_stream(format!("OBJ_{bucket}")).await {
+        Ok(_) => return Ok(()),
+        Err(error) if is_missing(&error) => {}
+        Err(error) => return Err(unavailable("describe the object store of payloads", error)),
+    }
+    match broker
+        .jetstream
+        .create_object_store(payload_config(broker))
+        .await
+    {
+        Ok(_) => tracing::info!(%bucket, "Created an object store."),
+        Err(error) => {
+            let error = crate::delivery::ErrorChain(&error);
+            tracing::warn!(%bucket, %error, "No object store; payloads over 1 MB cannot travel. See storage.payload_store_bytes.");
+        }
+    }
+    Ok(())
+}
+
+fn payload_config(broker: &Broker) -> jetstream::object_store::Config {
+    let messages = broker.layout.stream(StreamKind::Messages);
+    jetstream::object_store::Config {
+        bucket: broker.layout.payload_bucket(),
+        description: Some(
+            "Payloads over 1 MB, to which messages refer. Kept as long as messages.".to_owned(),
+        ),
+        max_age: messages.max_age.unwrap_or_default(),
+        max_bytes: i64::try_from(broker.payloads.store_bytes).unwrap_or(i64::MAX),
+        storage: StorageType::File,
+        num_replicas: messages.replicas,
+        ..jetstream::object_store::Config::default()
+    }
+}
+
+/// Compares the streams with their definitions; a missing one is a deviation too.
+pub async fn inspect(broker: &Broker) -> Result<Vec<Deviation>, Error> {
+    let mut deviations = Vec::new();
+    for kind in StreamKind::ALL {
+        let definition = broker.layout.stream(kind);
+        match broker.jetstream.get_stream(&definition.name).await {
+            Ok(stream) => deviations.extend(compare(&definition, &stream.cached_info().config)),
+            Err(error) if is_missing(&error) => deviations.push(Deviation {
+                stream: definition.name,
+                property: "existence",
+                found: "missing".into(),
+                expected: "created by the first service that starts".into(),
+            }),
+            Err(error) => return Err(unavailable("describe a stream", error)),
+        }
+    }
+    Ok(deviations)
+}
+
+/// How full the object store of large payloads is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill {
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Bytes that it may take; no limit when absent.
+    pub bytes_max: Option<u64>,
+}
+
+/// The object store of large payloads compared with the settings, and how full it is; none where there is no store.
+pub async fn inspect_payloads(broker: &Broker) -> Result<Option<(Vec<Deviation>, Fill)>, Error> {
+    let bucket = broker.layout.payload_bucket();
+    let info = match broker.jetstream.get_stream(format!("OBJ_{bucket}")).await {
+        Ok(stream) => stream.cached_info().clone(),
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(unavailable("describe the object store of payloads", error)),
+    };
+    let expected = payload_config(broker);
+    let limit = |bytes: i64| {
+        if bytes > 0 {
+            bytes.to_string()
+        } else {
+            "unlimited".to_owned()
+        }
+    };
+    let rows = [
+        (
+            "max_bytes",
+            limit(info.config.max_bytes),
+            limit(expected.max_bytes),
+        ),
+        (
+            "max_age",
+            format!("{:?}", info.config.max_age),
+            format!("{:?}", expected.max_age),
+        ),
+        (
+            "replicas",
+            info.config.num_replicas.to_string(),
+            expected.num_replicas.to_string(),
+        ),
+    ];
+    let differing = rows
+        .into_iter()
+        .filter(|(_, found, expected)| found != expected);
+    let deviations = differing
+        .map(|(property, found, expected)| Deviation {
+            stream: format!("OBJ_{bucket}"),
+            property,
+            found,
+            expected,
+        })
+        .collect();
+    let bytes_max = u64::try_from(info.config.max_bytes)
+        .ok()
+        .filter(|bytes| *bytes > 0);
+    Ok(Some((
+        deviations,
+        Fill {
+            bytes: info.state.bytes,
+            bytes_max,
+        },
+    )))
+}
+
+fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(error) if error.error_code() == jetstream::ErrorCode::STREAM_NOT_FOUND)
+}
+
+fn config(definition: &StreamDefinition) -> Config {
+    Config {
+        name: definition.name.clone(),
+        description: Some(definition.kind.doc().to_owned()),
+        subjects: definition.subjects.clone(),
+        retention: RetentionPolicy::Limits,
+        discard: DiscardPolicy::Old,
+        storage: StorageType::File,
+        num_replicas: definition.replicas,
+        max_age: definition.max_age.unwrap_or_default(),
+        max_messages_per_subject: definition.max_messages_per_subject.unwrap_or(-1),
+        duplicate_window: definition.duplicate_window,
+        deny_delete: definition.deny_delete,
+        allow_direct: true,
+        allow_message_schedules: definition.schedules,
+        allow_message_ttl: definition.schedules,
+        ..Config::default()
+    }
+}
+
+fn compare(definition: &StreamDefinition, found: &Config) -> Vec<Deviation> {
+    let expected = config(definition);
+    let unlimited = |n: i64| if n <= 0 { -1 } else { n };
+    let rows: [(&'static str, String, String); 9] = [
+        (
+            "subjects",
+            format!("{:?}", found.subjects),
+            format!("{:?}", expected.subjects),
+        ),
+        (
+            "retention",
+            format!("{:?}", found.retention),
+            format!("{:?}", expected.retention),
+        ),
+        (
+            "replicas",
+            found.num_replicas.to_string(),
+            expected.num_replicas.to_string(),
+        ),
+        (
+            "max_age",
+            format!("{:?}", found.max_age),
+            format!("{:?}", expected.max_age),
+        ),
+        (
+            "max_messages_per_subject",
+            unlimited(found.max_messages_per_subject).to_string(),
+            unlimited(expected.max_messages_per_subject).to_string(),
+        ),
+        (
+            "duplicate_window",
+            format!("{:?}", found.duplicate_window),
+            format!("{:?}", expected.duplicate_window),
+        ),
+        (
+            "deny_delete",
+            found.deny_delete.to_string(),
+            expected.deny_delete.to_string(),
+        ),
+        (
+            "allow_direct",
+            found.allow_direct.to_string(),
+            expected.allow_direct.to_string(),
+        ),
+        (
+            "allow_msg_schedules",
+            found.allow_message_schedules.to_string(),
+            expected.allow_message_schedules.to_string(),
+        ),
+    ];
+    let differing = rows
+        .into_iter()
+        .filter(|(_, found, expected)| found != expected);
+    differing
+        .map(|(property, found, expected)| Deviation {
+            stream: definition.name.clone(),
+            property,
+            found,
+            expected,
+        })
+        .collect()
+}
+
+/// A durable pull consumer shared by all replicas of whoever pulls from it.
+#[derive(Debug, Clone)]
+pub struct PullConsumer {
+    /// The stream's name.
+    pub stream: String,
+    /// The consumer's durable name.
+    pub name: String,
+    /// Subjects it is given.
+    pub filter: String,
+    /// How long one delivery may take before it is given to another.
+    pub ack_wait: Duration,
+    /// Deliveries under way at once, over all replicas.
+    pub ack_pending_max: i64,
+    /// Deliveries under way at once in this process, over all consumers of one handler.
+    pub in_flight_max: usize,
+    /// Whether what it is given goes before other things.
+    pub(crate) turn: Turn,
+}
+
+impl PullConsumer {
+    /// How many messages are asked for at once.
+    pub(crate) fn batch(&self) -> usize {
+        (self.in_flight_max * 2).clamp(1, 1_000)
+    }
+
+    /// Creates the consumer, or brings an existing one of this name to this definition.
+    pub async fn bind(
+        &self,
+        broker: &Broker,
+    ) -> Result<jetstream::consumer::Consumer<pull::Config>, Error> {
+        let config = pull::Config {
+            durable_name: Some(self.name.clone()),
+            deliver_policy: DeliverPolicy::All,
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.ack_wait,
+            // Bounded by the service itself, so that the last delivery can still be recorded as dead.
+            max_deliver: -1,
+            max_ack_pending: self.ack_pending_max,
+            filter_subject: self.filter.clone(),
+            ..pull::Config::default()
+        };
+        let created = broker
+            .jetstream
+            .create_consumer_on_stream(config, self.stream.as_str())
+            .await;
+        created.map_err(|error| unavailable("create a consumer", error))
+    }
+}

@@ -1,0 +1,170 @@
+//! Asking a consumer for messages, so that nothing is left behind when a process is to stop.
+//!
+//! The client library's own stream of messages can only be dropped, and with it everything that the broker has sent and
+//! nobody has looked at; the broker would give that to another process only after it has missed the answers. Here it is
+//! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
+//! sent, and gives it back.
+//!
+//! It asks for no more than there are places for, where what waits is kept from being delivered again (see
+//! [`crate::delivery::worker`]): what the client has received and nobody has looked at would be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::AckKind;
+use async_nats::{Message, Subscriber};
+use futures::StreamExt;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::broker::Broker;
+use crate::broker::delivery_info::ACKNOWLEDGEMENTS;
+use crate::broker::provision::PullConsumer;
+
+/// How long the broker keeps a request for messages that it does not have; so long can it take to stop asking.
+pub(crate) const EXPIRES: Duration = Duration::from_secs(1);
+/// A broker that is silent for so long after a request has expired has lost it, as when it was started again.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// The broker has nothing (more) for a request.
+const EXPIRED: u16 = 408;
+/// How many messages an expired request still asked for.
+const UNSENT: &str = "Nats-Pending-Messages";
+
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Messages of one consumer, as this process asks for them.
+pub(crate) struct Pull {
+    broker: Broker,
+    subject: String,
+    inbox: String,
+    answers: Subscriber,
+    /// How many messages are asked for at most.
+    batch: usize,
+    /// For so many it asks at least: a request for each message costs the broker more than the message.
+    share: usize,
+    /// Of what is taken and not yet done with; those for what is asked for are free.
+    places: Arc<Semaphore>,
+    /// How many messages the broker may send without being asked again.
+    asked: usize,
+}
+
+/// A message, with its place until it is done with.
+pub(crate) struct Taken {
+    pub(crate) message: Message,
+    /// None where the broker sent it long after it was asked.
+    pub(crate) place: Option<OwnedSemaphorePermit>,
+}
+
+impl Pull {
+    /// Begins to ask for messages of a consumer that exists.
+    pub(crate) async fn start(broker: &Broker, consumer: &PullConsumer) -> Result<Self, AnyError> {
+        let inbox = broker.client.new_inbox();
+        let answers = broker.client.subscribe(inbox.clone()).await?;
+        let subject = format!(
+            "$JS.API.CONSUMER.MSG.NEXT.{}.{}",
+            consumer.stream, consumer.name
+        );
+        let batch = consumer.batch();
+        let places = consumer
+            .in_flight_max
+            .saturating_add(batch)
+            .min(Semaphore::MAX_PERMITS);
+        let (share, places) = ((batch / 2).max(1), Arc::new(Semaphore::new(places)));
+        Ok(Self {
+            broker: broker.clone(),
+            subject,
+            inbox,
+            answers,
+            batch,
+            share,
+            places,
+            asked: 0,
+        })
+    }
+
+    /// The next message; nothing is lost when this is not waited for.
+    pub(crate) async fn next(&mut self) -> Result<Taken, AnyError> {
+        loop {
+            let more = self
+                .places
+                .available_permits()
+                .min(self.batch)
+                .saturating_sub(self.asked);
+            if more >= self.share {
+                self.ask(more).await?;
+            } else if self.asked == 0 {
+                // All places are taken. These are given back at once, with those that are free by then.
+                drop(self.places.acquire_many(u32::try_from(self.share)?).await?);
+                continue;
+            }
+            match timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await {
+                Ok(answer) => {
+                    if let Some(message) = self.take(answer.ok_or("the subscription ended")?)? {
+                        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+                        return Ok(Taken { message, place });
+                    }
+                }
+                Err(_) => self.asked = 0,
+            }
+        }
+    }
+
+    async fn ask(&mut self, more: usize) -> Result<(), AnyError> {
+        let request = json!({ "batch": more, "expires": u64::try_from(EXPIRES.as_nanos())? });
+        let (subject, inbox) = (self.subject.clone(), self.inbox.clone());
+        self.broker
+            .client
+            .publish_with_reply(subject, inbox, request.to_string().into())
+            .await?;
+        self.asked += more;
+        Ok(())
+    }
+
+    /// A message, or none where the broker speaks of a request.
+    fn take(&mut self, answer: Message) -> Result<Option<Message>, AnyError> {
+        if answer
+            .reply
+            .as_ref()
+            .is_some_and(|reply| reply.starts_with(ACKNOWLEDGEMENTS))
+        {
+            self.asked = self.asked.saturating_sub(1);
+            return Ok(Some(answer));
+        }
+        match answer.status.map(u16::from) {
+            Some(EXPIRED) => {
+                let unsent = answer
+                    .headers
+                    .as_ref()
+                    .and_then(|headers| headers.get(UNSENT)?.as_str().parse().ok());
+                self.asked = self.asked.saturating_sub(unsent.unwrap_or(self.asked));
+                Ok(None)
+            }
+            status => Err(format!(
+                "the broker gives no messages: {status:?} {:?}",
+                answer.description
+            )
+            .into()),
+        }
+    }
+
+    /// Asks for no more, and has what is still sent delivered to another process.
+    pub(crate) async fn stop(mut self) -> Result<(), AnyError> {
+        while self.asked > 0 {
+            let Ok(answer) = timeout(EXPIRES + SILENCE_MAX, self.answers.next()).await else {
+                break;
+            };
+            if let Some(reply) = self
+                .take(answer.ok_or("the subscription ended")?)?
+                .and_then(|message| message.reply)
+            {
+                // Given back at once it could come here again, as long as anything is asked for.
+                self.broker
+                    .acknowledge(reply, AckKind::Nak(Some(EXPIRES)))
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}

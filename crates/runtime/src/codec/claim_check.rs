@@ -1,0 +1,101 @@
+//! Payloads that are too large for a message: fetched from the object store where a message is read.
+
+use std::time::Duration;
+
+use async_nats::jetstream::context::ObjectStoreErrorKind;
+use async_nats::jetstream::object_store::{GetErrorKind, Object};
+use concord_encoding::PayloadReference;
+use concord_wire::Envelope;
+use tokio::io::AsyncReadExt;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::broker::{Broker, unavailable};
+use crate::delivery::HandleError;
+use crate::service::settings::StorageSettings;
+
+/// Fetched at a time by one process: each takes as much memory as a payload may have.
+const AT_ONCE: usize = 4;
+/// How long an object may take; the broker does not say that parts are missing, it sends nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The bounds of payloads that are fetched.
+pub(crate) struct Payloads {
+    pub(crate) store_bytes: u64,
+    bytes_max: u64,
+    turns: Semaphore,
+}
+
+impl Payloads {
+    pub(crate) fn new(storage: &StorageSettings) -> Self {
+        let (store_bytes, bytes_max) = (storage.payload_store_bytes, storage.payload_bytes_max);
+        Self {
+            store_bytes,
+            bytes_max,
+            turns: Semaphore::new(AT_ONCE),
+        }
+    }
+}
+
+/// A message with its payload, wherever that is. An object that is not what the message says is the sender's fault; a broker
+/// that does not answer is not.
+pub(crate) async fn whole(broker: &Broker, envelope: Envelope) -> Result<Envelope, HandleError> {
+    match PayloadReference::of(&envelope.payload)? {
+        None => Ok(envelope),
+        // Boxed: it is rare and large, and every message's task would have to have room for it.
+        Some(reference) => Box::pin(fetched(broker, envelope, reference)).await,
+    }
+}
+
+async fn fetched(
+    broker: &Broker,
+    envelope: Envelope,
+    reference: PayloadReference,
+) -> Result<Envelope, HandleError> {
+    reference.check(&broker.layout.payload_bucket(), broker.payloads.bytes_max)?;
+    let _turn = broker.payloads.turns.acquire().await?;
+    let fetched = timeout(PATIENCE, fetch(broker, &reference)).await;
+    let bytes = fetched.map_err(|_| reference.missing())??;
+    Ok(Envelope {
+        payload: reference.verified(bytes)?,
+        ..envelope
+    })
+}
+
+async fn fetch(broker: &Broker, reference: &PayloadReference) -> Result<Vec<u8>, HandleError> {
+    let failed =
+        |error: Box<dyn std::error::Error + Send + Sync>| unavailable("give a payload", error);
+    let store = broker.jetstream.get_object_store(&reference.bucket).await;
+    let store = store.map_err(|error| match error.kind() {
+        ObjectStoreErrorKind::InvalidBucketName => HandleError::Refused(reference.missing()),
+        _ => failed(error.into()).into(),
+    })?;
+    let object = store
+        .get(&reference.object)
+        .await
+        .map_err(|error| match error.kind() {
+            GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => {
+                HandleError::Refused(reference.missing())
+            }
+            _ => failed(error.into()).into(),
+        })?;
+    read(object, reference).await
+}
+
+/// At most as many bytes as the reference says, whatever the object says of itself.
+async fn read(object: Object, reference: &PayloadReference) -> Result<Vec<u8>, HandleError> {
+    let mut bytes = Vec::new();
+    let read = object
+        .take(reference.size.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .await;
+    match read {
+        Ok(_) if bytes.len() as u64 > reference.size => Err(reference.larger().into()),
+        // What the store has itself found to be wrong.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(reference.missing().into())
+        }
+        Err(error) => Err(unavailable("give a payload", error).into()),
+        Ok(_) => Ok(bytes),
+    }
+}

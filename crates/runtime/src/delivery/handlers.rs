@@ -1,0 +1,274 @@
+//! The three things a service does with deliveries: messages and facts become steps, own facts become effects.
+
+use std::sync::Arc;
+
+use concord_domain::{Context, Machine};
+use concord_events::Aggregate;
+use concord_events::subject::SystemSubject;
+use concord_events::{EventMeta, StoredEvent};
+use concord_wire::subject::SubjectForm;
+use concord_wire::{CaseId, Envelope, Fault, Token};
+use tracing::Instrument;
+
+use crate::codec::trace_context::TraceContext;
+use crate::delivery::{Ack, Delivery, HandleError, Handler};
+use crate::event_store::EventStore;
+use crate::event_store::nats::NatsEventStore;
+use crate::event_store::step::{Aggregates, Outcome};
+use crate::service::ServiceContext;
+use crate::{codec::dialect, delivery::route::Routed, event_store::effects, service::telemetry};
+
+type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
+type EventRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, concord_events::Error>;
+
+/// Adds to an input what must be read elsewhere before it can be decided on.
+pub trait Prepare<I>: Send + Sync + 'static {
+    /// The input as it is to be decided on.
+    fn prepare(&self, input: I) -> impl Future<Output = Result<I, HandleError>> + Send;
+}
+
+/// Nothing needs to be read.
+impl<I: Send> Prepare<I> for () {
+    async fn prepare(&self, input: I) -> Result<I, HandleError> {
+        Ok(input)
+    }
+}
+
+/// Messages become steps.
+pub struct MessageHandler<M: Machine, L, P = ()> {
+    shell: ServiceContext,
+    aggregates: Arc<Aggregates<M, L>>,
+    route: MessageRoute<M::Input>,
+    prepare: P,
+}
+
+impl<M: Machine, L: EventStore> MessageHandler<M, L> {
+    /// Steps on `aggregates` for what `route` makes an input of.
+    pub fn new(
+        shell: &ServiceContext,
+        aggregates: &Arc<Aggregates<M, L>>,
+        route: MessageRoute<M::Input>,
+    ) -> Self {
+        Self {
+            shell: shell.clone(),
+            aggregates: Arc::clone(aggregates),
+            route,
+            prepare: (),
+        }
+    }
+
+    /// The same, with inputs to which `prepare` has added something.
+    pub fn prepared_by<P: Prepare<M::Input>>(self, prepare: P) -> MessageHandler<M, L, P> {
+        MessageHandler {
+            shell: self.shell,
+            aggregates: self.aggregates,
+            route: self.route,
+            prepare,
+        }
+    }
+}
+
+impl<M: Machine, L: EventStore, P: Prepare<M::Input>> Handler for MessageHandler<M, L, P> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        self.take(dialect::envelope(&self.shell, delivery).await?, delivery)
+            .await
+    }
+}
+
+impl<M: Machine, L: EventStore, P: Prepare<M::Input>> MessageHandler<M, L, P> {
+    /// Steps for a message that was read already.
+    pub async fn take(&self, envelope: Envelope, delivery: &Delivery) -> Result<Ack, HandleError> {
+        match (self.route)(&envelope)? {
+            Routed::Ignored(reason) => {
+                self.shell.count_ignored(reason);
+                Ok(Ack::Acknowledge)
+            }
+            Routed::Step { id, input } => {
+                let input = self.prepare.prepare(input).await?;
+                step_of_message(
+                    &self.shell,
+                    &self.aggregates,
+                    id,
+                    envelope,
+                    &input,
+                    delivery,
+                )
+                .await
+            }
+        }
+    }
+}
+
+pub(crate) fn subject_of<S: SubjectForm>(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+) -> Result<S, HandleError> {
+    shell
+        .broker
+        .subjects()
+        .parse(&delivery.subject)
+        .map_err(|error| {
+            HandleError::Refused(Fault::invalid(
+                "",
+                format!("The subject {error}{}.", source_text(&error)),
+                "Publish on <prefix>.v1.msg.<case>.<from>.<to>.<type>; see docs/subjects.md.",
+            ))
+        })
+}
+
+fn source_text(error: &dyn std::error::Error) -> String {
+    error
+        .source()
+        .map_or_else(String::new, |source| format!(" {source}"))
+}
+
+/// The case that an aggregate is: the request to open it belongs to no case yet.
+fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
+    let is_case = <M::Event as concord_events::AggregateEvent>::AGGREGATE == Aggregate::Case;
+    is_case.then(|| CaseId::new(id.as_str()).ok()).flatten()
+}
+
+/// One step because of a message, in the trace of its case.
+pub async fn step_of_message<M: Machine, L: EventStore>(
+    shell: &ServiceContext,
+    aggregates: &Aggregates<M, L>,
+    id: Token,
+    envelope: Envelope,
+    input: &M::Input,
+    delivery: &Delivery,
+) -> Result<Ack, HandleError> {
+    let case = envelope.case_id.or_else(|| case_named::<M>(&id));
+    let contexts = TraceContext::of(shell, delivery.trace.clone(), case.as_ref());
+    let context = ServiceContext::message_context(envelope.message_id);
+    step(shell, aggregates, id, context, input, contexts).await
+}
+
+/// Facts of others become steps.
+pub struct EventHandler<M: Machine, L> {
+    shell: ServiceContext,
+    aggregates: Arc<Aggregates<M, L>>,
+    route: EventRoute<M::Input>,
+}
+
+impl<M: Machine, L: EventStore> EventHandler<M, L> {
+    /// Steps on `aggregates` for what `route` makes an input of.
+    pub fn new(
+        shell: &ServiceContext,
+        aggregates: &Arc<Aggregates<M, L>>,
+        route: EventRoute<M::Input>,
+    ) -> Self {
+        Self {
+            shell: shell.clone(),
+            aggregates: Arc::clone(aggregates),
+            route,
+        }
+    }
+}
+
+/// The aggregate whose fact a delivery is.
+pub fn aggregate_of(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+) -> Result<(Aggregate, Token), HandleError> {
+    match subject_of(shell, delivery)? {
+        SystemSubject::Event { aggregate, id, .. } => Ok((aggregate, id)),
+        _ => Err(HandleError::Refused(Fault::invalid(
+            "",
+            "The subject is not that of a fact.",
+            "See docs/subjects.md.",
+        ))),
+    }
+}
+
+impl<M: Machine, L: EventStore> Handler for EventHandler<M, L> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let (aggregate, _) = aggregate_of(&self.shell, delivery)?;
+        match (self.route)(aggregate, &delivery.payload, delivery.sequence)? {
+            Routed::Ignored(reason) => {
+                self.shell.count_ignored(reason);
+                Ok(Ack::Acknowledge)
+            }
+            Routed::Step { id, input } => {
+                let meta = EventMeta::decode(&delivery.payload)?;
+                let context = ServiceContext::fact_context(meta.event_id);
+                step(
+                    &self.shell,
+                    &self.aggregates,
+                    id,
+                    context,
+                    &input,
+                    delivery.trace.clone(),
+                )
+                .await
+            }
+        }
+    }
+}
+
+/// One step with its span and its count.
+pub async fn step<M: Machine, L: EventStore>(
+    shell: &ServiceContext,
+    aggregates: &Aggregates<M, L>,
+    id: Token,
+    context: Context,
+    input: &M::Input,
+    contexts: impl Into<TraceContext>,
+) -> Result<Ack, HandleError> {
+    let aggregate = <M::Event as concord_events::AggregateEvent>::AGGREGATE.as_str();
+    let span = tracing::info_span!(
+        target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
+        deliberation.id = %id, deliberation.outcome = tracing::field::Empty
+    );
+    let onward = contexts.into().begin(&span);
+    let outcome = aggregates
+        .step(&id, &context, input, onward.as_ref())
+        .instrument(span.clone())
+        .await?;
+    shell.count_step::<M>(&outcome);
+    match outcome {
+        Outcome::Rejected(fault) => Err(HandleError::Refused(fault)),
+        Outcome::Appended { fact, .. } => {
+            span.record("deliberation.outcome", fact);
+            Ok(Ack::Acknowledge)
+        }
+        Outcome::Ignored(reason) => {
+            span.record("deliberation.outcome", reason.as_str());
+            Ok(Ack::Acknowledge)
+        }
+    }
+}
+
+/// Own facts become effects.
+pub struct EffectHandler<M> {
+    shell: ServiceContext,
+    outbox: NatsEventStore,
+    machine: std::marker::PhantomData<fn() -> M>,
+}
+
+impl<M: Machine> EffectHandler<M> {
+    /// Publishes what follows from the facts of `M`.
+    pub fn new(shell: &ServiceContext, outbox: NatsEventStore) -> Self {
+        Self {
+            shell: shell.clone(),
+            outbox,
+            machine: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<M: Machine> Handler for EffectHandler<M> {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let record = StoredEvent::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
+        let count = effects::deliver::<M>(&self.outbox, &record, delivery.trace.as_ref()).await?;
+        self.shell
+            .metrics
+            .effects
+            .inc_by(u64::try_from(count).unwrap_or(0));
+        if record.meta.earlier.is_empty()
+            && let Some(case) = case_named::<M>(&record.meta.id)
+        {
+            telemetry::case_opened(&case);
+        }
+        Ok(Ack::Acknowledge)
+    }
+}

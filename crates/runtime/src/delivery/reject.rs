@@ -1,0 +1,131 @@
+//! Refusing a message: its sender gets an `error` with code, place and advice, and the original is kept under `dead`.
+
+use concord_events::dead_letter::DeadReason;
+use concord_events::topology::StreamKind;
+use concord_wire::envelope::Metadata;
+use concord_wire::payload::ErrorReport;
+use concord_wire::subject::{Lane, Service, Subject};
+use concord_wire::{
+    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, dialect,
+};
+use serde_json::{Value, json};
+
+use crate::codec::dialect::{answered_in, plain};
+use crate::delivery::Delivery;
+use crate::event_store::Error;
+use crate::service::ServiceContext;
+use crate::service::clock;
+
+/// Suffix of the `message_id` of a refusal, which follows from the place of the refused message in its stream.
+pub const SUFFIX: &str = "refused";
+
+/// Refuses a delivery.
+pub async fn refuse(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+    fault: &Fault,
+) -> Result<(), Error> {
+    tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
+    tell_sender(shell, delivery, fault).await?;
+    let reason = DeadReason::from(fault.code);
+    crate::delivery::dead_letter::keep(shell, delivery, fault, reason).await?;
+    shell.count_dead(reason);
+    Ok(())
+}
+
+/// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
+pub async fn tell_sender(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+    fault: &Fault,
+) -> Result<(), Error> {
+    tell(shell, delivery, ErrorReport::from(fault)).await
+}
+
+/// The same with a report that says more than a fault.
+pub(crate) async fn tell(
+    shell: &ServiceContext,
+    delivery: &Delivery,
+    report: ErrorReport,
+) -> Result<(), Error> {
+    let subjects = shell.broker.subjects();
+    let Some(sender) = subjects.sender_of(&delivery.subject) else {
+        return Ok(());
+    };
+    let parsed = subjects.parse(&delivery.subject).ok();
+    let is_error =
+        matches!(&parsed, Some(Subject::Message { kind, .. }) if kind.as_str() == "error");
+    // A service is not told, and an error is not answered by an error: neither could lead to anything but a loop.
+    if is_error || Service::parse(sender.as_str()).is_ok() {
+        return Ok(());
+    }
+    let answered_in = answered_in(&shell.broker, delivery, &sender, parsed.as_ref());
+    let case = match parsed {
+        Some(Subject::Message { case, .. }) => case,
+        _ => None,
+    };
+    // By the stream and not by the subject, which may be the very thing that is wrong: a sequence is unique in its
+    // stream only, and two refusals under one id would be one.
+    let urgent = delivery.stream == shell.broker.layout.stream_name(StreamKind::Urgent);
+    let lane = if urgent { Lane::Urgent } else { Lane::Normal };
+    let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
+    let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
+    let refused_id = body
+        .and_then(|body| dialect::id_of(&body))
+        .map(|id| id.to_string());
+    let envelope = error_message(
+        shell.service,
+        sender.into(),
+        case,
+        message_id,
+        refused_id,
+        report,
+        delivery,
+    )?;
+    shell
+        .broker
+        .publish_in(answered_in, &envelope, delivery.trace.as_ref())
+        .await
+}
+
+fn error_message(
+    service: Service,
+    to: Recipient,
+    case_id: Option<CaseId>,
+    message_id: MessageId,
+    refused_id: Option<String>,
+    mut report: ErrorReport,
+    delivery: &Delivery,
+) -> Result<Envelope, Error> {
+    report
+        .details
+        .insert("subject".into(), Value::String(delivery.subject.clone()));
+    report
+        .details
+        .insert("sequence".into(), json!(delivery.sequence));
+    if let Some(id) = &refused_id {
+        report
+            .details
+            .insert("message_id".into(), Value::String(id.clone()));
+    }
+    Ok(Envelope {
+        message_id,
+        timestamp: clock::now(),
+        from_agent: service.agent_id(),
+        to_agent: to,
+        message_type: MessageType::Error,
+        case_id,
+        correlation_id: refused_id.clone(),
+        reply_to: refused_id,
+        round: None,
+        priority: Priority::Normal,
+        requires_response: false,
+        deadline: None,
+        payload: serde_json::value::to_raw_value(&report)?,
+        metadata: Metadata {
+            version: Some("1.0".into()),
+            ..Metadata::default()
+        },
+        extensions: Extensions::default(),
+    })
+}

@@ -1,0 +1,214 @@
+//! Who is registered and how they are, as far as this process has heard: the facts of agents, followed as they are stored.
+//!
+//! It is a view to look things up in, never what a fact is decided on: another process may know more.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use concord_domain::Versioned;
+use concord_domain::aggregates::agent::{AgentMachine, AgentState};
+use concord_events::Aggregate;
+use concord_events::subject::SystemFilters;
+use concord_events::topology::StreamKind;
+use concord_events::{AgentEvent, StoredEvent};
+use concord_wire::AgentId;
+use futures::StreamExt;
+use tokio::sync::watch;
+
+use crate::broker::{Broker, unavailable};
+use crate::codec::wire_preferences::Spoken;
+use crate::delivery::ErrorChain;
+use crate::event_store::Error;
+use crate::event_store::nats::NatsEventStore;
+use crate::service::ServiceContext;
+
+/// Pause before the facts are followed again when that failed.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Registered agents. Cheap to share.
+pub struct Directory {
+    agents: RwLock<BTreeMap<AgentId, Versioned<AgentMachine>>>,
+    /// How all that were ever registered are written to: who leaves is told so in its own dialect.
+    spoken: RwLock<BTreeMap<AgentId, Spoken>>,
+    changed: watch::Sender<u64>,
+    loaded: watch::Sender<bool>,
+}
+
+impl Directory {
+    /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
+    pub fn follow(shell: &ServiceContext) -> Arc<Self> {
+        let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
+        let directory = Arc::new(Self {
+            agents: RwLock::default(),
+            spoken: RwLock::default(),
+            changed,
+            loaded,
+        });
+        let known = Arc::clone(&directory);
+        shell
+            .broker
+            .speak(Box::new(move |agent| known.spoken_by(agent)));
+        shell.knows(Arc::clone(&directory));
+        let (followed, broker, stop) = (
+            Arc::clone(&directory),
+            shell.broker.clone(),
+            shell.stop.clone(),
+        );
+        shell.spawn(async move {
+            loop {
+                let failed = tokio::select! {
+                    failed = followed.read(&broker) => failed,
+                    () = stop.cancelled() => break,
+                };
+                if let Err(error) = failed {
+                    tracing::warn!(error = %ErrorChain(&error), "The facts of agents cannot be followed; trying again.");
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(PAUSE) => {}
+                    () = stop.cancelled() => break,
+                }
+            }
+            // Nobody waits for what will not come.
+            followed.loaded.send_replace(true);
+        });
+        directory
+    }
+
+    /// Reads what is stored, and then what comes; ends when the broker cannot be read.
+    async fn read(&self, broker: &Broker) -> Result<(), Error> {
+        // The last fact of each kind is enough: a card, a status or a departure replaces what was before.
+        let config = pull::OrderedConfig {
+            filter_subject: broker.subjects().events_of_kind(Aggregate::Agent),
+            deliver_policy: DeliverPolicy::LastPerSubject,
+            ..pull::OrderedConfig::default()
+        };
+        let stream = broker.stream(StreamKind::Events).await?;
+        let consumer = stream.create_consumer(config).await;
+        let consumer =
+            consumer.map_err(|error| unavailable("follow the facts of agents", error))?;
+        let mut left = consumer.cached_info().num_pending;
+        self.loaded
+            .send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
+        let messages = consumer.messages().await;
+        let mut messages =
+            messages.map_err(|error| unavailable("follow the facts of agents", error))?;
+        while let Some(message) = messages.next().await {
+            let message = message.map_err(|error| unavailable("give a fact of an agent", error))?;
+            let Ok(info) = message.info() else { continue };
+            match StoredEvent::<AgentEvent>::decode(&message.payload, info.stream_sequence) {
+                Ok(record) => self.apply(record),
+                // What hides the last fact of its kind must not make an agent a stranger.
+                Err(concord_events::Error::Foreign) => {
+                    self.recover(broker, &message.subject).await?
+                }
+                Err(error) => {
+                    tracing::warn!(subject = %message.subject, error = %ErrorChain(&error), "A fact cannot be read.");
+                }
+            }
+            left = left.saturating_sub(1);
+            self.loaded
+                .send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
+        }
+        Ok(())
+    }
+
+    /// Takes the last fact on a subject into account on which something else stands last.
+    async fn recover(&self, broker: &Broker, subject: &str) -> Result<(), Error> {
+        let Some(last) = NatsEventStore::new(broker.clone())
+            .await?
+            .last_on(subject)
+            .await?
+        else {
+            return Ok(());
+        };
+        let (record, sequence) = (
+            StoredEvent::decode(&last.payload, last.sequence),
+            last.sequence,
+        );
+        self.apply(record.map_err(|source| Error::Unreadable { sequence, source })?);
+        Ok(())
+    }
+
+    /// Waits until what was stored when it began to follow is known, or the service stops.
+    pub async fn loaded(&self) {
+        if self
+            .loaded
+            .subscribe()
+            .wait_for(|loaded| *loaded)
+            .await
+            .is_err()
+        {
+            tracing::debug!("Nobody follows the facts of agents any more.");
+        }
+    }
+
+    /// Takes a stored fact into account before it comes by itself, or again.
+    pub fn apply(&self, record: StoredEvent<AgentEvent>) {
+        let Ok(agent) = AgentId::new(record.meta.id.as_str()) else {
+            return;
+        };
+        let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+        let known = agents.entry(agent.clone()).or_default();
+        // What comes again, and late, is no news.
+        if let AgentEvent::Registered(registered) = &record.event
+            && record.sequence > known.sequence()
+        {
+            let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
+            spoken.insert(agent, Spoken::from(&registered.card));
+        }
+        known.apply(record);
+        drop(agents);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Shows every registered agent, without copying any.
+    pub fn each(&self, mut look: impl FnMut(&AgentId, &AgentState)) {
+        self.read_agents(|agents| {
+            let registered = agents
+                .iter()
+                .filter(|(_, known)| known.state.card.is_some());
+            registered.for_each(|(agent, known)| look(agent, &known.state));
+        });
+    }
+
+    fn read_agents<T>(
+        &self,
+        read: impl FnOnce(&BTreeMap<AgentId, Versioned<AgentMachine>>) -> T,
+    ) -> T {
+        read(&self.agents.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is known of an agent; none when it is not registered.
+    pub fn agent(&self, agent: &AgentId) -> Option<AgentState> {
+        self.read_agents(|agents| agents.get(agent).map(|known| known.state.clone()))
+            .filter(|state| state.card.is_some())
+    }
+
+    /// All that are registered, by id.
+    pub fn agents(&self) -> Vec<(AgentId, AgentState)> {
+        self.read_agents(|agents| {
+            let registered = agents
+                .iter()
+                .filter(|(_, known)| known.state.card.is_some());
+            registered
+                .map(|(agent, known)| (agent.clone(), known.state.clone()))
+                .collect()
+        })
+    }
+
+    /// How an agent wants to be written to; none when it was never registered.
+    pub(crate) fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
+        self.spoken
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(agent)
+            .copied()
+    }
+
+    /// Changes with every fact that is heard.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+}

@@ -1,0 +1,64 @@
+//! Orders of operators, by request and reply: each becomes a step, and its answer says what came of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use concord_domain::Machine;
+use concord_wire::{ErrorCode, Fault, MessageId, Token};
+use serde_json::json;
+
+use crate::delivery::ErrorChain;
+use crate::event_store::nats::NatsEventStore;
+use crate::event_store::step::{Aggregates, Outcome};
+use crate::service::ServiceContext;
+use crate::service::api::{Answer, Verb, answer};
+
+/// Makes of a request the aggregate that it is about and an input for it.
+pub type Read<I> = fn(&[u8]) -> Result<(Token, I), Fault>;
+
+/// A verb whose requests are steps. The answer is `{"fact": <name>, "sequence": <where>}`; where nothing had to be done
+/// `fact` is null. What is refused is answered with the fault.
+pub fn verb<M: Machine>(
+    shell: &ServiceContext,
+    aggregates: &Arc<Aggregates<M, NatsEventStore>>,
+    read: Read<M::Input>,
+) -> Verb {
+    let (shell, aggregates) = (shell.clone(), Arc::clone(aggregates));
+    Arc::new(move |request: Bytes| {
+        let (shell, aggregates) = (shell.clone(), Arc::clone(&aggregates));
+        let done: Answer = Box::pin(async move {
+            let (id, input) = read(&request)?;
+            step::<M>(&shell, &aggregates, &id, &input).await
+        });
+        done
+    })
+}
+
+/// Each request is an order of its own, so its cause is new.
+async fn step<M: Machine>(
+    shell: &ServiceContext,
+    aggregates: &Aggregates<M, NatsEventStore>,
+    id: &Token,
+    input: &M::Input,
+) -> Result<Bytes, Fault> {
+    let cause = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
+    let outcome = aggregates
+        .step(id, &ServiceContext::message_context(cause), input, None)
+        .await
+        .map_err(|error| {
+            Fault::new(
+                ErrorCode::InternalError,
+                "",
+                format!("It could not be done: {}.", ErrorChain(&error)),
+                "Look whether it was done, and ask again if not.",
+            )
+        })?;
+    shell.count_step::<M>(&outcome);
+    match outcome {
+        Outcome::Rejected(fault) => Err(fault),
+        Outcome::Appended { fact, sequence } => {
+            answer(&json!({ "fact": fact, "sequence": sequence }))
+        }
+        Outcome::Ignored(_) => answer(&json!({ "fact": null })),
+    }
+}
