@@ -1,9 +1,9 @@
 //! The agent adapter: speaks with what is not NATS. It hosts agents, and notifies people ([`notify`]).
 //!
-//! A hosted agent is a program on standard input and output ([`program`]), a server that is sent messages ([`http`]), or a
-//! model behind an OpenAI-compatible API ([`openai`]). The adapter reads the agent's messages from the broker, lets them in as
-//! many at a time as the settings allow, urgent ones first ([`concurrency_limit`]), keeps to the provider's budget ([`budget`]), stops
-//! asking an agent that fails again and again ([`call_policy`]), and publishes the answers. Any replica can take any message: the
+//! A hosted agent is a program on standard input and output ([`program`](hosted_agent::program)), a server that is sent messages ([`http`](hosted_agent::http)), or a
+//! model behind an OpenAI-compatible API ([`openai`](hosted_agent::openai)). The adapter reads the agent's messages from the broker, lets them in as
+//! many at a time as the settings allow, urgent ones first ([`concurrency_limit`](hosted_agent::concurrency_limit)), keeps to the provider's budget ([`budget`](hosted_agent::budget)), stops
+//! asking an agent that fails again and again ([`call_policy`](hosted_agent::call_policy)), and publishes the answers. Any replica can take any message: the
 //! inbox is a shared durable consumer.
 
 use std::sync::Arc;
@@ -15,39 +15,22 @@ use concord_runtime::{Aggregates, Directory};
 use concord_wire::subject::{Lane, Service};
 use tokio::net::TcpListener;
 
-pub use coordination::CoordinationSettings;
-pub use notify::settings::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use settings::{
-    AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, HostedAgent, HttpAgent,
-    LoopSettings, OpenAiAgent,
+    AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, CoordinationSettings,
+    EmailSettings, EmbeddingServer, HostedAgent, HttpAgent, LoopSettings, NotifySettings,
+    OpenAiAgent, Tls, WakeSettings, WebhookSettings,
 };
-pub use wake::settings::{EmbeddingServer, WakeSettings};
 
-mod answer_type;
-mod budget;
-mod call_policy;
-mod callback;
+mod activation;
 mod case_cache;
-mod concurrency_limit;
 mod coordination;
-mod decode;
-mod encode;
-mod endpoint;
-mod failure;
 mod hosted_agent;
-mod http;
-mod inbox;
 mod notify;
-mod openai;
-mod pool;
-mod program;
-mod registration;
-mod reply_loops;
 mod settings;
-mod spans;
-mod wake;
 
-use hosted_agent::{Host, Shared};
+use activation::wake;
+use hosted_agent::host::{self, Host, Shared};
+use hosted_agent::{budget, callback, inbox, registration, reply_loops};
 
 /// The service.
 pub struct AgentAdapter;
@@ -92,7 +75,7 @@ impl Run for AgentAdapter {
         shell.answer(
             "agents",
             Arc::new(move |_| {
-                let hosted: Vec<hosted_agent::Description> =
+                let hosted: Vec<host::Description> =
                     hosts.iter().map(|host| host.describe()).collect();
                 let listed: Answer = Box::pin(async move { answer(&hosted) });
                 listed

@@ -23,12 +23,11 @@ mod completion;
 mod email;
 mod notice;
 mod resend;
-pub(crate) mod settings;
 mod text;
 mod webhook;
 
+use crate::settings::notify::{Error, NotifySettings};
 use notice::Notice;
-use settings::{Error, NotifySettings};
 
 /// Recipients of whom is remembered what became of their notice.
 const KNOWN_MAX: usize = 8_192;

@@ -10,13 +10,16 @@ use concord_wire::{AgentId, Dialect, Token};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::coordination::CoordinationSettings;
-use crate::notify::settings::NotifySettings;
-use crate::wake::settings::WakeSettings;
-
 pub(crate) mod check;
+pub(crate) mod coordination;
+pub(crate) mod notify;
 #[cfg(test)]
 mod tests;
+pub(crate) mod wake;
+
+pub use coordination::CoordinationSettings;
+pub use notify::{EmailSettings, NotifySettings, Tls, WebhookSettings};
+pub use wake::{EmbeddingServer, WakeSettings};
 
 /// Settings of the agent adapter alone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

@@ -8,8 +8,8 @@ use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
 
 use super::Failure;
-use super::settings::{Error, NotifySettings};
 use super::webhook::Caller;
+use crate::settings::notify::{Error, NotifySettings};
 
 /// The channel's name in metrics.
 const CHANNEL: &str = "callback";

@@ -10,8 +10,8 @@ use lettre::transport::smtp::{self, AsyncSmtpTransport};
 use lettre::{Address, AsyncTransport, Tokio1Executor};
 
 use super::notice::{Audience, Notice};
-use super::settings::{Error, NotifySettings, Tls, secret};
 use super::{Failure, text};
+use crate::settings::notify::{Error, NotifySettings, Tls, secret};
 
 /// A mailer by RFC 3834: no program answers it.
 const AUTO_SUBMITTED: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::Failure;
 use super::notice::{Audience, Notice, What};
-use super::settings::{Error, NotifySettings, secret};
+use crate::settings::notify::{Error, NotifySettings, secret};
 
 /// Answers that a server gives for a time only.
 const PASSING: [StatusCode; 3] = [
@@ -216,7 +216,7 @@ mod tests {
     use concord_runtime::service::settings::Secret;
 
     use super::*;
-    use crate::notify::settings::WebhookSettings;
+    use crate::settings::notify::WebhookSettings;
 
     fn refused(webhook: WebhookSettings) -> String {
         let settings = NotifySettings {

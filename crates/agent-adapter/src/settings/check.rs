@@ -6,9 +6,9 @@ use concord_wire::Token;
 use concord_wire::subject::Service;
 
 use super::{AdapterSettings, BudgetSettings, CallbackSettings, HostedAgent, LoopSettings};
-use crate::callback;
-use crate::endpoint::Endpoint;
-use crate::openai::prompt::Prompts;
+use crate::hosted_agent::callback;
+use crate::hosted_agent::endpoint::Endpoint;
+use crate::hosted_agent::openai::prompt::Prompts;
 
 /// A setting that could not work.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

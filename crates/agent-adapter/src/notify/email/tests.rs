@@ -3,7 +3,7 @@ use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 
 use super::super::notice::{Position, What};
 use super::*;
-use crate::notify::settings::EmailSettings;
+use crate::settings::notify::EmailSettings;
 
 fn notice(topic: &str) -> Notice {
     Notice {

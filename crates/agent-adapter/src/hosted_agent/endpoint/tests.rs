@@ -15,10 +15,10 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::*;
-use crate::call_policy::Guard;
-use crate::http::{Answered, Beside, Post};
+use crate::hosted_agent::call_policy::Guard;
+use crate::hosted_agent::http::{Answered, Beside, Post};
+use crate::hosted_agent::spans::Turn;
 use crate::settings::HostedAgent;
-use crate::spans::Turn;
 
 /// A context that the message brought.
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

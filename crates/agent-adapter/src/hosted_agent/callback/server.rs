@@ -20,8 +20,8 @@ use tokio::net::TcpListener;
 use super::Address;
 use super::listener::Bounded;
 use super::token::{Asked, Refusal};
-use crate::decode;
-use crate::spans::{About, Turn};
+use crate::hosted_agent::decode;
+use crate::hosted_agent::spans::{About, Turn};
 
 /// What stands before an address' token.
 pub(super) const PATH: &str = "/v1/answers/";

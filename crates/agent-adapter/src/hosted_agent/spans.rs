@@ -9,7 +9,7 @@ use concord_wire::{AgentId, CaseId, MessageType};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::failure::Failure;
+use crate::hosted_agent::failure::Failure;
 
 /// The turn of one message, until it is dropped.
 pub(crate) struct Turn {

@@ -14,8 +14,8 @@ use concord_wire::AgentId;
 use concord_wire::payload::{Card, Skill};
 use tokio::sync::oneshot;
 
-use super::settings::WakeSettings;
 use crate::AnyError;
+use crate::settings::wake::WakeSettings;
 
 /// How often it is looked whether a server that failed makes the vectors that cards lack.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use concord_wire::{Envelope, MessageType, Recipient};
 use serde_json::json;
 
 use super::Host;
-use crate::spans::Turn;
+use crate::hosted_agent::spans::Turn;
 
 /// Whether the asker of a message is told by the coordinator that its time is over: of requests between agents, at their
 /// deadline. Nobody needs to hear that twice.

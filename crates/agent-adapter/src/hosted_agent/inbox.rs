@@ -13,8 +13,8 @@ use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
-use crate::failure::Failure;
-use crate::hosted_agent::Host;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::host::Host;
 
 /// A hosted agent's messages.
 pub(crate) struct Inbox {

@@ -7,7 +7,7 @@ use concord_wire::payload::Card;
 use serde::Serialize;
 
 use super::{Host, Runner};
-use crate::pool::Pool;
+use crate::hosted_agent::pool::Pool;
 
 /// A hosted agent, as `concord agents` shows it.
 #[derive(Debug, Clone, Serialize)]

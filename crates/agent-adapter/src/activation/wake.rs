@@ -24,16 +24,12 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;
 
+use super::matching::Matching;
+use super::text;
 use crate::AnyError;
 use crate::case_cache::Cases;
-use crate::reply_loops::Conversations;
-
-mod matching;
-pub(crate) mod settings;
-mod text;
-
-use matching::Matching;
-use settings::WakeSettings;
+use crate::hosted_agent::reply_loops::Conversations;
+use crate::settings::wake::WakeSettings;
 
 /// What is known elsewhere.
 pub(crate) struct Known {

@@ -9,9 +9,9 @@ use concord_domain::resilience::call_policy::Trouble;
 use concord_runtime::Trace;
 use concord_runtime::delivery::ErrorChain;
 
-use crate::call_policy::Call;
-use crate::failure::Failure;
-use crate::program::{Error, Program};
+use crate::hosted_agent::call_policy::Call;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::program::{Error, Program};
 use crate::settings::HostedAgent;
 
 /// Pause before the first new start, doubled with each failure in a row.

@@ -7,9 +7,9 @@ use concord_outbound::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use concord_runtime::Trace;
 use concord_wire::{Dialect, MessageId};
 
-use crate::call_policy::Call;
-use crate::endpoint::Endpoint;
-use crate::failure::Failure;
+use crate::hosted_agent::call_policy::Call;
+use crate::hosted_agent::endpoint::Endpoint;
+use crate::hosted_agent::failure::Failure;
 
 /// Where an answer that comes later is to be posted.
 const CALLBACK_URL: HeaderName = HeaderName::from_static("concord-callback-url");

@@ -9,10 +9,10 @@ use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType};
 
 use super::{Host, Stop};
-use crate::callback::Wait;
-use crate::callback::token::Asked;
-use crate::failure::Failure;
-use crate::spans::Turn;
+use crate::hosted_agent::callback::Wait;
+use crate::hosted_agent::callback::token::Asked;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::spans::Turn;
 
 impl Host {
     /// Where the answer to a message can be posted later.

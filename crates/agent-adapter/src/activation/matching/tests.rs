@@ -8,7 +8,7 @@ use concord_wire::{MessageType, Recipient};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::wake::settings::EmbeddingServer;
+use crate::settings::wake::EmbeddingServer;
 
 /// A server whose vectors say how often a text has each of five letters, while it is up.
 async fn serve(up: Arc<AtomicBool>) -> String {

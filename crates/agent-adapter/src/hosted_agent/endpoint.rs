@@ -13,7 +13,7 @@ use concord_runtime::service::settings::Secret;
 use concord_runtime::{Trace, service::clock};
 use url::Url;
 
-use crate::failure::Failure;
+use crate::hosted_agent::failure::Failure;
 use crate::settings::check::Error;
 use crate::settings::{HttpAgent, OpenAiAgent};
 

@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::answer_type::Expected;
+use crate::hosted_agent::answer_type::Expected;
 
 /// Nothing else signed with the same key can be taken for an address.
 const PURPOSE: &[u8] = b"concord callback v1.";

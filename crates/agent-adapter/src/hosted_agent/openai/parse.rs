@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::prompt::question;
-use crate::answer_type;
+use crate::hosted_agent::answer_type;
 
 /// What the model says.
 #[derive(Debug)]

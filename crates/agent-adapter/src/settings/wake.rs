@@ -8,7 +8,7 @@ use concord_embedding::{Server, ServerSettings, Settings as EmbeddingSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::{KeyPlace, secret};
+use crate::hosted_agent::endpoint::{KeyPlace, secret};
 use crate::settings::check::Error;
 
 /// Where the settings of the embedding server stand.
@@ -66,7 +66,7 @@ impl Default for WakeSettings {
 
 impl WakeSettings {
     /// What the model is opened with.
-    pub(super) fn embedding(&self) -> EmbeddingSettings {
+    pub(crate) fn embedding(&self) -> EmbeddingSettings {
         let (model_dir, cache) = (self.model_dir.clone(), self.vectors_max);
         EmbeddingSettings {
             model_dir,
@@ -76,7 +76,7 @@ impl WakeSettings {
     }
 
     /// The server, not asked yet; none where none is set.
-    pub(super) fn server(&self) -> Result<Option<Server>, Error> {
+    pub(crate) fn server(&self) -> Result<Option<Server>, Error> {
         let Some(settings) = &self.embeddings else {
             return Ok(None);
         };

@@ -16,7 +16,7 @@ use concord_wire::subject::Service;
 use concord_wire::{ErrorCode, Token};
 use tokio::time::Instant;
 
-use crate::failure::Failure;
+use crate::hosted_agent::failure::Failure;
 use crate::settings::BudgetSettings;
 
 mod lease;
@@ -152,7 +152,7 @@ impl Budget {
             } else {
                 PAUSE_MAX / 5
             };
-            tokio::time::sleep(wait + crate::call_policy::jitter(apart)).await;
+            tokio::time::sleep(wait + crate::hosted_agent::jitter::jitter(apart)).await;
         }
     }
 

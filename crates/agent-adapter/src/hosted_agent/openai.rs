@@ -14,12 +14,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::call_policy::{Call, Guard};
-use crate::endpoint::Endpoint;
-use crate::failure::Failure;
+use crate::hosted_agent::call_policy::{Call, Guard};
+use crate::hosted_agent::endpoint::Endpoint;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::spans::Turn;
 use crate::settings::OpenAiAgent;
 use crate::settings::check::Error;
-use crate::spans::Turn;
 
 mod parse;
 pub(crate) mod prompt;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::openai::Form;
+use crate::hosted_agent::openai::Form;
 
 /// Bytes by which a position is known again.
 const DIGEST_BYTES: usize = 12;

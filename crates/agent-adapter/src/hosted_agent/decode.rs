@@ -9,9 +9,9 @@ use concord_wire::{
 };
 use serde_json::value::RawValue;
 
-use crate::callback::token::Asked;
-use crate::failure::Failure;
-use crate::openai;
+use crate::hosted_agent::callback::token::Asked;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::openai;
 
 /// What an agent answered, as it came.
 pub(crate) struct Said<'a> {

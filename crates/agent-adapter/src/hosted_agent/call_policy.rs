@@ -1,7 +1,5 @@
 //! What stands around every try of a hosted agent: its circuit breaker, the provider's budget, and when to try again.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,10 +10,11 @@ use concord_runtime::{Trace, service::clock};
 use concord_wire::{AgentId, ErrorCode, Timestamp};
 use tokio::time::Instant;
 
-use crate::budget::Budget;
-use crate::failure::Failure;
+use crate::hosted_agent::budget::Budget;
+use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::jitter::jitter;
+use crate::hosted_agent::spans::Turn;
 use crate::settings::HostedAgent;
-use crate::spans::Turn;
 
 /// One call of an agent, which can be made several times.
 pub(crate) trait Call: Sync {
@@ -47,14 +46,6 @@ pub(crate) struct Stands {
     pub(crate) standing: Standing,
     pub(crate) failures: u32,
     pub(crate) refuses_until: Option<Timestamp>,
-}
-
-/// A random time of up to `most` ("full jitter": callers that failed together do not come again together).
-pub(crate) fn jitter(most: Duration) -> Duration {
-    // The only randomness that the standard library gives; it is good enough to spread callers.
-    let random = RandomState::new().build_hasher().finish();
-    let part = u32::try_from(random % 1_000).unwrap_or(0);
-    most * part / 1_000
 }
 
 /// A try under way. When it is given up, nothing is known of the agent, and another may be tried.
