@@ -31,6 +31,7 @@ mod settings;
 use activation::wake;
 use hosted_agent::host::{self, Host, Shared};
 use hosted_agent::{budget, callback, inbox, registration, reply_loops};
+use settings::{CheckedAgent, CheckedSettings};
 
 /// The service.
 pub struct AgentAdapter;
@@ -43,11 +44,18 @@ impl Run for AgentAdapter {
     type Own = AdapterSettings;
 
     fn check(own: &AdapterSettings) -> Result<(), AnyError> {
-        settings::check::check(own)?;
-        Ok(notify::check(&own.notify)?)
+        settings::parse(own)?;
+        Ok(())
     }
 
     async fn start(shell: ServiceContext, own: AdapterSettings) -> Result<(), AnyError> {
+        let CheckedSettings {
+            agents,
+            callback,
+            embedding_server,
+            email,
+            webhook,
+        } = settings::parse(&own)?;
         let directory = Directory::follow(&shell);
         let cases = Arc::new(case_cache::Cases::new(&shell).await?);
         let ledger = NatsEventStore::new(shell.broker.clone()).await?;
@@ -57,7 +65,18 @@ impl Run for AgentAdapter {
             own.loops.bounds(),
             &conversations,
         ));
-        let hosts = host_all(&shell, &own, &cases, &loops).await?;
+        let shared = Arc::new(Shared {
+            shell: shell.clone(),
+            cases: Arc::clone(&cases),
+            budgets: budget::budgets(&shell, &own.budgets),
+            address: callback
+                .map(callback::Address::new)
+                .transpose()?
+                .map(Arc::new),
+            awaited: callback::Awaited::default(),
+            loops: Arc::clone(&loops),
+        });
+        let hosts = host_all(agents, &shared).await?;
         registration::start(
             &shell,
             hosts.iter().map(|host| host.agent.card()).collect(),
@@ -70,8 +89,8 @@ impl Run for AgentAdapter {
             cases,
             bounds: loops.bounds(),
         };
-        wake::start(&shell, &own.wake, known).await?;
-        notify::start(&shell, &own.notify)?;
+        wake::start(&shell, &own.wake, embedding_server, known).await?;
+        notify::start(&shell, &own.notify, email, webhook);
         shell.answer(
             "agents",
             Arc::new(move |_| {
@@ -86,22 +105,14 @@ impl Run for AgentAdapter {
 }
 
 async fn host_all(
-    shell: &ServiceContext,
-    own: &AdapterSettings,
-    cases: &Arc<case_cache::Cases>,
-    loops: &Arc<reply_loops::Loops>,
+    agents: Vec<CheckedAgent>,
+    shared: &Arc<Shared>,
 ) -> Result<Vec<Arc<Host>>, AnyError> {
-    let shared = Arc::new(Shared {
-        shell: shell.clone(),
-        cases: Arc::clone(cases),
-        budgets: budget::budgets(shell, &own.budgets),
-        address: callback::Address::read(&own.callback)?.map(Arc::new),
-        awaited: callback::Awaited::default(),
-        loops: Arc::clone(loops),
-    });
+    let shell = &shared.shell;
     if let Some(address) = &shared.address {
         let listener = TcpListener::bind(address.listen).await?;
-        let hosted = own.agents.iter().filter(|agent| agent.http.is_some());
+        let agents = agents.iter().map(|agent| &agent.settings);
+        let hosted = agents.filter(|agent| agent.http.is_some());
         let hosted = hosted.map(|agent| (agent.agent_id.clone(), agent.dialect));
         shell.spawn(callback::serve(
             shell.clone(),
@@ -111,8 +122,8 @@ async fn host_all(
         ));
     }
     let mut hosts = Vec::new();
-    for agent in own.agents.clone() {
-        let host = Arc::new(Host::new(agent, &shared)?);
+    for agent in agents {
+        let host = Arc::new(Host::new(agent, shared));
         if host.agent.http.is_some() && shared.address.is_some() {
             shell.spawn(
                 shared

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use concord_domain::activation::{Matcher, Message, Parameters, Previous, centroid, texts_of};
-use concord_embedding::{Embedder, Server, ServerError};
+use concord_embedding::{Embedder, Server, ServerError, ServerSettings};
 use concord_runtime::Directory;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::metrics::MatchingLabel;
@@ -89,9 +89,13 @@ impl Vectors {
 impl Matching {
     /// Knows nobody yet. A model that is named and cannot be read is an error: whoever named it counts on it. A server that does not
     /// answer is none: it may come back.
-    pub(super) fn open(settings: &WakeSettings) -> Result<Arc<Self>, AnyError> {
-        let source = match (settings.server()?, &settings.model_dir) {
+    pub(super) fn open(
+        settings: &WakeSettings,
+        server: Option<ServerSettings>,
+    ) -> Result<Arc<Self>, AnyError> {
+        let source = match (server, &settings.model_dir) {
             (Some(server), _) => {
+                let server = Server::new(&server)?;
                 tracing::info!("Messages are matched with skills by the vectors of a server.");
                 let (is_whole, is_failing) = (AtomicBool::new(false), AtomicBool::new(false));
                 Source::Server(Box::new(Served {

@@ -12,6 +12,7 @@ use concord_domain::activation::conversation::{
     REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, Weigh, conversation_of, thread_of,
 };
 use concord_domain::activation::{Conversation, Decisions, LoopBounds, Message, decide_all};
+use concord_embedding::ServerSettings;
 use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
@@ -43,6 +44,7 @@ pub(crate) struct Known {
 pub(crate) async fn start(
     shell: &ServiceContext,
     settings: &WakeSettings,
+    server: Option<ServerSettings>,
     known: Known,
 ) -> Result<(), AnyError> {
     let Known {
@@ -56,7 +58,7 @@ pub(crate) async fn start(
         ConsumerKind::Effects(Service::AgentAdapter),
         EffectHandler::<WakeMachine>::new(shell, ledger),
     );
-    let matching = Matching::open(settings)?;
+    let matching = Matching::open(settings, server)?;
     let known = Matching::follow(&matching, shell, &directory);
     let ears = Ears {
         shell: shell.clone(),

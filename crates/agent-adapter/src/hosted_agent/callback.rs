@@ -11,15 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use concord_runtime::broker::Heard;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::service::settings::Secret;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Timestamp, dialect};
 use futures::StreamExt;
+use sha2::digest::InvalidLength;
 use tokio::sync::watch;
-use url::Url;
 
-use crate::settings::CallbackSettings;
-use crate::settings::check::Error;
+use crate::settings::CallbackConfig;
 
 mod listener;
 mod server;
@@ -27,9 +25,6 @@ pub(crate) mod token;
 
 pub(crate) use server::serve;
 use token::{Asked, Key};
-
-/// Characters of the key.
-const SECRET_MIN: usize = 32;
 
 /// Where answers are posted, and what makes the addresses unguessable.
 pub(crate) struct Address {
@@ -40,58 +35,14 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// By the settings; none when answers cannot come later.
-    pub(crate) fn read(settings: &CallbackSettings) -> Result<Option<Self>, Error> {
-        let Some(listen) = &settings.listen else {
-            let unused = settings.public_url.is_some()
-                || settings.secret.is_some()
-                || settings.secret_file.is_some();
-            let message = "public_url and secret are of no use without listen";
-            return if unused {
-                Err(Error::new("callback.listen", message))
-            } else {
-                Ok(None)
-            };
-        };
-        let form = "write an address and a port, such as 0.0.0.0:8090";
-        let listen = listen
-            .parse()
-            .map_err(|_| Error::new("callback.listen", form))?;
-        let missing = || {
-            Error::new(
-                "callback.public_url",
-                "say how agents reach callback.listen",
-            )
-        };
-        let public_url = settings.public_url.as_deref().ok_or_else(missing)?;
-        let url = Url::parse(public_url)
-            .map_err(|error| Error::new("callback.public_url", error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https")
-            || url.query().is_some()
-            || url.fragment().is_some()
-        {
-            return Err(Error::new(
-                "callback.public_url",
-                "write an address such as https://example.org/callback",
-            ));
-        }
-        let secret = secret(settings)?;
-        let key = Key::new(secret.reveal().as_bytes());
-        let key = key.filter(|_| secret.reveal().len() >= SECRET_MIN).ok_or_else(|| {
-            let form =
-                format!("it has fewer than {SECRET_MIN} characters; for example: head -c 32 /dev/urandom | base64");
-            Error::new("callback.secret", form)
-        })?;
-        if settings.lifetime_ms == 0 {
-            return Err(Error::new("callback.lifetime_ms", "it must be at least 1"));
-        }
-        let public_url = public_url.trim_end_matches('/').to_owned();
-        Ok(Some(Self {
-            listen,
-            public_url,
-            key,
-            lifetime_ms: settings.lifetime_ms,
-        }))
+    /// Fails only if the key could not be used for signing; keys of every length can.
+    pub(crate) fn new(config: CallbackConfig) -> Result<Self, InvalidLength> {
+        Ok(Self {
+            listen: config.listen,
+            public_url: config.public_url,
+            key: Key::new(config.secret.reveal().as_bytes())?,
+            lifetime_ms: config.lifetime_ms,
+        })
     }
 
     /// Until when an answer to a message can come.
@@ -108,29 +59,6 @@ impl Address {
             server::PATH,
             self.key.seal(asked)
         )
-    }
-}
-
-fn secret(settings: &CallbackSettings) -> Result<Secret, Error> {
-    match (&settings.secret, &settings.secret_file) {
-        (Some(_), Some(_)) => Err(Error::new(
-            "callback.secret",
-            "leave out secret or secret_file",
-        )),
-        (Some(secret), None) => Ok(secret.clone()),
-        (None, Some(file)) => {
-            let text = std::fs::read_to_string(file).map_err(|error| {
-                Error::new(
-                    "callback.secret_file",
-                    format!("{} cannot be read: {error}", file.display()),
-                )
-            })?;
-            Ok(Secret::new(text.trim()))
-        }
-        (None, None) => Err(Error::new(
-            "callback.secret",
-            "the addresses are signed, and there is no key",
-        )),
     }
 }
 

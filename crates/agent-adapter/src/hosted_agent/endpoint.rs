@@ -1,27 +1,21 @@
-//! A server that is called for a hosted agent: where it is, with which key, and what its failures mean.
+//! A server that is called for a hosted agent, and the meaning of its failures.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
 use concord_domain::resilience::call_policy::Trouble;
 use concord_outbound::{
-    Allowed, Caller, HeaderMap, HeaderName, HeaderValue, Limits, Method, Origin, Request, Response,
+    Allowed, Caller, HeaderMap, HeaderName, HeaderValue, Limits, Method, Request, Response,
     StatusCode, header,
 };
-use concord_runtime::service::settings::Secret;
 use concord_runtime::{Trace, service::clock};
-use url::Url;
 
 use crate::hosted_agent::failure::Failure;
-use crate::settings::check::Error;
-use crate::settings::{HttpAgent, OpenAiAgent};
+use crate::settings::EndpointConfig;
 
-/// Most bytes of a model's answer.
-const MODEL_ANSWER_BYTES_MAX: usize = 4_194_304;
-/// A server that asks for more patience than this is not waited for.
+/// A wait that a server asks for is cut to this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
-/// The header by which a server knows a call that is made again.
+/// The header by which a server recognizes a call that is made again.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static(concord_wire::header::TRACEPARENT);
 
@@ -34,96 +28,18 @@ pub(crate) struct Endpoint {
     idempotent: bool,
 }
 
-/// Where a key is.
-pub(crate) struct KeyPlace<'a> {
-    pub(crate) env: Option<&'a String>,
-    pub(crate) file: Option<&'a PathBuf>,
-    /// The names of the two settings.
-    pub(crate) names: (&'static str, &'static str),
-}
-
-/// The settings of hosted agents.
-const NAMES: (&str, &str) = ("api_key_env", "api_key_file");
-
 impl Endpoint {
-    /// That of a server that is sent messages; `key` is where its settings stand.
-    pub(crate) fn of_server(key: &str, agent: &HttpAgent) -> Result<Self, Error> {
-        let place = KeyPlace {
-            env: agent.api_key_env.as_ref(),
-            file: agent.api_key_file.as_ref(),
-            names: NAMES,
-        };
-        let url = address(&format!("{key}.url"), &agent.url)?;
-        let mut endpoint = Self::new(key, url, &place, agent.tls_ca.as_ref())?;
-        for (name, value) in &agent.headers {
-            let wrong = || {
-                Error::new(
-                    format!("{key}.headers"),
-                    format!("{name:?} has no value that can be sent"),
-                )
-            };
-            let name_read = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
-            endpoint
-                .headers
-                .insert(name_read, hidden(value.reveal()).ok_or_else(wrong)?);
+    pub(crate) fn new(config: EndpointConfig) -> Self {
+        // The operator wrote the address, and a model often runs on the next machine: private addresses are allowed.
+        // Redirects would be chosen by a stranger, and are not followed.
+        let allowed = Allowed::new(vec![config.origin], true, ("its own address", "nothing"));
+        Self {
+            caller: Caller::trusting(allowed, config.authorities),
+            url: config.url.into(),
+            headers: config.headers,
+            answer_bytes_max: config.answer_bytes_max,
+            idempotent: config.idempotent,
         }
-        endpoint.answer_bytes_max = agent.answer_bytes_max;
-        endpoint.idempotent = agent.idempotent;
-        Ok(endpoint)
-    }
-
-    /// That of a model.
-    pub(crate) fn of_model(key: &str, agent: &OpenAiAgent) -> Result<Self, Error> {
-        let place = KeyPlace {
-            env: agent.api_key_env.as_ref(),
-            file: agent.api_key_file.as_ref(),
-            names: NAMES,
-        };
-        let mut url = address(&format!("{key}.base_url"), &agent.base_url)?;
-        let path = format!("{}/chat/completions", url.path().trim_end_matches('/'));
-        url.set_path(&path);
-        let mut endpoint = Self::new(key, url, &place, agent.tls_ca.as_ref())?;
-        endpoint.idempotent = agent.idempotent;
-        Ok(endpoint)
-    }
-
-    fn new(
-        key: &str,
-        url: Url,
-        place: &KeyPlace<'_>,
-        tls_ca: Option<&PathBuf>,
-    ) -> Result<Self, Error> {
-        let origin = Origin::of(&url).into_iter().collect();
-        // The operator wrote the address, and a model often runs on the next machine: where it leads is not a stranger's
-        // choice. Redirects would be, and are not followed.
-        let allowed = Allowed::new(origin, true, ("its own address", "nothing"));
-        let caller = Caller::new(allowed, tls_ca.map(PathBuf::as_path));
-        let caller =
-            caller.map_err(|error| Error::new(format!("{key}.tls_ca"), error.to_string()))?;
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        );
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        if let Some((name, secret)) = secret(key, place)? {
-            let wrong = || {
-                Error::new(
-                    format!("{key}.{name}"),
-                    "the key cannot be sent in a header",
-                )
-            };
-            let value = hidden(&format!("Bearer {}", secret.reveal())).ok_or_else(wrong)?;
-            headers.insert(header::AUTHORIZATION, value);
-        }
-        let answer_bytes_max = MODEL_ANSWER_BYTES_MAX;
-        Ok(Self {
-            caller,
-            url: url.into(),
-            headers,
-            answer_bytes_max,
-            idempotent: false,
-        })
     }
 
     /// Sends JSON once, with further headers and in a trace. The answer's status is one of success.
@@ -205,64 +121,6 @@ impl Endpoint {
             ..Failure::of(Trouble::Status(status.as_u16()), self.idempotent, why)
         }
     }
-}
-
-fn address(key: &str, text: &str) -> Result<Url, Error> {
-    let form = "write an address such as https://example.org/path, without a user name";
-    let url = Url::parse(text).map_err(|error| Error::new(key, format!("{error}; {form}")))?;
-    let plain = url.username().is_empty() && url.password().is_none();
-    if Origin::of(&url).is_none() || !plain {
-        Err(Error::new(key, form))
-    } else {
-        Ok(url)
-    }
-}
-
-/// The key and the setting that led to it.
-pub(crate) fn secret(
-    key: &str,
-    place: &KeyPlace<'_>,
-) -> Result<Option<(&'static str, Secret)>, Error> {
-    let (of_env, of_file) = place.names;
-    let (name, text) = match (place.env, place.file) {
-        (Some(_), Some(_)) => {
-            return Err(Error::new(
-                format!("{key}.{of_env}"),
-                format!("leave out {of_env} or {of_file}"),
-            ));
-        }
-        (None, None) => return Ok(None),
-        (Some(variable), None) => {
-            let missing = |_| {
-                Error::new(
-                    format!("{key}.{of_env}"),
-                    format!("there is no variable {variable}"),
-                )
-            };
-            (of_env, std::env::var(variable).map_err(missing)?)
-        }
-        (None, Some(file)) => {
-            let unreadable = |error| format!("{} cannot be read: {error}", file.display());
-            let text = std::fs::read_to_string(file);
-            (
-                of_file,
-                text.map_err(|error| Error::new(format!("{key}.{of_file}"), unreadable(error)))?,
-            )
-        }
-    };
-    let text = text.trim();
-    if text.is_empty() {
-        Err(Error::new(format!("{key}.{name}"), "the key is empty"))
-    } else {
-        Ok(Some((name, Secret::new(text))))
-    }
-}
-
-/// A header's value that is not shown.
-fn hidden(text: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::from_str(text).ok()?;
-    value.set_sensitive(true);
-    Some(value)
 }
 
 /// How long a server asks to be left alone: seconds, or a date.

@@ -31,8 +31,7 @@ use crate::hosted_agent::openai::Model;
 use crate::hosted_agent::pool::{OfProgram, Pool};
 use crate::hosted_agent::reply_loops::Loops;
 use crate::hosted_agent::spans::{About, Turn};
-use crate::settings::HostedAgent;
-use crate::settings::check::Error;
+use crate::settings::{CheckedAgent, HostedAgent, RunnerConfig};
 
 mod async_answers;
 mod describe;
@@ -52,18 +51,13 @@ enum Runner {
 }
 
 impl Runner {
-    fn new(agent: &HostedAgent) -> Result<Self, Error> {
-        let key = format!("agents.{}", agent.agent_id);
-        match (&agent.http, &agent.openai) {
-            (Some(http), _) => Ok(Self::Http(Box::new(Endpoint::of_server(
-                &format!("{key}.http"),
-                http,
-            )?))),
-            (_, Some(openai)) => Ok(Self::OpenAi(Box::new(Model::new(
-                &format!("{key}.openai"),
-                openai,
-            )?))),
-            (None, None) => Ok(Self::Program(Box::new(Pool::new(agent.clone())))),
+    fn new(agent: &HostedAgent, config: RunnerConfig) -> Self {
+        match config {
+            RunnerConfig::Program => Self::Program(Box::new(Pool::new(agent.clone()))),
+            RunnerConfig::Server(endpoint) => Self::Http(Box::new(Endpoint::new(endpoint))),
+            RunnerConfig::Model(settings, endpoint, templates) => {
+                Self::OpenAi(Box::new(Model::new(settings, endpoint, templates)))
+            }
         }
     }
 
@@ -108,20 +102,24 @@ enum Came {
 }
 
 impl Host {
-    pub(crate) fn new(agent: HostedAgent, shared: &Arc<Shared>) -> Result<Self, Error> {
+    pub(crate) fn new(agent: CheckedAgent, shared: &Arc<Shared>) -> Self {
+        let CheckedAgent {
+            settings: agent,
+            runner,
+        } = agent;
         let budget = agent
             .provider
             .as_ref()
             .and_then(|provider| shared.budgets.get(provider))
             .cloned();
-        Ok(Self {
-            runner: Runner::new(&agent)?,
+        Self {
+            runner: Runner::new(&agent, runner),
             gate: Gate::new(agent.instances, agent.queue_max),
             guard: Guard::new(&agent, budget, shared.shell.metrics.clone()),
             later: Semaphore::new(agent.queue_max.clamp(1, Semaphore::MAX_PERMITS)),
             shared: Arc::clone(shared),
             agent,
-        })
+        }
     }
 
     /// Deliveries under way at once.

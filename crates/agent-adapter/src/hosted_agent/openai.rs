@@ -18,8 +18,8 @@ use crate::hosted_agent::call_policy::{Call, Guard};
 use crate::hosted_agent::endpoint::Endpoint;
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::spans::Turn;
-use crate::settings::OpenAiAgent;
-use crate::settings::check::Error;
+use crate::settings::prompts::PromptTemplates;
+use crate::settings::{EndpointConfig, OpenAiAgent};
 
 mod parse;
 pub(crate) mod prompt;
@@ -67,16 +67,16 @@ struct Usage {
 }
 
 impl Model {
-    pub(crate) fn new(key: &str, settings: &OpenAiAgent) -> Result<Self, Error> {
-        let (endpoint, prompts) = (
-            Endpoint::of_model(key, settings)?,
-            Prompts::read(key, settings)?,
-        );
-        Ok(Self {
-            endpoint,
-            prompts,
-            settings: settings.clone(),
-        })
+    pub(crate) fn new(
+        settings: OpenAiAgent,
+        endpoint: EndpointConfig,
+        templates: PromptTemplates,
+    ) -> Self {
+        Self {
+            endpoint: Endpoint::new(endpoint),
+            prompts: Prompts::new(templates),
+            settings,
+        }
     }
 
     /// Has the model answer; a reply that is not what was asked for is asked for once more.

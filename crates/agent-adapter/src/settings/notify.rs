@@ -1,12 +1,12 @@
 //! Settings of the notifications. Both channels are off until they are told where to send.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use concord_runtime::delivery::RetryPolicy;
 use concord_runtime::service::settings::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::Error;
 
 /// Notifications of people: when a debate waits for an expert, at half and at 90 % of the time, and of provisional
 /// decisions before a gate.
@@ -117,15 +117,6 @@ pub struct WebhookSettings {
 }
 
 impl NotifySettings {
-    /// How long a notice that fails is tried again.
-    pub(crate) fn patience(&self) -> RetryPolicy {
-        let (first, max) = (
-            Duration::from_millis(self.wait_first_ms),
-            Duration::from_millis(self.wait_max_ms),
-        );
-        RetryPolicy::spread(self.tries_max, first, max)
-    }
-
     /// Refuses numbers that could not work.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let numbers = [
@@ -137,9 +128,9 @@ impl NotifySettings {
             ("concurrency", self.concurrency as u64),
         ];
         match numbers.into_iter().find(|(_, number)| *number == 0) {
-            Some((key, _)) => Err(Error::new(key, "it must be at least 1")),
+            Some((key, _)) => Err(Error::new(format!("notify.{key}"), "it must be at least 1")),
             None if self.tries_max > TRIES_MAX => Err(Error::new(
-                "tries_max",
+                "notify.tries_max",
                 format!("it is at most {TRIES_MAX}"),
             )),
             None => Ok(()),
@@ -150,39 +141,22 @@ impl NotifySettings {
 /// More tries than anybody waits for.
 const TRIES_MAX: u64 = 1_000;
 
-/// A setting that could not work.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the setting \"service.notify.{key}\" is wrong: {message}")]
-pub(crate) struct Error {
-    key: String,
-    message: String,
-}
-
-impl Error {
-    pub(crate) fn new(key: &str, message: impl Into<String>) -> Self {
-        Self {
-            key: key.to_owned(),
-            message: message.into(),
-        }
-    }
-}
-
 /// The secret that is given itself or in a file, if one is.
-pub(crate) fn secret(
+pub(crate) fn read_secret(
     key: &str,
     itself: Option<&Secret>,
     file: Option<&PathBuf>,
 ) -> Result<Option<Secret>, Error> {
     match (itself, file) {
         (Some(_), Some(_)) => Err(Error::new(
-            key,
+            format!("notify.{key}"),
             format!("it is given twice; leave out {key} or {key}_file"),
         )),
         (Some(secret), None) => Ok(Some(secret.clone())),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
                 Error::new(
-                    &format!("{key}_file"),
+                    format!("notify.{key}_file"),
                     format!("{} cannot be read: {error}", file.display()),
                 )
             })?;

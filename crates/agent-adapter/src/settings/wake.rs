@@ -4,12 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use concord_embedding::{Server, ServerSettings, Settings as EmbeddingSettings};
+use concord_embedding::{ServerSettings, Settings as EmbeddingSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::hosted_agent::endpoint::{KeyPlace, secret};
-use crate::settings::check::Error;
+use super::{Error, KeySource, read_key};
 
 /// Where the settings of the embedding server stand.
 const KEY: &str = "wake.embeddings";
@@ -75,37 +74,30 @@ impl WakeSettings {
         }
     }
 
-    /// The server, not asked yet; none where none is set.
-    pub(crate) fn server(&self) -> Result<Option<Server>, Error> {
+    /// Reads the settings of the embedding server. None where no server is set.
+    pub(crate) fn server(&self) -> Result<Option<ServerSettings>, Error> {
         let Some(settings) = &self.embeddings else {
             return Ok(None);
         };
-        let names = ("key_env", "key_file");
-        let place = KeyPlace {
+        if self.model_dir.is_some() {
+            let message = "leave out wake.model_dir or wake.embeddings";
+            return Err(Error::new(KEY, message));
+        }
+        let source = KeySource {
             env: settings.key_env.as_ref(),
             file: settings.key_file.as_ref(),
-            names,
+            names: ("key_env", "key_file"),
         };
-        let server = Server::new(&ServerSettings {
+        let server = ServerSettings {
             base_url: settings.base_url.clone(),
             model: settings.model.clone(),
-            key: secret(KEY, &place)?.map(|(_, secret)| secret.reveal().to_owned()),
+            key: read_key(KEY, &source)?.map(|(_, secret)| secret.reveal().to_owned()),
             timeout: Duration::from_millis(settings.timeout_ms),
             cache: self.vectors_max,
-        });
+        };
         server
-            .map(Some)
-            .map_err(|error| Error::new(KEY, error.to_string()))
-    }
-
-    /// Refuses what could not work.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.model_dir.is_some() && self.embeddings.is_some() {
-            return Err(Error::new(
-                KEY,
-                "leave out wake.model_dir or wake.embeddings",
-            ));
-        }
-        self.server().map(|_| ())
+            .check()
+            .map_err(|error| Error::new(KEY, error.to_string()))?;
+        Ok(Some(server))
     }
 }

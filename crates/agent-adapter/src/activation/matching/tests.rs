@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::settings::wake::EmbeddingServer;
 
+fn open(settings: &WakeSettings) -> Arc<Matching> {
+    Matching::open(settings, settings.server().unwrap()).unwrap()
+}
+
 /// A server whose vectors say how often a text has each of five letters, while it is up.
 async fn serve(up: Arc<AtomicBool>) -> String {
     async fn embeddings(State(up): State<Arc<AtomicBool>>, body: String) -> (StatusCode, String) {
@@ -93,7 +97,7 @@ async fn has_vectors(matching: &Matching, text: &str) -> (bool, bool) {
 #[tokio::test]
 async fn while_the_server_fails_everyone_is_matched_by_letters() {
     let up = Arc::new(AtomicBool::new(true));
-    let mut matching = Matching::open(&settings(serve(Arc::clone(&up)).await)).unwrap();
+    let mut matching = open(&settings(serve(Arc::clone(&up)).await));
     let pause = Duration::ZERO..=Duration::ZERO;
     if let Source::Server(served) = &mut Arc::get_mut(&mut matching).unwrap().source {
         served.server.set_pause(pause);
@@ -140,7 +144,7 @@ async fn while_the_server_fails_everyone_is_matched_by_letters() {
 
 #[test]
 fn settings_that_could_not_work_are_refused_by_name() {
-    let refused = |settings: WakeSettings| settings.check().unwrap_err().to_string();
+    let refused = |settings: WakeSettings| settings.server().unwrap_err().to_string();
     let both = WakeSettings {
         model_dir: Some("m".into()),
         ..settings("http://x/v1".into())
@@ -150,5 +154,5 @@ fn settings_that_could_not_work_are_refused_by_name() {
     let mut keyed = settings("http://x/v1".into());
     keyed.embeddings.as_mut().unwrap().key_env = Some("CONCORD_TEST_NO_SUCH_KEY".into());
     assert!(refused(keyed).contains("wake.embeddings.key_env"));
-    assert!(settings("http://x/v1".into()).check().is_ok());
+    assert!(settings("http://x/v1".into()).server().is_ok());
 }

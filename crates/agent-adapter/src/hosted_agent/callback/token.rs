@@ -6,6 +6,7 @@ use concord_wire::{AgentId, CaseId, Envelope, MessageId, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use sha2::digest::InvalidLength;
 
 use crate::hosted_agent::answer_type::Expected;
 
@@ -75,8 +76,8 @@ pub(crate) enum Refusal {
 pub(crate) struct Key(Hmac<Sha256>);
 
 impl Key {
-    pub(crate) fn new(secret: &[u8]) -> Option<Self> {
-        Hmac::new_from_slice(secret).ok().map(Self)
+    pub(crate) fn new(secret: &[u8]) -> Result<Self, InvalidLength> {
+        Hmac::new_from_slice(secret).map(Self)
     }
 
     fn mac(&self, text: &str) -> Hmac<Sha256> {

@@ -64,7 +64,9 @@ fn plain(status: u16) -> Answer {
 }
 
 async fn ask(agent: &HostedAgent, guard: &Guard, within_ms: u64) -> Result<Answered, Failure> {
-    let endpoint = Endpoint::of_server("agents[0].http", agent.http.as_ref().unwrap()).unwrap();
+    let endpoint = Endpoint::new(
+        EndpointConfig::of_server("agents[0].http", agent.http.as_ref().unwrap()).unwrap(),
+    );
     let id = MessageId::new("m-1-ann").unwrap();
     let beside = Beside {
         dialect: Dialect::Panel,
@@ -240,7 +242,9 @@ fn no_key_is_shown_by_what_holds_it() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "sk-secret\n").unwrap();
     let own: Value = json!({ "base_url": "https://models.example/v1/", "model": "m", "api_key_file": file.path() });
-    let endpoint = Endpoint::of_model("k", &serde_json::from_value(own).unwrap()).unwrap();
+    let endpoint = Endpoint::new(
+        EndpointConfig::of_model("k", &serde_json::from_value(own).unwrap()).unwrap(),
+    );
     assert_eq!(endpoint.url, "https://models.example/v1/chat/completions");
     assert_eq!(endpoint.headers[header::AUTHORIZATION], "Bearer sk-secret");
     assert!(!format!("{:?}", endpoint.headers).contains("sk-secret"));
