@@ -2,7 +2,7 @@
 
 use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
@@ -16,13 +16,13 @@ const CHANNEL: &str = "callback";
 
 /// Posts completions.
 pub(super) struct Completions {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     caller: Option<Caller>,
     settings: NotifySettings,
 }
 
 impl Completions {
-    pub(super) fn new(shell: &ServiceContext, settings: &NotifySettings) -> Result<Self, Error> {
+    pub(super) fn new(shell: &ServiceRunner, settings: &NotifySettings) -> Result<Self, Error> {
         Ok(Self {
             shell: shell.clone(),
             caller: Caller::new(settings)?,
