@@ -12,7 +12,7 @@ use std::time::Duration;
 use concord_events::StoredEvent;
 use concord_events::topology::{Channel, ConsumerKind};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::clock;
 use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
@@ -46,7 +46,7 @@ pub(crate) enum Failure {
 /// Begins to tell people. The consumers are there when a channel is off, too: what happened while it was off is then
 /// nothing that they are told when it is on.
 pub(crate) fn start(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     settings: &NotifySettings,
     email: Option<EmailConfig>,
     webhook: Option<WebhookConfig>,
@@ -99,7 +99,7 @@ impl Sender {
 
 /// One channel at work.
 struct Notifier {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     channel: Channel,
     sender: Option<Sender>,
     prefix: String,
@@ -112,7 +112,7 @@ struct Notifier {
 
 impl Notifier {
     fn new(
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         channel: Channel,
         sender: Option<Sender>,
         settings: &NotifySettings,

@@ -8,6 +8,7 @@ pub(crate) mod poison;
 pub mod reject;
 pub mod reject_all;
 pub mod route;
+pub mod settle;
 pub(crate) mod worker;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use concord_wire::{Fault, Timestamp};
 
 use crate::codec::trace::Trace;
-use crate::service::clock;
+use crate::ports::Headers;
 use crate::service::settings::WorkSettings;
 
 /// A message or fact as it was delivered.
@@ -27,7 +28,7 @@ pub struct Delivery {
     /// Its body.
     pub payload: Bytes,
     /// Its headers.
-    pub headers: Option<async_nats::HeaderMap>,
+    pub headers: Option<Headers>,
     /// The trace context it brought.
     pub trace: Option<Trace>,
     /// The stream it is stored in.
@@ -135,9 +136,9 @@ impl RetryPolicy {
 }
 
 impl Delivery {
-    /// How long ago it was stored.
-    pub fn age(&self) -> Duration {
-        Duration::from_millis(clock::now().millis_since(self.stored_at))
+    /// How long before `now` it was stored.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        Duration::from_millis(now.millis_since(self.stored_at))
     }
 }
 

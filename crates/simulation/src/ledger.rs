@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
@@ -10,13 +11,16 @@ use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::aggregates::request::RequestMachine;
 use concord_domain::{Machine, effect};
 use concord_events::Aggregate;
-use concord_events::subject::SystemFilters;
+use concord_events::non_event::is_acknowledgement;
+use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_events::{AggregateEvent, EventMeta, StoredEvent};
 use concord_runtime::event_store::Error;
-use concord_runtime::{Appended, Consistency, EventStore, Loaded, Publisher, Trace};
+use concord_runtime::{
+    Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Trace,
+};
 use concord_wire::subject::{Lane, Subject};
-use concord_wire::{Envelope, Token};
+use concord_wire::{Dialect, Envelope, Token};
 
 use crate::broker::{Publication, Receipt};
 use crate::faults::Plant;
@@ -203,6 +207,81 @@ impl EventStore for SimLedger {
             _ => Ok(Appended::Conflict),
         }
     }
+
+    async fn last(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        consistency: Consistency,
+    ) -> Result<Option<LastEvent>, Error> {
+        let lock = self.0.subjects().events_of(aggregate, id);
+        let request = Request::Events {
+            lock,
+            after: 0,
+            leader: consistency == Consistency::Leader,
+        };
+        let Reply::Events(events, _) = self.0.ask("give the last event", request).await? else {
+            return Ok(None);
+        };
+        Ok(events.last().map(|(sequence, _, bytes)| LastEvent {
+            sequence: *sequence,
+            payload: Bytes::copy_from_slice(bytes),
+            trace: None,
+        }))
+    }
+
+    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
+        let reply = self
+            .0
+            .ask("give an event", Request::At { sequence })
+            .await?;
+        let Reply::Events(events, _) = reply else {
+            return Err(unanswered("give an event"));
+        };
+        let Some((sequence, _, bytes)) = events.first() else {
+            return Err(unanswered("give an event"));
+        };
+        StoredEvent::decode(bytes, *sequence).map_err(|source| Error::Unreadable {
+            sequence: *sequence,
+            source,
+        })
+    }
+
+    async fn scan(
+        &self,
+        first: u64,
+        mut each: impl FnMut(ScannedEvent) + Send,
+    ) -> Result<u64, Error> {
+        let reply = self
+            .0
+            .ask("show its events", Request::Scan { first })
+            .await?;
+        let Reply::Events(events, next) = reply else {
+            return Ok(first);
+        };
+        let subjects = self.0.subjects();
+        for (_, subject, bytes) in events {
+            let Ok(SystemSubject::Event {
+                aggregate,
+                id,
+                event,
+            }) = subjects.parse(&subject)
+            else {
+                continue;
+            };
+            if !aggregate.leaves_deadlines(event.as_str())
+                && !is_acknowledgement(&bytes)
+                && let Ok(meta) = EventMeta::decode(&bytes)
+            {
+                each(ScannedEvent {
+                    aggregate,
+                    id,
+                    deadlines: meta.deadlines,
+                });
+            }
+        }
+        Ok(next)
+    }
 }
 
 impl Publisher for SimLedger {
@@ -245,5 +324,20 @@ impl Publisher for SimLedger {
             }
         }
         Ok(())
+    }
+
+    /// Every agent of this world writes and reads the one form.
+    async fn publish_in(
+        &self,
+        _: Dialect,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<(), Error> {
+        self.publish(std::slice::from_ref(envelope), trace).await
+    }
+
+    /// Nothing in this world is published so.
+    async fn publish_first(&self, _: &Envelope, _: Option<&Trace>) -> Result<bool, Error> {
+        Err(unanswered("store an answer"))
     }
 }

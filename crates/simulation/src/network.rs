@@ -57,6 +57,10 @@ pub(crate) enum Request {
         sequence: u64,
         wait_ms: u64,
     },
+    /// The event at a sequence.
+    At { sequence: u64 },
+    /// All events from a sequence on.
+    Scan { first: u64 },
     /// The last fact of every aggregate that has a deadline overdue.
     Overdue,
 }
@@ -202,6 +206,11 @@ impl World {
                 self.plan(wait_ms, Happening::Offer { consumer, sequence });
                 Reply::Done
             }
+            Request::At { sequence } => {
+                let stored = self.broker.message(StreamKind::Events, sequence);
+                Reply::Events(stored.map(content).into_iter().collect(), sequence)
+            }
+            Request::Scan { first } => self.scan(first),
             Request::Overdue => self.overdue(),
         }
     }
@@ -247,6 +256,13 @@ impl World {
         let stored =
             stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
         Reply::Events(stored.map(content).collect(), head)
+    }
+
+    fn scan(&self, first: u64) -> Reply {
+        let events = self.broker.messages(StreamKind::Events);
+        let skipped = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);
+        let next = events.len() as u64 + 1;
+        Reply::Events(events.iter().skip(skipped).map(content).collect(), next)
     }
 
     fn overdue(&self) -> Reply {

@@ -17,8 +17,7 @@ use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::WakeLabels;
 use concord_runtime::{Directory, codec::dialect};
 use concord_wire::subject::Service;
@@ -42,7 +41,7 @@ pub(crate) struct Known {
 
 /// Begins to decide.
 pub(crate) async fn start(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     settings: &WakeSettings,
     server: Option<ServerSettings>,
     known: Known,
@@ -53,10 +52,9 @@ pub(crate) async fn start(
         cases,
         bounds,
     } = known;
-    let ledger = NatsEventStore::new(shell.broker.clone()).await?;
     shell.consume(
         ConsumerKind::Effects(Service::AgentAdapter),
-        EffectHandler::<WakeMachine>::new(shell, ledger),
+        EffectHandler::<_, WakeMachine>::new(shell),
     );
     let matching = Matching::open(settings, server)?;
     let known = Matching::follow(&matching, shell, &directory);
@@ -80,7 +78,7 @@ pub(crate) async fn start(
 
 /// Hears what may concern somebody.
 struct Ears {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     enabled: bool,
     matching: Arc<Matching>,
     conversations: Conversations,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use concord_runtime::broker::shared_value::Register;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::{BudgetLabels, Metrics};
 use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
@@ -47,7 +47,7 @@ const OVER_BUDGET: &str = "over_budget";
 
 /// The budgets in the settings.
 pub(crate) fn budgets(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     settings: &BTreeMap<Token, BudgetSettings>,
 ) -> Budgets {
     let budget = |(provider, settings): (&Token, &BudgetSettings)| {

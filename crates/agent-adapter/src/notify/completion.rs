@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
@@ -18,14 +18,14 @@ const CHANNEL: &str = "callback";
 
 /// Posts completions.
 pub(super) struct Completions {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     caller: Option<Arc<Caller>>,
     settings: NotifySettings,
 }
 
 impl Completions {
     pub(super) fn new(
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         caller: Option<Arc<Caller>>,
         settings: &NotifySettings,
     ) -> Self {

@@ -9,9 +9,6 @@ use crate::delivery::HandleError;
 use crate::event_store::Error;
 use crate::{broker::raw_message, codec::claim_check, codec::dialect};
 
-/// Messages that are looked through in one search.
-const LOOKED_THROUGH_MAX: usize = 1_000;
-
 /// A message that is stored.
 #[derive(Debug, Clone)]
 pub struct Stored {
@@ -24,7 +21,7 @@ pub struct Stored {
 }
 
 /// The first message from `sequence` on whose subject matches `filter`.
-pub async fn next(
+pub(crate) async fn next(
     broker: &Broker,
     lane: Lane,
     filter: &str,
@@ -60,28 +57,4 @@ pub async fn next(
         stored_at,
         envelope,
     }))
-}
-
-/// What `wanted` makes of the first message that it makes something of, among those from `sequence` on whose subject matches
-/// `filter`. A thousand are looked through.
-pub async fn find<T>(
-    broker: &Broker,
-    lane: Lane,
-    filter: &str,
-    mut sequence: u64,
-    wanted: impl Fn(&Envelope, Timestamp) -> Option<T>,
-) -> Result<Option<T>, Error> {
-    for _ in 0..LOOKED_THROUGH_MAX {
-        let Some(stored) = next(broker, lane, filter, sequence).await? else {
-            return Ok(None);
-        };
-        sequence = stored.sequence + 1;
-        if let Some(found) = stored
-            .envelope
-            .and_then(|envelope| wanted(&envelope, stored.stored_at))
-        {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
 }

@@ -1,4 +1,4 @@
-//! The ledger and the outbox on NATS.
+//! The event store and the publisher on NATS.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
@@ -6,7 +6,6 @@ use async_nats::jetstream::stream::{
     DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, RawMessageError, Stream,
 };
 use bytes::Bytes;
-use concord_domain::event_chain::Chain;
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;
@@ -19,10 +18,12 @@ use futures::future::try_join_all;
 use crate::broker::non_event;
 use crate::broker::publish::{self, Stored};
 use crate::broker::raw_message::{self, Described};
-use crate::broker::{Broker, headers, unavailable};
+use crate::broker::{Broker, headers, trace_of, unavailable};
 use crate::codec::dialect;
 use crate::codec::trace::Trace;
-use crate::event_store::{Appended, Consistency, Error, EventStore, Loaded, Publisher};
+use crate::event_store::{
+    Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, scan,
+};
 
 /// Why a message is missing that must be there.
 const NOT_FOUND: &str = "there is a later one";
@@ -47,18 +48,6 @@ impl NatsEventStore {
     pub async fn new(broker: Broker) -> Result<Self, Error> {
         let events = broker.stream(StreamKind::Events).await?;
         Ok(Self { broker, events })
-    }
-
-    /// The last fact of an aggregate, as stored.
-    pub async fn last(
-        &self,
-        aggregate: Aggregate,
-        id: &Token,
-        consistency: Consistency,
-    ) -> Result<Option<StreamMessage>, Error> {
-        self.last_after(aggregate, id, 0, consistency)
-            .await
-            .map(|last| last.fact)
     }
 
     async fn last_after(
@@ -172,43 +161,6 @@ impl NatsEventStore {
                     .map_err(|error: RawMessageError| unavailable("give a fact", error))
             }
         }
-    }
-
-    /// The facts of an aggregate after `after` up to a stored one, found by the predecessors that facts name: a request
-    /// a fact, as many at once as one fact names.
-    ///
-    /// A fact never changes, so a copy of the stream that has it will do, whoever said that it exists.
-    pub async fn history<E: AggregateEvent>(
-        &self,
-        last: &[u8],
-        sequence: u64,
-        after: u64,
-    ) -> Result<Vec<StoredEvent<E>>, Error> {
-        let unreadable = |source| Error::Unreadable { sequence, source };
-        let mut chain = Chain::new(
-            StoredEvent::<E>::decode(last, sequence).map_err(unreadable)?,
-            after,
-        );
-        loop {
-            let missing = chain.missing();
-            if missing.is_empty() {
-                return Ok(chain.into_records());
-            }
-            chain.found(try_join_all(missing.into_iter().map(|sequence| self.at(sequence))).await?);
-        }
-    }
-
-    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
-        let message = match found(self.events.direct_get(sequence).await)? {
-            Some(message) => message,
-            // A copy that lags does not have it yet; the leader does.
-            None => {
-                let asked = self.events.get_raw_message(sequence).await;
-                asked.map_err(|error: RawMessageError| unavailable("give a fact", error))?
-            }
-        };
-        StoredEvent::decode(&message.payload, sequence)
-            .map_err(|source| Error::Unreadable { sequence, source })
     }
 
     /// Stores messages, each under its `message_id`; all are sent before the first answer is awaited.
@@ -419,6 +371,41 @@ impl EventStore for NatsEventStore {
             Err(error) => Err(unavailable("store a fact", error)),
         }
     }
+
+    async fn last(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        consistency: Consistency,
+    ) -> Result<Option<LastEvent>, Error> {
+        let last = self.last_after(aggregate, id, 0, consistency).await?;
+        Ok(last.fact.map(|message| LastEvent {
+            sequence: message.sequence,
+            trace: trace_of(Some(&message.headers)),
+            payload: message.payload,
+        }))
+    }
+
+    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
+        let message = match found(self.events.direct_get(sequence).await)? {
+            Some(message) => message,
+            // A copy that lags does not have it yet; the leader does.
+            None => {
+                let asked = self.events.get_raw_message(sequence).await;
+                asked.map_err(|error: RawMessageError| unavailable("give a fact", error))?
+            }
+        };
+        StoredEvent::decode(&message.payload, sequence)
+            .map_err(|source| Error::Unreadable { sequence, source })
+    }
+
+    async fn scan(
+        &self,
+        first: u64,
+        mut each: impl FnMut(ScannedEvent) + Send,
+    ) -> Result<u64, Error> {
+        scan::events(&self.broker, &self.events, first, &mut each).await
+    }
 }
 
 impl Publisher for NatsEventStore {
@@ -429,5 +416,22 @@ impl Publisher for NatsEventStore {
             .map(|envelope| (spoken(envelope), envelope))
             .collect();
         Self::publish_all(&self.broker, &messages, trace).await
+    }
+
+    async fn publish_in(
+        &self,
+        dialect: Dialect,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<(), Error> {
+        self.broker.publish_in(dialect, envelope, trace).await
+    }
+
+    async fn publish_first(
+        &self,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<bool, Error> {
+        self.broker.publish_first(envelope, trace).await
     }
 }

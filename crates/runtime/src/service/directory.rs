@@ -22,7 +22,7 @@ use crate::codec::wire_preferences::Spoken;
 use crate::delivery::ErrorChain;
 use crate::event_store::Error;
 use crate::event_store::nats::NatsEventStore;
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 
 /// Pause before the facts are followed again when that failed.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub struct Directory {
 
 impl Directory {
     /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
-    pub fn follow(shell: &ServiceContext) -> Arc<Self> {
+    pub fn follow(shell: &ServiceRunner) -> Arc<Self> {
         let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
         let directory = Arc::new(Self {
             agents: RwLock::default(),
