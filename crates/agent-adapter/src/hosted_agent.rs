@@ -1,21 +1,38 @@
 //! Hosted agents: programs, servers and models that do not speak NATS themselves.
+//!
+//! [`InboxHandler`] decides which messages an agent is to answer, and [`Host`] answers them: it waits for a permit
+//! (`concurrency_limit`), obeys the circuit breaker and the provider's budget (`call_policy`, `budget`) and calls the agent
+//! through the port [`AgentCaller`].
 
-pub(crate) mod answer_type;
+mod agent_caller;
+mod answer_type;
 pub(crate) mod budget;
-pub(crate) mod call_policy;
+mod call_policy;
 pub(crate) mod callback;
-pub(crate) mod concurrency_limit;
-pub(crate) mod decode;
-pub(crate) mod encode;
-pub(crate) mod endpoint;
-pub(crate) mod failure;
-pub(crate) mod host;
-pub(crate) mod http;
-pub(crate) mod inbox;
-pub(crate) mod jitter;
-pub(crate) mod openai;
-pub(crate) mod pool;
-pub(crate) mod program;
+mod concurrency_limit;
+mod decode;
+mod encode;
+mod endpoint;
+mod failure;
+mod host;
+mod http;
+mod inbox;
+mod openai;
+mod pool;
+mod program;
 pub(crate) mod registration;
-pub(crate) mod reply_loops;
-pub(crate) mod spans;
+mod reply_loops;
+mod spans;
+mod start;
+mod timing;
+
+pub use agent_caller::{AgentCall, AgentCaller, AgentReply, Copies};
+pub use failure::Failure;
+pub use host::{Host, HostConfig, Runner};
+pub use inbox::InboxHandler;
+pub use openai::Model;
+pub use reply_loops::ReplyLoops;
+
+pub(crate) use host::Description;
+pub(crate) use reply_loops::Conversations;
+pub(crate) use start::start;

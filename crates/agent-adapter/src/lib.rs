@@ -1,36 +1,34 @@
-//! The agent adapter: speaks with what is not NATS. It hosts agents, and notifies people ([`notify`]).
+//! The agent adapter connects Concord with agents and people outside of NATS. It hosts agents ([`hosted_agent`]), decides
+//! whom messages wake ([`activation`]), and notifies people by email and webhook.
 //!
-//! A hosted agent is a program on standard input and output ([`program`](hosted_agent::program)), a server that is sent messages ([`http`](hosted_agent::http)), or a
-//! model behind an OpenAI-compatible API ([`openai`](hosted_agent::openai)). The adapter reads the agent's messages from the broker, lets them in as
-//! many at a time as the settings allow, urgent ones first ([`concurrency_limit`](hosted_agent::concurrency_limit)), keeps to the provider's budget ([`budget`](hosted_agent::budget)), stops
-//! asking an agent that fails again and again ([`call_policy`](hosted_agent::call_policy)), and publishes the answers. Any replica can take any message: the
-//! inbox is a shared durable consumer.
+//! A hosted agent is a program on standard input and output, a server that is sent messages, or a model behind an
+//! OpenAI-compatible API. Any replica can handle any message, because the inbox is a shared durable consumer.
 
 use std::sync::Arc;
 
 use concord_runtime::service::api::{Answer, answer};
 use concord_runtime::service::{Run, ServiceRunner};
 use concord_runtime::{Aggregates, Directory};
-use concord_wire::subject::{Lane, Service};
-use tokio::net::TcpListener;
+use concord_wire::subject::Service;
 
+pub use case_cache::CaseCache;
 pub use settings::{
     AdapterSettings, BreakerSettings, BudgetSettings, CallbackSettings, CoordinationSettings,
-    EmailSettings, EmbeddingServer, HostedAgent, HttpAgent, LoopSettings, NotifySettings,
-    OpenAiAgent, Tls, WakeSettings, WebhookSettings,
+    EmailSettings, EmbeddingServer, Error as SettingsError, HostedAgent, HttpAgent, LoopSettings,
+    NotifySettings, OpenAiAgent, Tls, WakeSettings, WebhookSettings,
 };
 
-mod activation;
+pub mod activation;
 mod case_cache;
 mod coordination;
-mod hosted_agent;
+pub mod hosted_agent;
 mod notify;
 mod settings;
 
 use activation::wake;
-use hosted_agent::host::{self, Host, Shared};
-use hosted_agent::{budget, callback, inbox, registration, reply_loops};
-use settings::{CheckedAgent, CheckedSettings};
+use hosted_agent::callback::CallbackAddress;
+use hosted_agent::{Description, ReplyLoops, budget, registration};
+use settings::CheckedSettings;
 
 /// The service.
 pub struct AgentAdapter;
@@ -47,7 +45,7 @@ impl Run for AgentAdapter {
         Ok(())
     }
 
-    async fn start(shell: ServiceRunner, own: AdapterSettings) -> Result<(), AnyError> {
+    async fn start(runner: ServiceRunner, own: AdapterSettings) -> Result<(), AnyError> {
         let CheckedSettings {
             agents,
             callback,
@@ -55,92 +53,35 @@ impl Run for AgentAdapter {
             email,
             webhook,
         } = settings::parse(&own)?;
-        let directory = Directory::follow(&shell);
-        let cases = Arc::new(case_cache::Cases::new(&shell).await?);
-        let conversations = Arc::new(Aggregates::new(shell.ports.clone(), shell.work.cached_max));
-        let loops = Arc::new(reply_loops::Loops::new(
-            &shell,
-            own.loops.bounds(),
-            &conversations,
-        ));
-        let shared = Arc::new(Shared {
-            shell: shell.clone(),
-            cases: Arc::clone(&cases),
-            budgets: budget::budgets(&shell, &own.budgets),
-            address: callback
-                .map(callback::Address::new)
-                .transpose()?
-                .map(Arc::new),
-            awaited: callback::Awaited::default(),
-            loops: Arc::clone(&loops),
-        });
-        let hosts = host_all(agents, &shared).await?;
-        registration::start(
-            &shell,
-            hosts.iter().map(|host| host.agent.card()).collect(),
-            &directory,
-        );
-        coordination::start(&shell, &own.coordination, &directory).await?;
-        let known = wake::Known {
+        let directory = Directory::follow(&runner);
+        let context = runner.context();
+        let ports = &context.ports;
+        let cases = Arc::new(CaseCache::new(ports.clone()));
+        let conversations = Arc::new(Aggregates::new(ports.clone(), context.work.cached_max));
+        let bounds = own.loops.bounds();
+        let loops = Arc::new(ReplyLoops::new(context, bounds, &conversations));
+        let budgets = budget::budgets(&runner, &own.budgets);
+        let address = callback.map(CallbackAddress::new).transpose()?;
+        let hosts = hosted_agent::start(&runner, agents, &budgets, address, &cases, &loops).await?;
+        let cards = hosts.iter().map(|host| host.agent.card()).collect();
+        registration::start(&runner, cards, &directory);
+        coordination::start(&runner, &own.coordination, &directory).await?;
+        let dependencies = wake::Dependencies {
             directory,
             conversations,
             cases,
-            bounds: loops.bounds(),
+            bounds,
         };
-        wake::start(&shell, &own.wake, embedding_server, known).await?;
-        notify::start(&shell, &own.notify, email, webhook);
-        shell.answer(
+        wake::start(&runner, &own.wake, embedding_server, dependencies).await?;
+        notify::start(&runner, &own.notify, email, webhook);
+        runner.answer(
             "agents",
             Arc::new(move |_| {
-                let hosted: Vec<host::Description> =
-                    hosts.iter().map(|host| host.describe()).collect();
+                let hosted: Vec<Description> = hosts.iter().map(|host| host.describe()).collect();
                 let listed: Answer = Box::pin(async move { answer(&hosted) });
                 listed
             }),
         );
         Ok(())
     }
-}
-
-async fn host_all(
-    agents: Vec<CheckedAgent>,
-    shared: &Arc<Shared>,
-) -> Result<Vec<Arc<Host>>, AnyError> {
-    let shell = &shared.shell;
-    if let Some(address) = &shared.address {
-        let listener = TcpListener::bind(address.listen).await?;
-        let agents = agents.iter().map(|agent| &agent.settings);
-        let hosted = agents.filter(|agent| agent.http.is_some());
-        let hosted = hosted.map(|agent| (agent.agent_id.clone(), agent.dialect));
-        shell.spawn(callback::serve(
-            shell.clone(),
-            listener,
-            Arc::clone(address),
-            hosted.collect(),
-        ));
-    }
-    let mut hosts = Vec::new();
-    for agent in agents {
-        let host = Arc::new(Host::new(agent, shared));
-        if host.agent.http.is_some() && shared.address.is_some() {
-            shell.spawn(
-                shared
-                    .awaited
-                    .clone()
-                    .listen(shell.clone(), host.agent.agent_id.clone()),
-            );
-        }
-        for lane in [Lane::Normal, Lane::Urgent] {
-            let (stream, name, filter) =
-                shell.broker.layout.agent_inbox(lane, &host.agent.agent_id);
-            let consumer = (shell.broker.layout.stream_name(stream), name, filter);
-            let inbox = inbox::Inbox {
-                host: Arc::clone(&host),
-                shell: shell.clone(),
-            };
-            shell.consume_many_from(consumer, host.in_flight_max(), inbox);
-        }
-        hosts.push(host);
-    }
-    Ok(hosts)
 }

@@ -29,7 +29,7 @@ pub(crate) use check::{CheckedAgent, CheckedSettings, RunnerConfig, parse};
 pub use coordination::CoordinationSettings;
 pub(crate) use email::EmailConfig;
 pub(crate) use endpoint::{EndpointConfig, KeySource, read_key};
-pub(crate) use error::Error;
+pub use error::Error;
 pub use notify::{EmailSettings, NotifySettings, Tls, WebhookSettings};
 pub use wake::{EmbeddingServer, WakeSettings};
 pub(crate) use webhook::WebhookConfig;

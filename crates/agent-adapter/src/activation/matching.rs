@@ -12,7 +12,7 @@ use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::MatchingLabel;
 use concord_wire::AgentId;
 use concord_wire::payload::{Card, Skill};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::AnyError;
 use crate::settings::wake::WakeSettings;
@@ -21,23 +21,25 @@ use crate::settings::wake::WakeSettings;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The matcher, with what makes vectors where there is such a thing.
-pub(super) struct Matching {
+pub struct Matching {
     matcher: RwLock<Matcher>,
-    source: Source,
+    source: VectorSource,
+    /// Notified when the way of matching may have changed.
+    changed: Notify,
 }
 
 /// What makes vectors.
-enum Source {
+enum VectorSource {
     /// Nothing: n-grams alone decide.
     Letters,
     /// A model in this process.
     Model(Arc<Embedder>),
     /// A server.
-    Server(Box<Served>),
+    Server(Box<ServedVectors>),
 }
 
 /// A server, and how it stands.
-struct Served {
+struct ServedVectors {
     server: Server,
     /// Whether every card has its vectors. While one lacks them its agent would lose against all that have them, so that then
     /// everyone is matched by letters.
@@ -45,7 +47,7 @@ struct Served {
     is_failing: AtomicBool,
 }
 
-impl Served {
+impl ServedVectors {
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Arc<[f32]>>, ServerError> {
         let made = self.server.embed_all(texts).await;
         match &made {
@@ -98,7 +100,7 @@ impl Matching {
                 let server = Server::new(&server)?;
                 tracing::info!("Messages are matched with skills by the vectors of a server.");
                 let (is_whole, is_failing) = (AtomicBool::new(false), AtomicBool::new(false));
-                Source::Server(Box::new(Served {
+                VectorSource::Server(Box::new(ServedVectors {
                     server,
                     is_whole,
                     is_failing,
@@ -107,8 +109,8 @@ impl Matching {
             (None, Some(dir)) => {
                 let embedder = Embedder::open(&settings.embedding())?;
                 tracing::info!(model = %dir.display(), "Messages are matched with skills by a model.");
-                embedder.map_or(Source::Letters, |embedder| {
-                    Source::Model(Arc::new(embedder))
+                embedder.map_or(VectorSource::Letters, |embedder| {
+                    VectorSource::Model(Arc::new(embedder))
                 })
             }
             (None, None) => {
@@ -116,20 +118,34 @@ impl Matching {
                     "There is no model (service.wake.model_dir): messages are matched with skills by letters alone, which \
                      wakes fewer of the right agents."
                 );
-                Source::Letters
+                VectorSource::Letters
             }
         };
-        Ok(Arc::new(Self {
+        Ok(Arc::new(Self::new(source)))
+    }
+
+    fn new(source: VectorSource) -> Self {
+        Self {
             matcher: RwLock::new(Matcher::new(Parameters::default())),
             source,
-        }))
+            changed: Notify::new(),
+        }
+    }
+
+    /// Matches by letters alone, and knows these cards.
+    pub fn of_cards<'a>(cards: impl IntoIterator<Item = &'a Card>) -> Self {
+        let matching = Self::new(VectorSource::Letters);
+        for card in cards {
+            matching.write(|matcher| matcher.insert(card, |_| None));
+        }
+        matching
     }
 
     /// Keeps to what the directory knows until the service stops. The answer comes when all that were registered before are
     /// known, with vectors as far as these can be made.
     pub(super) fn follow(
         matching: &Arc<Self>,
-        shell: &ServiceRunner,
+        runner: &ServiceRunner,
         directory: &Arc<Directory>,
     ) -> oneshot::Receiver<()> {
         let (all_known, known_all) = oneshot::channel();
@@ -137,11 +153,11 @@ impl Matching {
         let (matching, directory, stop) = (
             Arc::clone(matching),
             Arc::clone(directory),
-            shell.stop.clone(),
+            runner.stop.clone(),
         );
-        let told = shell.clone();
+        let reporter = runner.clone();
         let mut changes = directory.changes();
-        shell.spawn(async move {
+        runner.spawn(async move {
             directory.loaded().await;
             let mut known = BTreeMap::new();
             loop {
@@ -152,17 +168,23 @@ impl Matching {
                     }
                 });
                 let is_whole = matching.renew(now, &mut known).await;
-                matching.report(&told);
+                matching.report(&reporter);
                 if all_known
                     .take()
                     .is_some_and(|all_known| all_known.send(()).is_err())
                 {
                     return;
                 }
-                tokio::select! {
-                    changed = changes.changed() => if changed.is_err() { return },
-                    () = tokio::time::sleep(LOOK_INTERVAL), if !is_whole => {}
-                    () = stop.cancelled() => return,
+                loop {
+                    tokio::select! {
+                        changed = changes.changed() => match changed {
+                            Ok(()) => break,
+                            Err(_) => return,
+                        },
+                        () = tokio::time::sleep(LOOK_INTERVAL), if !is_whole => break,
+                        () = matching.changed.notified() => matching.report(&reporter),
+                        () = stop.cancelled() => return,
+                    }
                 }
             }
         });
@@ -192,7 +214,7 @@ impl Matching {
             self.write(|matcher| matcher.insert(card, |skill| vectors.get(&skill.name).cloned()));
         }
         let is_whole = lacking.is_empty();
-        if let Source::Server(served) = &self.source {
+        if let VectorSource::Server(served) = &self.source {
             served.is_whole.store(is_whole, Ordering::Relaxed);
             // They stay in the matcher, and must be taken out of it when they leave.
             for agent in lacking {
@@ -208,8 +230,8 @@ impl Matching {
     /// The vectors of a card's skills, by name; none where a server failed to make them.
     async fn vectors_of(&self, card: &Card) -> Option<BTreeMap<String, Vec<f32>>> {
         match &self.source {
-            Source::Letters => Some(BTreeMap::new()),
-            Source::Model(embedder) => {
+            VectorSource::Letters => Some(BTreeMap::new()),
+            VectorSource::Model(embedder) => {
                 let (embedder, skills) = (Arc::clone(embedder), card.skills.clone());
                 let computed = tokio::task::spawn_blocking(move || {
                     skills
@@ -221,7 +243,7 @@ impl Matching {
                 });
                 Some(computed.await.unwrap_or_default())
             }
-            Source::Server(served) => {
+            VectorSource::Server(served) => {
                 let mut found = BTreeMap::new();
                 for skill in &card.skills {
                     let texts = texts_of(skill);
@@ -248,57 +270,58 @@ impl Matching {
             return Vectors::default();
         }
         match &self.source {
-            Source::Letters => Vectors::default(),
-            Source::Model(embedder) => {
+            VectorSource::Letters => Vectors::default(),
+            VectorSource::Model(embedder) => {
                 of_model(Arc::clone(embedder), message.content.to_owned(), previous).await
             }
-            Source::Server(served) if served.is_whole.load(Ordering::Relaxed) => {
+            VectorSource::Server(served) if served.is_whole.load(Ordering::Relaxed) => {
                 // One call for both.
                 let texts: Vec<&str> = [Some(message.content), previous.as_deref()]
                     .into_iter()
                     .flatten()
                     .collect();
                 let mut made = served.embed(&texts).await.unwrap_or_default().into_iter();
+                self.changed.notify_one();
                 Vectors {
                     message: made.next(),
                     previous: made.next(),
                 }
             }
-            Source::Server(_) => Vectors::default(),
+            VectorSource::Server(_) => Vectors::default(),
         }
     }
 
     /// Says by what messages are matched now, in the metrics and, where that is less than what is set up or could be, in the
     /// readiness.
-    pub(super) fn report(&self, shell: &ServiceRunner) {
+    pub(super) fn report(&self, runner: &ServiceRunner) {
         let (by, restriction) = match &self.source {
-            Source::Letters => (
+            VectorSource::Letters => (
                 "letters",
                 Some("there is no model: messages are matched with skills by letters alone"),
             ),
-            Source::Model(_) => ("model", None),
-            Source::Server(served) if served.is_failing.load(Ordering::Relaxed) => (
+            VectorSource::Model(_) => ("model", None),
+            VectorSource::Server(served) if served.is_failing.load(Ordering::Relaxed) => (
                 "letters",
                 Some(
                     "the embedding server fails: messages are matched with skills by letters alone",
                 ),
             ),
-            Source::Server(served) if !served.is_whole.load(Ordering::Relaxed) => (
+            VectorSource::Server(served) if !served.is_whole.load(Ordering::Relaxed) => (
                 "letters",
                 Some(
                     "cards wait for their vectors: messages are matched with skills by letters alone",
                 ),
             ),
-            Source::Server(_) => ("server", None),
+            VectorSource::Server(_) => ("server", None),
         };
         for way in ["letters", "model", "server"] {
-            shell
+            runner
                 .metrics
                 .wake_matching
                 .get_or_create(&MatchingLabel { by: way })
                 .set(i64::from(way == by));
         }
-        shell.note("wake", restriction.map(str::to_owned));
+        runner.note("wake", restriction.map(str::to_owned));
     }
 
     pub(super) fn read<T>(&self, read: impl FnOnce(&Matcher) -> T) -> T {

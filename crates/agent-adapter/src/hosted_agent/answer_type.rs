@@ -1,4 +1,4 @@
-//! What an answer is when it says no more than that it is one: some dialects have a single word for all of them.
+//! The type of an answer that does not say its type: some dialects have a single word for all answers.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::hosted_agent::openai::Form;
+use crate::hosted_agent::openai::AnswerForm;
 
-/// Bytes by which a position is known again.
+/// Bytes of the digest by which a position is recognized.
 const DIGEST_BYTES: usize = 12;
 
 /// The kind of message that answers a message. It travels in the addresses of later answers, so it is short.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedAnswer {
     /// Of a task.
     Finding,
     /// Of a challenge, and of a mediator's opinion.
@@ -29,29 +29,31 @@ pub(crate) enum Expected {
     Response,
 }
 
-/// What is read of an answer in a debate.
+/// The fields of an answer in a debate that decide its type.
 #[derive(Deserialize)]
-struct Held {
+struct DebateAnswer {
     #[serde(default)]
     agrees_with_peer: Option<bool>,
     #[serde(default)]
     revised_position: Option<String>,
 }
 
-impl Expected {
-    /// By what was asked.
-    pub(crate) fn of(asked: &Envelope) -> Self {
-        match Form::of(asked) {
-            Form::InDebate(question) => Self::Position(digest(&question.your_position.position)),
-            Form::Clarification => Self::Clarification,
-            Form::Finding => Self::Finding,
-            Form::Evidence => Self::Evidence,
-            Form::Response => Self::Response,
+impl ExpectedAnswer {
+    /// The kind of answer that a message asks for.
+    pub(crate) fn of(incoming: &Envelope) -> Self {
+        match AnswerForm::of(incoming) {
+            AnswerForm::InDebate(question) => {
+                Self::Position(digest(&question.your_position.position))
+            }
+            AnswerForm::Clarification => Self::Clarification,
+            AnswerForm::Finding => Self::Finding,
+            AnswerForm::Evidence => Self::Evidence,
+            AnswerForm::Response => Self::Response,
         }
     }
 
-    /// The type of an answer with this payload. Of a debate, what neither agrees nor names another position stays with the
-    /// agent's own.
+    /// The type of an answer with this payload. In a debate, an answer that neither agrees nor names another position keeps
+    /// the agent's own position.
     pub(crate) fn kind(&self, payload: &RawValue) -> MessageType {
         match self {
             Self::Finding => MessageType::Finding,
@@ -59,10 +61,10 @@ impl Expected {
             Self::Clarification => MessageType::Clarification,
             Self::Response => MessageType::Response,
             Self::Position(own) => {
-                let held: Option<Held> = serde_json::from_str(payload.get()).ok();
-                let agrees = held.as_ref().and_then(|held| held.agrees_with_peer);
-                let revised = held
-                    .and_then(|held| held.revised_position)
+                let answer: Option<DebateAnswer> = serde_json::from_str(payload.get()).ok();
+                let agrees = answer.as_ref().and_then(|answer| answer.agrees_with_peer);
+                let revised = answer
+                    .and_then(|answer| answer.revised_position)
                     .filter(|text| !text.trim().is_empty());
                 in_debate(agrees, revised.is_some_and(|text| digest(&text) != *own))
             }
@@ -70,7 +72,7 @@ impl Expected {
     }
 }
 
-/// Which of the three an answer in a debate is.
+/// The type of an answer in a debate. `changed` says whether it names another position than before.
 pub(crate) fn in_debate(agrees: Option<bool>, changed: bool) -> MessageType {
     match agrees {
         Some(true) => MessageType::Agreement,

@@ -17,13 +17,14 @@ use concord_wire::{ErrorCode, Token};
 use tokio::time::Instant;
 
 use crate::hosted_agent::failure::Failure;
+use crate::hosted_agent::timing::Jitter;
 use crate::settings::BudgetSettings;
 
 mod lease;
 pub(crate) mod window;
 
 use lease::{Charge, Lease};
-use window::{Amount, Granted, Limits, Verdict};
+use window::{Amount, GrantDecision, Granted, Limits};
 
 /// Pause after a lost race or a broker that did not answer, at most.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
@@ -37,21 +38,22 @@ pub(crate) struct Budget {
     provider: Token,
     register: Register,
     limits: Limits,
-    /// Who waits for a lease holds this, so that the others wait in their order.
-    turn: tokio::sync::Mutex<()>,
+    /// Held by the caller that renews the lease, so that the others wait in their order.
+    renewal: tokio::sync::Mutex<()>,
     lease: Mutex<Lease>,
+    jitter: Jitter,
 }
 
-/// What traces name a call that its budget does not allow.
+/// The outcome of a call that its budget does not allow, in traces.
 const OVER_BUDGET: &str = "over_budget";
 
 /// The budgets in the settings.
 pub(crate) fn budgets(
-    shell: &ServiceRunner,
+    runner: &ServiceRunner,
     settings: &BTreeMap<Token, BudgetSettings>,
 ) -> Budgets {
     let budget = |(provider, settings): (&Token, &BudgetSettings)| {
-        let budget = Budget::new(&shell.broker, shell.metrics.clone(), provider, *settings);
+        let budget = Budget::new(&runner.broker, runner.metrics.clone(), provider, *settings);
         (provider.clone(), Arc::new(budget))
     };
     settings.iter().map(budget).collect()
@@ -70,15 +72,17 @@ impl Budget {
                 requests: settings.requests_per_minute,
                 tokens: settings.tokens_per_minute,
             },
-            turn: tokio::sync::Mutex::default(),
+            renewal: tokio::sync::Mutex::default(),
             lease: Mutex::default(),
+            jitter: Jitter::new(uuid::Uuid::now_v7().to_string()),
         }
     }
 
-    /// Waits until one request of so many tokens may be made, no longer than `until`.
-    pub(crate) async fn take(&self, tokens: u64, until: Instant) -> Result<Charge, Failure> {
-        let taken = match tokio::time::timeout_at(until, self.turn.lock()).await {
-            Ok(_turn) => self.take_in_turn(tokens, until).await,
+    /// Waits until one request of so many tokens may be made, no longer than `within`.
+    pub(crate) async fn take(&self, tokens: u64, within: Duration) -> Result<Charge, Failure> {
+        let until = Instant::now() + within;
+        let taken = match tokio::time::timeout_at(until, self.renewal.lock()).await {
+            Ok(_renewal) => self.take_in_order(tokens, until).await,
             Err(_) => Err((self.exhausted("others wait before it"), "late")),
         };
         let result = taken
@@ -92,7 +96,7 @@ impl Budget {
         taken.map_err(|(failure, _)| failure)
     }
 
-    async fn take_in_turn(
+    async fn take_in_order(
         &self,
         tokens: u64,
         until: Instant,
@@ -120,7 +124,7 @@ impl Budget {
                         self.name()
                     );
                     return Err((
-                        Failure::here(ErrorCode::CapacityExceeded, why).named(OVER_BUDGET),
+                        Failure::local(ErrorCode::CapacityExceeded, why).with_outcome(OVER_BUDGET),
                         "never",
                     ));
                 }
@@ -141,7 +145,7 @@ impl Budget {
                             "{} cannot be asked, for the broker does not answer",
                             self.name()
                         );
-                        return Err((Failure::here(ErrorCode::AgentUnavailable, why), "away"));
+                        return Err((Failure::local(ErrorCode::AgentUnavailable, why), "away"));
                     }
                     PAUSE_MAX
                 }
@@ -152,7 +156,7 @@ impl Budget {
             } else {
                 PAUSE_MAX / 5
             };
-            tokio::time::sleep(wait + crate::hosted_agent::jitter::jitter(apart)).await;
+            tokio::time::sleep(wait + self.jitter.up_to(apart)).await;
         }
     }
 
@@ -175,10 +179,10 @@ impl Budget {
         let unused = self.lease().give_up();
         let rest = granted.without(&unused);
         let (stored, renewed) = match rest.grant(now, self.limits, whole) {
-            Verdict::Never => (None, Renewed::Never),
+            GrantDecision::Never => (None, Renewed::Never),
             // Others may have room for what is given back.
-            Verdict::Wait(at) => ((rest != granted).then_some(rest), Renewed::At(at)),
-            Verdict::Lease {
+            GrantDecision::Wait(at) => ((rest != granted).then_some(rest), Renewed::At(at)),
+            GrantDecision::Lease {
                 amount,
                 until,
                 noted,
@@ -236,7 +240,7 @@ impl Budget {
 
     fn exhausted(&self, why: &str) -> Failure {
         let why = format!("{} is used up until after its deadline: {why}", self.name());
-        Failure::here(ErrorCode::CapacityExceeded, why).named(OVER_BUDGET)
+        Failure::local(ErrorCode::CapacityExceeded, why).with_outcome(OVER_BUDGET)
     }
 }
 

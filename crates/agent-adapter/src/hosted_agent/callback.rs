@@ -15,7 +15,7 @@ use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Timestamp, dialect};
 use futures::StreamExt;
 use sha2::digest::InvalidLength;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::settings::CallbackConfig;
 
@@ -24,17 +24,17 @@ mod server;
 pub(crate) mod token;
 
 pub(crate) use server::serve;
-use token::{Asked, Key};
+use token::{AnswerTarget, Key};
 
 /// Where answers are posted, and what makes the addresses unguessable.
-pub(crate) struct Address {
+pub(crate) struct CallbackAddress {
     pub(crate) listen: SocketAddr,
     public_url: String,
     key: Key,
     lifetime_ms: u64,
 }
 
-impl Address {
+impl CallbackAddress {
     /// Fails only if the key could not be used for signing; keys of every length can.
     pub(crate) fn new(config: CallbackConfig) -> Result<Self, InvalidLength> {
         Ok(Self {
@@ -52,66 +52,74 @@ impl Address {
     }
 
     /// Where the answer is to be posted.
-    pub(crate) fn url(&self, asked: &Asked) -> String {
+    pub(crate) fn url(&self, target: &AnswerTarget) -> String {
         format!(
             "{}{}{}",
             self.public_url,
             server::PATH,
-            self.key.seal(asked)
+            self.key.seal(target)
         )
     }
 }
 
-/// Answers that are waited for in this replica.
-#[derive(Clone, Default)]
-pub(crate) struct Awaited(Arc<Mutex<HashMap<Answer, watch::Sender<bool>>>>);
-
-/// An answer that is awaited: whose, and to which message.
-type Answer = (AgentId, String);
-
-/// One wait, until it is dropped.
-pub(crate) struct Wait {
-    awaited: Awaited,
-    key: (AgentId, String),
-    said: watch::Receiver<bool>,
+/// What a replica needs for answers that come later.
+pub(crate) struct AsyncAnswers {
+    pub(crate) address: Arc<CallbackAddress>,
+    pub(crate) pending: PendingAnswers,
+    /// How many answers may be waited for at once.
+    pub(crate) permits: Semaphore,
 }
 
-impl Awaited {
-    fn all(&self) -> MutexGuard<'_, HashMap<(AgentId, String), watch::Sender<bool>>> {
+/// The answers that this replica waits for.
+#[derive(Clone, Default)]
+pub(crate) struct PendingAnswers(Arc<Mutex<HashMap<AnswerKey, watch::Sender<bool>>>>);
+
+/// The agent that answers, and the id of the message that it answers.
+type AnswerKey = (AgentId, String);
+
+/// The wait for one answer, until it is dropped.
+pub(crate) struct AnswerWait {
+    answers: PendingAnswers,
+    key: AnswerKey,
+    published: watch::Receiver<bool>,
+}
+
+impl PendingAnswers {
+    fn all(&self) -> MutexGuard<'_, HashMap<AnswerKey, watch::Sender<bool>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to wait for the answer of `agent` to a message.
-    pub(crate) fn answer(&self, agent: &AgentId, asked: &str) -> Wait {
-        let key = (agent.clone(), asked.to_owned());
-        let said = self
+    pub(crate) fn wait(&self, agent: &AgentId, message: &str) -> AnswerWait {
+        let key = (agent.clone(), message.to_owned());
+        let published = self
             .all()
             .entry(key.clone())
             .or_insert_with(|| watch::channel(false).0)
             .subscribe();
-        Wait {
-            awaited: self.clone(),
+        AnswerWait {
+            answers: self.clone(),
             key,
-            said,
+            published,
         }
     }
 
-    /// What was published is in the dialect of whoever had asked.
-    fn heard(&self, shell: &ServiceRunner, agent: &AgentId, heard: &Heard) {
-        let Some(asked) = reply_to(shell, heard) else {
+    /// Ends the wait for a message that was published. It is in the dialect of its recipient.
+    fn complete(&self, runner: &ServiceRunner, agent: &AgentId, message: &Heard) {
+        let Some(answered) = reply_to(runner, message) else {
             return;
         };
-        if let Some(waiting) = self.all().get(&(agent.clone(), asked)) {
+        if let Some(waiting) = self.all().get(&(agent.clone(), answered)) {
             waiting.send_replace(true);
         }
     }
 
     /// Listens to what an agent says, until the service stops.
-    pub(crate) async fn listen(self, shell: ServiceRunner, agent: AgentId) {
-        let filters = Lane::ALL.map(|lane| shell.broker.subjects().said_by(lane, &agent));
+    pub(crate) async fn listen(self, runner: ServiceRunner, agent: AgentId) {
+        let filters = Lane::ALL.map(|lane| runner.broker.subjects().said_by(lane, &agent));
         let mut heard = Vec::new();
         for filter in filters {
-            match shell.broker.listen(filter, None).await {
+            match runner.broker.listen(filter, None).await {
                 Ok(stream) => heard.push(stream),
                 Err(error) => {
                     tracing::error!(%agent, error = %ErrorChain(&error), "What an agent says later cannot be heard.");
@@ -123,40 +131,40 @@ impl Awaited {
         loop {
             tokio::select! {
                 next = heard.next() => match next {
-                    Some(said) => self.heard(&shell, &agent, &said),
+                    Some(said) => self.complete(&runner, &agent, &said),
                     None => return,
                 },
-                () = shell.stop.cancelled() => return,
+                () = runner.stop.cancelled() => return,
             }
         }
     }
 }
 
-/// What a message is an answer to.
+/// The id of the message that a message answers.
 fn reply_to(
-    shell: &ServiceRunner,
+    runner: &ServiceRunner,
     Heard {
         subject,
         dialect,
         payload,
     }: &Heard,
 ) -> Option<String> {
-    let subject = shell.broker.subjects().parse(subject).ok()?;
+    let subject = runner.broker.subjects().parse(subject).ok()?;
     let declared = Dialect::declared(dialect.as_deref()).ok()?;
     dialect::read(payload, declared, &subject).ok()?.0.reply_to
 }
 
-impl Wait {
-    /// Waits until the answer was said.
-    pub(crate) async fn said(mut self) {
+impl AnswerWait {
+    /// Waits until the answer was published.
+    pub(crate) async fn arrived(mut self) {
         // The sender is kept where this is known, so it cannot have gone.
-        let _ = self.said.wait_for(|said| *said).await;
+        let _ = self.published.wait_for(|published| *published).await;
     }
 }
 
-impl Drop for Wait {
+impl Drop for AnswerWait {
     fn drop(&mut self) {
-        let mut all = self.awaited.all();
+        let mut all = self.answers.all();
         // The other waits for the same answer, as when the broker has delivered the message twice.
         if all
             .get(&self.key)

@@ -1,88 +1,96 @@
-//! How many messages an agent works on at once, and how many wait: urgent ones first.
+//! How many messages an agent works on at once, and how many wait for it: urgent ones first.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use concord_domain::resilience::call_policy::{Admission, Queue};
+use concord_runtime::ports::Clock;
 use concord_wire::subject::Lane;
 use tokio::sync::oneshot;
 
+use crate::hosted_agent::timing::timeout;
+
 /// Why a message was not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// Too many wait.
+pub(crate) enum AdmissionError {
+    /// Too many messages wait already.
     Full,
-    /// Its time was over before its turn came.
-    Late,
+    /// The time of the message was over before it was let in.
+    TimedOut,
 }
 
-/// Whoever waits is reached by a channel, which is closed when it gives up.
-type Waiters = Queue<oneshot::Sender<Seat>>;
+/// The messages that wait. A waiter is reached by a channel, which is closed when it gives up.
+type WaitQueue = Queue<oneshot::Sender<Permit>>;
 
-/// The way to an agent.
-pub(crate) struct Gate(Arc<Mutex<Waiters>>);
+/// The concurrency limit of one agent in this replica.
+pub(crate) struct ConcurrencyLimit(Arc<Mutex<WaitQueue>>);
 
-/// The right to have the agent work on one message, until it is dropped.
-pub(crate) struct Seat(Option<Arc<Mutex<Waiters>>>);
+/// The right to have the agent work on one message. Given back when dropped.
+pub(crate) struct Permit(Option<Arc<Mutex<WaitQueue>>>);
 
-impl std::fmt::Debug for Seat {
+impl std::fmt::Debug for Permit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seat")
+        f.write_str("Permit")
     }
 }
 
-fn lock(queue: &Mutex<Waiters>) -> MutexGuard<'_, Waiters> {
+fn lock(queue: &Mutex<WaitQueue>) -> MutexGuard<'_, WaitQueue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn waits(waiter: &oneshot::Sender<Seat>) -> bool {
+fn still_waits(waiter: &oneshot::Sender<Permit>) -> bool {
     !waiter.is_closed()
 }
 
-impl Gate {
-    pub(crate) fn new(seats: usize, waiting_max: usize) -> Self {
-        Self(Arc::new(Mutex::new(Queue::new(seats, waiting_max))))
+impl ConcurrencyLimit {
+    pub(crate) fn new(permits: usize, waiting_max: usize) -> Self {
+        Self(Arc::new(Mutex::new(Queue::new(permits, waiting_max))))
     }
 
-    /// How many are worked on, and how many wait.
+    /// How many messages are worked on, and how many wait.
     pub(crate) fn load(&self) -> (usize, usize) {
         let mut queue = lock(&self.0);
-        (queue.working(), queue.waiting(waits))
+        (queue.working(), queue.waiting(still_waits))
     }
 
-    /// Waits for a seat.
-    pub(crate) async fn enter(&self, lane: Lane, within: Duration) -> Result<Seat, Refusal> {
-        let turn = {
+    /// Waits for a permit, no longer than `within`.
+    pub(crate) async fn acquire<C: Clock>(
+        &self,
+        clock: &C,
+        lane: Lane,
+        within: Duration,
+    ) -> Result<Permit, AdmissionError> {
+        let granted = {
             let mut queue = lock(&self.0);
-            match queue.admit(lane, waits) {
-                Admission::Seat => return Ok(Seat(Some(Arc::clone(&self.0)))),
+            match queue.admit(lane, still_waits) {
+                Admission::Seat => return Ok(Permit(Some(Arc::clone(&self.0)))),
                 Admission::Wait => {}
-                // Its channel is closed, and it learns by that that there is no room.
+                // Its channel is closed, by which it learns that there is no room for it.
                 Admission::InPlaceOf(displaced) => drop(displaced),
-                Admission::Full => return Err(Refusal::Full),
+                Admission::Full => return Err(AdmissionError::Full),
             }
-            let (sender, turn) = oneshot::channel();
+            let (sender, granted) = oneshot::channel();
             queue.wait(lane, sender);
-            turn
+            granted
         };
-        match tokio::time::timeout(within, turn).await {
-            Ok(Ok(seat)) => Ok(seat),
-            Ok(Err(_displaced)) => Err(Refusal::Full),
-            Err(_) => Err(Refusal::Late),
+        match timeout(clock, within, granted).await {
+            Some(Ok(permit)) => Ok(permit),
+            Some(Err(_displaced)) => Err(AdmissionError::Full),
+            None => Err(AdmissionError::TimedOut),
         }
     }
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
         let Some(queue) = self.0.take() else { return };
         loop {
             let next = lock(&queue).leave();
             let Some(next) = next else { return };
-            match next.send(Seat(Some(Arc::clone(&queue)))) {
+            match next.send(Permit(Some(Arc::clone(&queue)))) {
                 Ok(()) => return,
-                // It had given up: the seat is taken back without being dropped, for that would come here again.
-                Err(mut seat) => drop(seat.0.take()),
+                // The waiter had given up. Its permit is taken back without being dropped, because that would come here again.
+                Err(mut permit) => drop(permit.0.take()),
             }
         }
     }
@@ -91,19 +99,23 @@ impl Drop for Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hosted_agent::timing::TokioClock;
 
     const LONG: Duration = Duration::from_secs(3_600);
 
-    async fn wait_for(gate: &Gate, load: (usize, usize)) {
-        while gate.load() != load {
+    async fn wait_for(limit: &ConcurrencyLimit, load: (usize, usize)) {
+        while limit.load() != load {
             tokio::task::yield_now().await;
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn urgent_messages_go_first_and_the_rest_in_order() {
-        let gate = Arc::new(Gate::new(1, 10));
-        let seat = gate.enter(Lane::Normal, LONG).await.unwrap();
+        let limit = Arc::new(ConcurrencyLimit::new(1, 10));
+        let permit = limit
+            .acquire(&TokioClock, Lane::Normal, LONG)
+            .await
+            .unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for (place, (name, lane)) in [
@@ -115,67 +127,85 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
+            let (limit, order) = (Arc::clone(&limit), Arc::clone(&order));
             tasks.push(tokio::spawn({
-                let gate = Arc::clone(&gate);
+                let limit = Arc::clone(&limit);
                 async move {
-                    let _seat = gate.enter(lane, LONG).await.unwrap();
+                    let _permit = limit.acquire(&TokioClock, lane, LONG).await.unwrap();
                     order.lock().unwrap().push(name);
                 }
             }));
-            wait_for(&gate, (1, place + 1)).await;
+            wait_for(&limit, (1, place + 1)).await;
         }
-        drop(seat);
+        drop(permit);
         for task in tasks {
             task.await.unwrap();
         }
         assert_eq!(*order.lock().unwrap(), ["u1", "u2", "n1", "n2"]);
-        assert_eq!(gate.load(), (0, 0));
+        assert_eq!(limit.load(), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn over_the_bound_nobody_waits_but_an_urgent_message_finds_room() {
-        let gate = Arc::new(Gate::new(1, 1));
-        let seat = gate.enter(Lane::Normal, LONG).await.unwrap();
+        let limit = Arc::new(ConcurrencyLimit::new(1, 1));
+        let permit = limit
+            .acquire(&TokioClock, Lane::Normal, LONG)
+            .await
+            .unwrap();
         let start = |lane| {
-            let gate = Arc::clone(&gate);
-            tokio::spawn(async move { gate.enter(lane, LONG).await })
+            let limit = Arc::clone(&limit);
+            tokio::spawn(async move { limit.acquire(&TokioClock, lane, LONG).await })
         };
         let normal = start(Lane::Normal);
-        wait_for(&gate, (1, 1)).await;
+        wait_for(&limit, (1, 1)).await;
         assert_eq!(
-            gate.enter(Lane::Normal, LONG).await.unwrap_err(),
-            Refusal::Full
+            limit
+                .acquire(&TokioClock, Lane::Normal, LONG)
+                .await
+                .unwrap_err(),
+            AdmissionError::Full
         );
         let urgent = start(Lane::Urgent);
         assert_eq!(
             normal.await.unwrap().unwrap_err(),
-            Refusal::Full,
+            AdmissionError::Full,
             "displaced"
         );
         assert_eq!(
-            gate.enter(Lane::Urgent, LONG).await.unwrap_err(),
-            Refusal::Full,
+            limit
+                .acquire(&TokioClock, Lane::Urgent, LONG)
+                .await
+                .unwrap_err(),
+            AdmissionError::Full,
             "only urgent ones wait"
         );
-        drop(seat);
+        drop(permit);
         assert!(urgent.await.unwrap().is_ok());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_gives_up_keeps_neither_seat_nor_place() {
-        let gate = Gate::new(1, 1);
-        let seat = gate.enter(Lane::Normal, LONG).await.unwrap();
+    async fn who_gives_up_keeps_neither_permit_nor_place_in_the_queue() {
+        let limit = ConcurrencyLimit::new(1, 1);
+        let permit = limit
+            .acquire(&TokioClock, Lane::Normal, LONG)
+            .await
+            .unwrap();
         assert_eq!(
-            gate.enter(Lane::Normal, Duration::from_secs(1))
+            limit
+                .acquire(&TokioClock, Lane::Normal, Duration::from_secs(1))
                 .await
                 .unwrap_err(),
-            Refusal::Late
+            AdmissionError::TimedOut
         );
-        assert_eq!(gate.load(), (1, 0));
-        drop(seat);
-        assert_eq!(gate.load(), (0, 0));
-        drop(gate.enter(Lane::Urgent, LONG).await.unwrap());
-        assert_eq!(gate.load(), (0, 0));
+        assert_eq!(limit.load(), (1, 0));
+        drop(permit);
+        assert_eq!(limit.load(), (0, 0));
+        drop(
+            limit
+                .acquire(&TokioClock, Lane::Urgent, LONG)
+                .await
+                .unwrap(),
+        );
+        assert_eq!(limit.load(), (0, 0));
     }
 }

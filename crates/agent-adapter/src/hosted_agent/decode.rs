@@ -1,4 +1,4 @@
-//! From what an agent answers, in whatever dialect, to a message.
+//! Reads the answers of hosted agents, in any dialect, into messages.
 
 use concord_wire::dialect::{self, Answering};
 use concord_wire::envelope::Metadata;
@@ -9,41 +9,41 @@ use concord_wire::{
 };
 use serde_json::value::RawValue;
 
-use crate::hosted_agent::callback::token::Asked;
+use crate::hosted_agent::callback::token::AnswerTarget;
 use crate::hosted_agent::failure::Failure;
-use crate::hosted_agent::openai;
+use crate::hosted_agent::openai::ModelAnswer;
 
-/// What an agent answered, as it came.
-pub(crate) struct Said<'a> {
+/// An answer as it came.
+pub(crate) struct RawAnswer<'a> {
     pub(crate) body: &'a [u8],
-    /// What the header `Concord-Dialect` names, where there is one.
+    /// The dialect that the header `Concord-Dialect` names, where there is one.
     pub(crate) dialect: Option<&'a str>,
     /// The dialect of the agent's card.
-    pub(crate) speaks: Dialect,
+    pub(crate) card_dialect: Dialect,
 }
 
-/// The message that an answer stands for; none for `{}`, which says nothing.
-pub(crate) fn message(
-    said: &Said<'_>,
-    asked: &Asked,
+/// Reads an answer. None for `{}`, by which an agent says that it has nothing to say.
+pub(crate) fn parse_answer(
+    raw: &RawAnswer<'_>,
+    target: &AnswerTarget,
     now: Timestamp,
     took_ms: Option<u64>,
 ) -> Result<Option<Envelope>, Fault> {
-    let declared = Dialect::declared(said.dialect)?;
-    let Asked {
+    let declared = Dialect::declared(raw.dialect)?;
+    let AnswerTarget {
         agent,
         from,
         case_id,
         expected,
         ..
-    } = asked;
+    } = target;
     let answering = Answering {
         from: agent,
         to: from,
         case: case_id.as_ref(),
-        speaks: said.speaks,
+        speaks: raw.card_dialect,
     };
-    let read = dialect::read_answer(said.body, declared, &answering, |payload| {
+    let read = dialect::read_answer(raw.body, declared, &answering, |payload| {
         expected.kind(payload)
     })?;
     let Some(Envelope {
@@ -57,7 +57,7 @@ pub(crate) fn message(
     else {
         return Ok(None);
     };
-    if reply_to.is_some_and(|named| named != asked.message_id.as_str()) {
+    if reply_to.is_some_and(|named| named != target.message_id.as_str()) {
         return Err(Fault::invalid(
             "/reply_to",
             "The answer names another message than the one that was asked.",
@@ -70,37 +70,37 @@ pub(crate) fn message(
     };
     Ok(Some(Envelope {
         extensions,
-        ..answer(asked, now, message_type, payload, metadata)
+        ..answer(target, now, message_type, payload, metadata)
     }))
 }
 
-/// The message of a model.
-pub(crate) fn of_model(
-    said: openai::Said,
+/// The message with a model's answer.
+pub(crate) fn model_message(
+    model: ModelAnswer,
     agent: &AgentId,
-    asked: &Envelope,
+    incoming: &Envelope,
     now: Timestamp,
     took_ms: u64,
 ) -> Envelope {
     let metadata = Metadata {
-        confidence: said.confidence,
+        confidence: model.confidence,
         processing_time_ms: Some(took_ms),
         ..Metadata::default()
     };
     answer(
-        &Asked::of(asked, agent, now),
+        &AnswerTarget::of(incoming, agent, now),
         now,
-        said.message_type,
-        said.payload,
+        model.message_type,
+        model.payload,
         metadata,
     )
 }
 
-/// The error that is sent in place of an answer that the agent did not give.
-pub(crate) fn failure(
+/// The error that its sender is sent in place of an answer.
+pub(crate) fn error_message(
     failure: &Failure,
     agent: &AgentId,
-    asked: &Envelope,
+    incoming: &Envelope,
     now: Timestamp,
 ) -> Result<Envelope, serde_json::Error> {
     let fault = Fault::new(
@@ -115,7 +115,7 @@ pub(crate) fn failure(
     };
     let payload = serde_json::value::to_raw_value(&report)?;
     Ok(answer(
-        &Asked::of(asked, agent, now),
+        &AnswerTarget::of(incoming, agent, now),
         now,
         MessageType::Error,
         payload,
@@ -124,13 +124,13 @@ pub(crate) fn failure(
 }
 
 fn answer(
-    asked: &Asked,
+    target: &AnswerTarget,
     now: Timestamp,
     message_type: MessageType,
     payload: Box<RawValue>,
     metadata: Metadata,
 ) -> Envelope {
-    let Asked {
+    let AnswerTarget {
         agent,
         message_id,
         from,
@@ -138,7 +138,7 @@ fn answer(
         correlation_id,
         round,
         ..
-    } = asked;
+    } = target;
     Envelope {
         // The same whichever replica answers, so that an answer given twice is stored once.
         message_id: MessageId::of_answer(message_id, agent),

@@ -1,4 +1,4 @@
-//! What a program or server is given: the message in its dialect, with what a program without memory must know beside it.
+//! Writes messages for programs and servers, in their dialects and with the task that an agent without memory must know.
 
 use concord_wire::payload::Task;
 use concord_wire::{Dialect, Envelope, Fault, dialect};
@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 
 /// A question with the task of its case in the payload, unless it has one.
 pub(crate) fn with_task(
-    asked: &Envelope,
+    message: &Envelope,
     task: Option<&Task>,
 ) -> Result<Envelope, serde_json::Error> {
-    let mut asked = asked.clone();
-    if let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(asked.payload.get()) {
+    let mut message = message.clone();
+    if let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(message.payload.get()) {
         fields.entry("task").or_insert(serde_json::to_value(task)?);
-        asked.payload = to_raw_value(&fields)?;
+        message.payload = to_raw_value(&fields)?;
     }
-    Ok(asked)
+    Ok(message)
 }
 
 /// The message as one line of a dialect; a fault that names what the dialect cannot say. What was said before, and why the
 /// message wakes the agent, are fields beside the message's own (`context`, `reason`, `score`), which every dialect keeps.
-pub(crate) fn written(asked: &Envelope, spoken: Dialect) -> Result<Vec<u8>, Fault> {
-    let mut line = dialect::write(asked, spoken)?;
+pub(crate) fn write_line(message: &Envelope, dialect_of_agent: Dialect) -> Result<Vec<u8>, Fault> {
+    let mut line = dialect::write(message, dialect_of_agent)?;
     // Line breaks inside texts are escaped; what is left of them is space between tokens, as somebody had written it.
     line.iter_mut()
         .filter(|byte| matches!(byte, b'\n' | b'\r'))
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_message_is_one_line_in_every_dialect_and_comes_with_what_was_said_before() {
         for spoken in Dialect::ALL {
-            let line = written(&question(), spoken).unwrap();
+            let line = write_line(&question(), spoken).unwrap();
             assert!(!line.contains(&b'\n'), "{spoken}");
             let given: Value = serde_json::from_slice(&line).unwrap();
             assert_eq!(given["context"], json!([{ "text": "Hello." }]), "{spoken}");

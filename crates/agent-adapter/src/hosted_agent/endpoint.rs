@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use concord_domain::resilience::call_policy::Trouble;
 use concord_outbound::{
     Allowed, Caller, HeaderMap, HeaderName, HeaderValue, Limits, Method, Request, Response,
     StatusCode, header,
 };
-use concord_runtime::{Trace, service::clock};
+use concord_runtime::service::clock;
+use concord_wire::Dialect;
 
+use crate::hosted_agent::agent_caller::{AgentCall, AgentReply};
 use crate::hosted_agent::failure::Failure;
 use crate::settings::EndpointConfig;
 
@@ -17,6 +18,10 @@ use crate::settings::EndpointConfig;
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 /// The header by which a server recognizes a call that is made again.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header with the address to which an answer may be posted later.
+const CALLBACK_URL: HeaderName = HeaderName::from_static("concord-callback-url");
+/// The header with the dialect of a message or an answer, as on NATS.
+const DIALECT: HeaderName = HeaderName::from_static("concord-dialect");
 const TRACEPARENT: HeaderName = HeaderName::from_static(concord_wire::header::TRACEPARENT);
 
 /// A server, ready to be called.
@@ -42,47 +47,46 @@ impl Endpoint {
         }
     }
 
-    /// Sends JSON once, with further headers and in a trace. The answer's status is one of success.
-    pub(crate) async fn post(
-        &self,
-        body: Bytes,
-        idempotency_key: &str,
-        (further, trace): (HeaderMap, Option<&Trace>),
-        within: Duration,
-    ) -> Result<Response, Failure> {
+    /// Sends JSON once. A status that is none of success is a failure.
+    pub(crate) async fn post(&self, call: AgentCall<'_>) -> Result<AgentReply, Failure> {
+        let dialect = (call.dialect != Dialect::Concord).then_some(call.dialect.as_str());
         let mut headers = self.headers.clone();
-        headers.extend(further);
-        // A context that somebody else wrote may be one that cannot stand in a header.
-        let beside = [
-            (IDEMPOTENCY_KEY, Some(idempotency_key)),
-            (TRACEPARENT, trace.map(|trace| &*trace.parent)),
+        let further = [
+            (DIALECT, dialect),
+            (CALLBACK_URL, call.callback_url),
+            (IDEMPOTENCY_KEY, Some(call.idempotency_key)),
+            (TRACEPARENT, call.trace.map(|trace| &*trace.parent)),
         ];
-        for (name, value) in beside {
+        for (name, value) in further {
+            // A trace context that somebody else wrote may be one that no header can hold; it is left out.
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
                 headers.insert(name, value);
             }
         }
-        let limits = Limits {
-            timeout: within,
-            body_bytes_max: Some(self.answer_bytes_max),
-        };
         let request = Request {
             method: Method::POST,
             url: self.url.clone(),
             headers,
-            body,
-            limits,
+            body: call.body,
+            limits: Limits {
+                timeout: call.within,
+                body_bytes_max: Some(self.answer_bytes_max),
+            },
         };
         let response = self
             .caller
             .call(request)
             .await
             .map_err(|error| self.failed(&error))?;
-        if response.status.is_success() {
-            Ok(response)
-        } else {
-            Err(self.refused(&response))
+        if !response.status.is_success() {
+            return Err(self.refused(&response));
         }
+        let named = response.headers.get(&DIALECT);
+        Ok(AgentReply {
+            status: response.status.as_u16(),
+            dialect: named.map(|name| name.to_str().unwrap_or("?").to_owned()),
+            body: response.body,
+        })
     }
 
     fn failed(&self, error: &concord_outbound::Error) -> Failure {
@@ -96,10 +100,10 @@ impl Endpoint {
             } => Trouble::Late { may_have_arrived },
             Error::TooLong(_) => Trouble::TooLong,
         };
-        Failure::of(trouble, self.idempotent, error.to_string())
+        Failure::of_call(trouble, self.idempotent, error.to_string())
     }
 
-    /// What a status means. Its body is not repeated: some servers write the key into it.
+    /// The failure that a status means. The body is not repeated: some servers write the key into it.
     fn refused(&self, response: &Response) -> Failure {
         let status = response.status;
         let hint = match status {
@@ -118,12 +122,12 @@ impl Endpoint {
         };
         Failure {
             after,
-            ..Failure::of(Trouble::Status(status.as_u16()), self.idempotent, why)
+            ..Failure::of_call(Trouble::Status(status.as_u16()), self.idempotent, why)
         }
     }
 }
 
-/// How long a server asks to be left alone: seconds, or a date.
+/// How long a server asks not to be called: a number of seconds, or a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse::<u64>() {

@@ -1,63 +1,63 @@
-//! Why a hosted agent gave no answer, what that says of it, and what its asker is told.
+//! Why a hosted agent gave no answer, and what the sender of the message is told about it.
 
 use std::time::Duration;
 
 use concord_domain::resilience::call_policy::{Trouble, Verdict, verdict};
 use concord_wire::ErrorCode;
 
-/// What metrics and traces call a message that is too large in the agent's dialect.
+/// The outcome of a message that is too large in the agent's dialect, in metrics and traces.
 const TOO_LARGE: &str = "too_large";
 
-/// Why there is no answer.
+/// Why a hosted agent gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub(crate) struct Failure {
-    /// What it means.
-    pub(crate) verdict: Verdict,
-    /// In words, without a full stop; never with anything that a server wrote.
-    pub(crate) why: String,
-    /// How long the server asks to be left alone.
-    pub(crate) after: Option<Duration>,
-    /// In a word, as metrics and traces name it.
-    pub(crate) outcome: &'static str,
+pub struct Failure {
+    /// The error code for the sender, whether to try again, and what the breaker learns.
+    pub verdict: Verdict,
+    /// The reason in words, without a full stop. Never repeats anything that a server wrote.
+    pub why: String,
+    /// How long the server asks not to be called again.
+    pub after: Option<Duration>,
+    /// The label of the failure in metrics and traces.
+    pub outcome: &'static str,
 }
 
 impl Failure {
-    /// One of a call, to a server that can tell a call that is made again from another, or not.
-    pub(crate) fn of(trouble: Trouble, idempotent: bool, why: impl Into<String>) -> Self {
+    /// The failure of a call. `idempotent` says whether the server recognizes a call that is made again.
+    pub fn of_call(trouble: Trouble, idempotent: bool, why: impl Into<String>) -> Self {
         Self::new(verdict(trouble, idempotent), why)
     }
 
-    /// One that has nothing to do with the agent, and that a further try would not change.
-    pub(crate) fn here(code: ErrorCode, why: impl Into<String>) -> Self {
+    /// A failure that says nothing about the agent and that a further try would not change.
+    pub(crate) fn local(code: ErrorCode, why: impl Into<String>) -> Self {
         Self::new(Verdict::here(code), why)
     }
 
-    /// The agent cannot be told what was said to it, which `why` says.
-    pub(crate) fn unsaid(code: ErrorCode, why: String) -> Self {
+    /// The message cannot be written in the agent's dialect, for the reason `why`.
+    pub(crate) fn inexpressible(code: ErrorCode, why: String) -> Self {
         let outcome = if code == ErrorCode::CapacityExceeded {
             TOO_LARGE
         } else {
             "unsaid"
         };
-        Self::here(code, why).named(outcome)
+        Self::local(code, why).with_outcome(outcome)
     }
 
     fn new(verdict: Verdict, why: impl Into<String>) -> Self {
         Self {
-            outcome: word(verdict.code),
+            outcome: label(verdict.code),
             verdict,
             why: why.into(),
             after: None,
         }
     }
 
-    /// The same under a word that says more.
-    pub(crate) fn named(self, outcome: &'static str) -> Self {
+    /// The same failure under a label that says more.
+    pub(crate) fn with_outcome(self, outcome: &'static str) -> Self {
         Self { outcome, ..self }
     }
 
-    /// How the asker can go on.
+    /// What the sender of the message can do about it.
     pub(crate) fn suggestions(&self) -> Vec<String> {
         let suggestions: &[&str] = match self.verdict.code {
             _ if self.outcome == TOO_LARGE => &[
@@ -86,8 +86,8 @@ impl Failure {
     }
 }
 
-/// A code, as metrics and traces name it.
-fn word(code: ErrorCode) -> &'static str {
+/// The label of an error code in metrics and traces.
+fn label(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::AgentUnavailable => "unavailable",
         ErrorCode::Timeout => "timeout",

@@ -1,263 +1,303 @@
-//! A hosted agent: each message that waits for an answer is given to it when its turn has come, and what it says, or why it
-//! says nothing, is published.
+//! A hosted agent in one replica. It answers the messages that wait for an answer; where it has none, the sender is told why.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use bytes::Bytes;
+use concord_domain::resilience::breaker::Rules;
 use concord_domain::resilience::call_policy::{self, Tell};
+use concord_runtime::Ports;
 use concord_runtime::delivery::{Delivery, HandleError};
-use concord_runtime::service::ServiceRunner;
-use concord_runtime::service::clock;
-use concord_runtime::service::metrics::Reason;
-use concord_wire::payload::{Card, Task};
-use concord_wire::{Dialect, Envelope, ErrorCode, Fault, MessageId, MessageType};
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use concord_runtime::service::ServiceContext;
+use concord_wire::payload::Card;
+use concord_wire::{Envelope, ErrorCode, MessageType, Timestamp};
 
-use crate::case_cache::Cases;
-use crate::hosted_agent::budget::Budgets;
-use crate::hosted_agent::call_policy::Guard;
-use crate::hosted_agent::callback::token::Asked;
-use crate::hosted_agent::callback::{Address, Awaited, Wait};
-use crate::hosted_agent::concurrency_limit::{Gate, Refusal};
-use crate::hosted_agent::decode::{self, Said};
-use crate::hosted_agent::encode;
-use crate::hosted_agent::endpoint::Endpoint;
+use crate::case_cache::CaseCache;
+use crate::hosted_agent::agent_caller::AgentCaller;
+use crate::hosted_agent::budget::Budget;
+use crate::hosted_agent::call_policy::{CallPolicy, breaker_rules};
+use crate::hosted_agent::callback::AsyncAnswers;
+use crate::hosted_agent::concurrency_limit::ConcurrencyLimit;
+use crate::hosted_agent::decode;
 use crate::hosted_agent::failure::Failure;
-use crate::hosted_agent::http::{Answered, Beside, Post};
 use crate::hosted_agent::openai::Model;
-use crate::hosted_agent::pool::{OfProgram, Pool};
-use crate::hosted_agent::reply_loops::Loops;
-use crate::hosted_agent::spans::{About, Turn};
-use crate::settings::{CheckedAgent, HostedAgent, RunnerConfig};
+use crate::hosted_agent::reply_loops::ReplyLoops;
+use crate::hosted_agent::spans::{AnswerSpan, SpanSubject};
+use crate::hosted_agent::timing::Jitter;
+use crate::settings::prompts::PromptTemplates;
+use crate::settings::{Error, HostedAgent};
 
+mod answer;
 mod async_answers;
 mod describe;
 mod expired;
 
+use answer::{Answer, AnswerError};
 pub(crate) use describe::Description;
-use expired::is_told_by_coordinator;
+use expired::is_ended_by_coordinator;
 
-/// The largest payload of an answer: with what the adapter adds it fits into an envelope.
-const ANSWER_BYTES_MAX: usize = concord_wire::envelope::ENVELOPE_BYTES_MAX - 16_384;
-
-/// How an agent is run.
-enum Runner {
-    Program(Box<Pool>),
-    Http(Box<Endpoint>),
-    OpenAi(Box<Model>),
+/// The way in which messages are written for an agent and its answers are read.
+pub enum Runner {
+    /// A program: one message a line, one answer a line.
+    Program,
+    /// A server: each message is posted to it.
+    Server,
+    /// A model: each message becomes a prompt.
+    Model(Box<Model>),
 }
 
 impl Runner {
-    fn new(agent: &HostedAgent, config: RunnerConfig) -> Self {
-        match config {
-            RunnerConfig::Program => Self::Program(Box::new(Pool::new(agent.clone()))),
-            RunnerConfig::Server(endpoint) => Self::Http(Box::new(Endpoint::new(endpoint))),
-            RunnerConfig::Model(settings, endpoint, templates) => {
-                Self::OpenAi(Box::new(Model::new(settings, endpoint, templates)))
+    /// The runner of an agent, with the templates that its settings name.
+    pub fn of(agent: &HostedAgent) -> Result<Self, Error> {
+        Ok(match (&agent.http, &agent.openai) {
+            (Some(_), _) => Self::Server,
+            (None, Some(openai)) => {
+                let key = format!("agents.{}.openai", agent.agent_id);
+                let templates = PromptTemplates::read(&key, openai)?;
+                Self::Model(Box::new(Model::new(openai.clone(), templates)))
             }
-        }
+            (None, None) => Self::Program,
+        })
     }
 
     fn as_str(&self) -> &'static str {
         match self {
-            Self::Program(_) => "command",
-            Self::Http(_) => "http",
-            Self::OpenAi(_) => "openai",
+            Self::Program => "command",
+            Self::Server => "http",
+            Self::Model(_) => "openai",
         }
     }
 }
 
-/// What all hosted agents of a replica share.
-pub(crate) struct Shared {
-    pub(crate) shell: ServiceRunner,
-    pub(crate) cases: Arc<Cases>,
-    pub(crate) budgets: Budgets,
-    pub(crate) address: Option<Arc<Address>>,
-    pub(crate) awaited: Awaited,
-    pub(crate) loops: Arc<Loops>,
+/// One hosted agent, as it is to be run.
+pub struct HostConfig {
+    /// Its settings.
+    pub agent: HostedAgent,
+    /// The way in which messages are written for it.
+    pub runner: Runner,
+    /// The rules of its circuit breaker.
+    pub breaker: Rules,
+}
+
+impl HostConfig {
+    /// The agent with the breaker that its settings say.
+    pub fn new(agent: HostedAgent, runner: Runner) -> Self {
+        Self {
+            breaker: breaker_rules(&agent),
+            agent,
+            runner,
+        }
+    }
 }
 
 /// A hosted agent.
-pub(crate) struct Host {
+pub struct Host<P: Ports, C> {
     pub(crate) agent: HostedAgent,
-    shared: Arc<Shared>,
+    pub(crate) context: ServiceContext<P>,
     runner: Runner,
-    gate: Gate,
-    guard: Guard,
-    /// How many answers may be waited for that come later.
-    later: Semaphore,
+    caller: C,
+    cases: Arc<CaseCache<P>>,
+    loops: Arc<ReplyLoops<P>>,
+    limit: ConcurrencyLimit,
+    policy: CallPolicy<P>,
+    /// None where agents cannot answer later.
+    async_answers: Option<AsyncAnswers>,
 }
 
-/// What came of a message.
-enum Came {
-    /// This is said.
-    Answer(Box<Envelope>),
-    /// It has nothing to say.
-    Nothing,
-    /// It says it later.
-    Later(Option<Wait>),
-}
+impl<P: Ports, C: AgentCaller> Host<P, C> {
+    /// The agent, without a budget and without answers that come later.
+    pub fn new(
+        config: HostConfig,
+        caller: C,
+        context: &ServiceContext<P>,
+        cases: &Arc<CaseCache<P>>,
+        loops: &Arc<ReplyLoops<P>>,
+    ) -> Self {
+        Self::with_budget(config, caller, context, (cases, loops), None)
+    }
 
-impl Host {
-    pub(crate) fn new(agent: CheckedAgent, shared: &Arc<Shared>) -> Self {
-        let CheckedAgent {
-            settings: agent,
+    /// The agent with the budget of its provider, if it has one.
+    pub(crate) fn with_budget(
+        config: HostConfig,
+        caller: C,
+        context: &ServiceContext<P>,
+        (cases, loops): (&Arc<CaseCache<P>>, &Arc<ReplyLoops<P>>),
+        budget: Option<Arc<Budget>>,
+    ) -> Self {
+        let HostConfig {
+            agent,
             runner,
-        } = agent;
-        let budget = agent
-            .provider
-            .as_ref()
-            .and_then(|provider| shared.budgets.get(provider))
-            .cloned();
+            breaker,
+        } = config;
+        debug_assert!(agent.instances > 0, "an agent that works on no message");
+        let jitter = Jitter::new(context.ports.unique_id());
+        let metrics = context.metrics.clone();
         Self {
-            runner: Runner::new(&agent, runner),
-            gate: Gate::new(agent.instances, agent.queue_max),
-            guard: Guard::new(&agent, budget, shared.shell.metrics.clone()),
-            later: Semaphore::new(agent.queue_max.clamp(1, Semaphore::MAX_PERMITS)),
-            shared: Arc::clone(shared),
+            limit: ConcurrencyLimit::new(agent.instances, agent.queue_max),
+            policy: CallPolicy::new(
+                context.ports.clone(),
+                &agent,
+                breaker,
+                budget,
+                metrics,
+                jitter,
+            ),
+            context: context.clone(),
+            runner,
+            caller,
+            cases: Arc::clone(cases),
+            loops: Arc::clone(loops),
+            async_answers: None,
             agent,
         }
     }
 
-    /// Deliveries under way at once.
-    pub(crate) fn in_flight_max(&self) -> usize {
+    /// The same agent, which may answer later.
+    pub(crate) fn with_async_answers(self, answers: Option<AsyncAnswers>) -> Self {
+        Self {
+            async_answers: answers,
+            ..self
+        }
+    }
+
+    /// How many deliveries may be under way at once.
+    pub fn in_flight_max(&self) -> usize {
         call_policy::in_flight_max(self.agent.instances, self.agent.queue_max)
     }
 
-    /// Has a message answered. What is published is published once, however often the message is delivered.
+    /// How many messages are worked on, and how many wait.
+    pub fn load(&self) -> (usize, usize) {
+        self.limit.load()
+    }
+
+    /// Has a message answered. The answer is published once, however often the message is delivered.
     ///
-    /// What `will_be_answered_later`, a request with a callback, is acknowledged when it is let in.
+    /// A message to `acknowledge`, a request with a callback, is acknowledged when it is let in.
     pub(crate) async fn handle(
         &self,
-        asked: &Envelope,
+        incoming: &Envelope,
         delivery: &Delivery,
-        will_be_answered_later: bool,
+        acknowledge: bool,
     ) -> Result<(), HandleError> {
         // A replica that was killed may have had an answer already, or have been promised one that has come since.
-        if delivery.deliveries > 1 && self.has_answered(asked, delivery).await? {
-            self.shared.shell.count_ignored("answered_before");
+        if delivery.deliveries > 1 && self.has_answered(incoming, delivery).await? {
+            self.context.count_ignored("answered_before");
             return Ok(());
         }
-        let now = clock::now();
-        let wait = asked.deadline.map_or(self.agent.wait_max_ms, |deadline| {
-            deadline.millis_since(now)
-        });
-        let until = Instant::now() + Duration::from_millis(wait);
-        let turn = self.turn(asked, delivery);
-        if will_be_answered_later && self.guard.check().is_ok() && !is_told_by_coordinator(asked) {
-            self.publish(&self.acknowledgement(asked)?, &turn).await?;
+        let now = self.context.ports.now();
+        let until = incoming.deadline.map_or_else(
+            || now.plus_millis(self.agent.wait_max_ms),
+            |deadline| deadline.max(now),
+        );
+        let span = self.span(incoming, delivery);
+        if acknowledge && self.policy.check().is_ok() && !self.is_expired(incoming) {
+            let receipt = self.acknowledgement(incoming)?;
+            self.publish(&receipt, &span).await?;
         }
-        let came = match self.answer(asked, &turn, until).await {
-            Ok(Came::Later(Some(answer))) => {
-                self.wait_for(asked, delivery, answer).await.map(|()| {
-                    self.shared.loops.answered(asked, &self.agent.agent_id);
-                    turn.came_to("answered_later");
-                    Came::Later(None)
-                })
+        match self.answer(incoming, delivery, &span, until).await {
+            Ok(answer) => self.publish_answer(answer, incoming, &span).await,
+            Err(AnswerError::Agent(failure)) => {
+                self.report_failure(failure, incoming, delivery, &span)
+                    .await
             }
-            other => other,
-        };
-        let message = match came.and_then(fits) {
-            Ok(Came::Answer(message)) if is_told_by_coordinator(asked) => {
-                return self.keep(&message, asked, &turn).await;
+            Err(AnswerError::Handle(error)) => {
+                span.set_failure("not_given");
+                Err(error)
             }
-            Ok(Came::Answer(message)) => {
-                turn.came_to("answered");
-                *message
-            }
-            Ok(Came::Later(_)) => return Ok(()),
-            Ok(Came::Nothing) => {
-                turn.came_to("nothing");
-                return Ok(());
-            }
-            Err(Stop::HandleError(problem)) => {
-                turn.failed("not_given");
-                return Err(problem);
-            }
-            Err(Stop::Failure(failure)) => {
-                turn.failed(failure.outcome);
-                let (agent, why) = (&self.agent.agent_id, &failure.why);
-                match call_policy::tell(
-                    &failure.verdict,
-                    delivery.deliveries,
-                    is_told_by_coordinator(asked),
-                ) {
-                    Tell::Later => return Err(failure.into()),
-                    Tell::Nothing => {
-                        tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
-                        return Ok(());
-                    }
-                    Tell::Error => {
-                        tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
-                        decode::failure(&failure, agent, asked, clock::now())?
-                    }
-                }
-            }
-        };
-        // Before it is said: what it leads to may come at once.
-        if message.message_type != MessageType::Error {
-            self.shared.loops.answered(asked, &self.agent.agent_id);
         }
-        self.publish(&message, &turn).await
     }
 
-    /// Whether a message is not to be given to the agent because it and whoever said it answer each other without end.
-    pub(crate) async fn breaks(
+    async fn publish_answer(
         &self,
-        asked: &Envelope,
+        answer: Answer,
+        incoming: &Envelope,
+        span: &AnswerSpan,
+    ) -> Result<(), HandleError> {
+        match answer {
+            Answer::Message(message) if self.is_expired(incoming) => {
+                self.report_late_answer(&message, incoming, span).await
+            }
+            Answer::Message(message) => {
+                span.set_outcome("answered");
+                // Before it is published: what it leads to may come at once.
+                if message.message_type != MessageType::Error {
+                    self.loops.record_answer(incoming, &self.agent.agent_id);
+                }
+                self.publish(&message, span).await
+            }
+            Answer::Nothing => {
+                span.set_outcome("nothing");
+                Ok(())
+            }
+            Answer::Posted => {
+                self.loops.record_answer(incoming, &self.agent.agent_id);
+                span.set_outcome("answered_later");
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells the sender why there is no answer, unless the message is to be delivered again or the coordinator tells it.
+    async fn report_failure(
+        &self,
+        failure: Failure,
+        incoming: &Envelope,
+        delivery: &Delivery,
+        span: &AnswerSpan,
+    ) -> Result<(), HandleError> {
+        span.set_failure(failure.outcome);
+        let agent = &self.agent.agent_id;
+        let is_expired = self.is_expired(incoming);
+        match call_policy::tell(&failure.verdict, delivery.deliveries, is_expired) {
+            Tell::Later => Err(failure.into()),
+            Tell::Nothing => {
+                tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
+                Ok(())
+            }
+            Tell::Error => {
+                let why = &failure.why;
+                tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
+                self.publish_error(&failure, incoming, span).await
+            }
+        }
+    }
+
+    /// Whether a message is withheld from the agent because the agent and its sender answer each other without end.
+    pub(crate) async fn breaks_loop(
+        &self,
+        incoming: &Envelope,
         delivery: &Delivery,
     ) -> Result<bool, HandleError> {
-        self.shared
-            .loops
-            .breaks(asked, &self.agent.agent_id, delivery)
-            .await
+        let agent = &self.agent.agent_id;
+        self.loops.breaks(incoming, agent, delivery).await
     }
 
-    /// Tells who asked that its message is not given to the agent, because the two answer each other without end. An error
-    /// is not answered, so that it is the end.
-    pub(crate) async fn refuse(
+    /// Tells the sender that its message is withheld from the agent because of a reply loop. An error is not answered, so the
+    /// loop ends.
+    pub(crate) async fn reject_loop(
         &self,
-        asked: &Envelope,
+        incoming: &Envelope,
         delivery: &Delivery,
     ) -> Result<(), HandleError> {
         let why = format!(
             "it and {} answer each other without end in this thread, which is broken",
-            asked.from_agent
+            incoming.from_agent
         );
-        let failure = Failure::here(ErrorCode::CapacityExceeded, why).named("loop_broken");
-        self.decline(failure, asked, delivery).await
+        let failure = Failure::local(ErrorCode::CapacityExceeded, why).with_outcome("loop_broken");
+        self.decline(failure, incoming, delivery).await
     }
 
-    /// Tells who asked that the agent is not given what was said to it, and why.
+    /// Tells the sender that its message is withheld from the agent, and why.
     pub(crate) async fn decline(
         &self,
         failure: Failure,
-        asked: &Envelope,
+        incoming: &Envelope,
         delivery: &Delivery,
     ) -> Result<(), HandleError> {
-        let turn = self.turn(asked, delivery);
-        turn.failed(failure.outcome);
-        if is_told_by_coordinator(asked) {
+        let span = self.span(incoming, delivery);
+        span.set_failure(failure.outcome);
+        if self.is_expired(incoming) {
             return Ok(());
         }
-        self.publish(
-            &decode::failure(&failure, &self.agent.agent_id, asked, clock::now())?,
-            &turn,
-        )
-        .await
-    }
-
-    fn acknowledgement(&self, asked: &Envelope) -> Result<Envelope, HandleError> {
-        let nothing = serde_json::value::to_raw_value(&serde_json::json!({}))?;
-        Ok(asked.reply(
-            &self.agent.agent_id,
-            clock::now(),
-            MessageType::Acknowledgement,
-            nothing,
-        ))
+        self.publish_error(&failure, incoming, &span).await
     }
 
     /// The agent's card.
@@ -265,232 +305,47 @@ impl Host {
         self.agent.card()
     }
 
-    fn turn(&self, asked: &Envelope, delivery: &Delivery) -> Turn {
-        let about = About {
+    fn is_expired(&self, incoming: &Envelope) -> bool {
+        is_ended_by_coordinator(incoming, self.context.ports.now())
+    }
+
+    fn acknowledgement(&self, incoming: &Envelope) -> Result<Envelope, HandleError> {
+        let empty = serde_json::value::to_raw_value(&serde_json::json!({}))?;
+        let now = self.context.ports.now();
+        let kind = MessageType::Acknowledgement;
+        Ok(incoming.reply(&self.agent.agent_id, now, kind, empty))
+    }
+
+    fn span(&self, incoming: &Envelope, delivery: &Delivery) -> AnswerSpan {
+        let subject = SpanSubject {
             brought: delivery.trace.as_ref(),
-            case: asked.case_id.as_ref(),
-            message_type: &asked.message_type,
+            case: incoming.case_id.as_ref(),
+            message_type: &incoming.message_type,
         };
         let kind = match &self.runner {
-            Runner::Program(_) => "program",
-            Runner::Http(_) | Runner::OpenAi(_) => self.runner.as_str(),
+            Runner::Program => "program",
+            Runner::Server | Runner::Model(_) => self.runner.as_str(),
         };
-        Turn::begin(&self.shared.shell, &self.agent.agent_id, kind, about)
+        AnswerSpan::begin(&self.context, &self.agent.agent_id, kind, subject)
     }
 
-    async fn publish(&self, message: &Envelope, turn: &Turn) -> Result<(), HandleError> {
-        if !self
-            .shared
-            .shell
-            .broker
-            .publish_first(message, turn.context())
-            .await?
-        {
-            self.shared.shell.count_ignored("answered_before");
+    async fn publish_error(
+        &self,
+        failure: &Failure,
+        incoming: &Envelope,
+        span: &AnswerSpan,
+    ) -> Result<(), HandleError> {
+        let now: Timestamp = self.context.ports.now();
+        let error = decode::error_message(failure, &self.agent.agent_id, incoming, now)?;
+        self.publish(&error, span).await
+    }
+
+    /// Publishes a message unless one with its id was published before.
+    async fn publish(&self, message: &Envelope, span: &AnswerSpan) -> Result<(), HandleError> {
+        let ports = &self.context.ports;
+        if !ports.publish_first(message, span.context()).await? {
+            self.context.count_ignored("answered_before");
         }
         Ok(())
-    }
-
-    async fn answer(&self, asked: &Envelope, turn: &Turn, until: Instant) -> Result<Came, Stop> {
-        // What would be refused when its turn comes need not wait for it.
-        self.guard.check()?;
-        let within = until.saturating_duration_since(Instant::now());
-        let queue = turn.queue();
-        let entered = self
-            .gate
-            .enter(asked.priority.lane(), within)
-            .await
-            .map_err(|refusal| match refusal {
-                Refusal::Full => {
-                    let why = format!("{} messages wait for it already", self.agent.queue_max);
-                    Failure::here(ErrorCode::CapacityExceeded, why).named("queue_full")
-                }
-                Refusal::Late => {
-                    Failure::here(ErrorCode::Timeout, "its time was over before its turn came")
-                }
-            });
-        let _seat = queue.ended("let_in", entered)?;
-        let started = Instant::now();
-        let took_ms = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let agent = &self.agent.agent_id;
-        let id = MessageId::of_answer(&asked.message_id, agent);
-        let answering = Asked::of(asked, agent, clock::now());
-        let (body, named): (Bytes, Option<String>) = match &self.runner {
-            Runner::Program(pool) => {
-                let line = self.given(asked).await?;
-                (
-                    self.ask_program(pool, &line, until, turn, &answering)
-                        .await?
-                        .into(),
-                    None,
-                )
-            }
-            Runner::Http(endpoint) => {
-                let message = self.given(asked).await?;
-                let callback = self.callback(asked, turn);
-                // Listened for before it is asked: it may answer before it has said that it will.
-                let later = self.shared.awaited.answer(agent, asked.message_id.as_str());
-                let beside = Beside {
-                    dialect: self.agent.dialect,
-                    callback: callback.as_deref(),
-                };
-                match self
-                    .guard
-                    .run(0, until, &Post::new(endpoint, message, id, beside), turn)
-                    .await?
-                {
-                    Answered::Now(body, named) => (body, named),
-                    Answered::Later => return Ok(Came::Later(Some(later))),
-                }
-            }
-            Runner::OpenAi(model) => {
-                let task = self.task(asked).await?;
-                let said = model
-                    .ask((&self.guard, turn), asked, task.as_ref(), &id, until)
-                    .await?;
-                let message = decode::of_model(said, agent, asked, clock::now(), took_ms());
-                return Ok(Came::Answer(Box::new(message)));
-            }
-        };
-        let said = Said {
-            body: &body,
-            dialect: named.as_deref(),
-            speaks: self.agent.dialect,
-        };
-        let message = decode::message(&said, &answering, clock::now(), Some(took_ms()));
-        let message = message
-            .map_err(|fault| Failure::here(ErrorCode::InternalError, self.unusable(&fault)))?;
-        Ok(message.map_or(Came::Nothing, |message| Came::Answer(Box::new(message))))
-    }
-
-    async fn ask_program(
-        &self,
-        pool: &Pool,
-        line: &[u8],
-        until: Instant,
-        turn: &Turn,
-        answering: &Asked,
-    ) -> Result<Vec<u8>, Failure> {
-        let starts = pool.starts.load(Ordering::Relaxed);
-        let usable = |body: &[u8]| {
-            let said = Said {
-                body,
-                dialect: None,
-                speaks: self.agent.dialect,
-            };
-            decode::message(&said, answering, clock::now(), None).is_ok()
-        };
-        let answered = self
-            .guard
-            .run(0, until, &OfProgram { pool, line, usable }, turn)
-            .await;
-        let started_now = pool.starts.load(Ordering::Relaxed).saturating_sub(starts);
-        let label = Reason {
-            reason: self.agent.agent_id.to_string(),
-        };
-        self.shared
-            .shell
-            .metrics
-            .program_starts
-            .get_or_create(&label)
-            .inc_by(started_now);
-        answered
-    }
-
-    /// What is wrong with an answer. Of a server's, the place alone: some repeat in their answers what they were sent, and
-    /// with it the key.
-    fn unusable(&self, fault: &Fault) -> String {
-        match &self.runner {
-            Runner::Program(_) => fault.to_string(),
-            Runner::Http(_) | Runner::OpenAi(_) => {
-                let at = if fault.pointer.is_empty() {
-                    "its beginning"
-                } else {
-                    &fault.pointer
-                };
-                let dialect = match self.agent.dialect {
-                    Dialect::Concord => String::new(),
-                    dialect => format!("a message in the dialect {dialect}, "),
-                };
-                format!(
-                    "its answer cannot be used, at {at}; it is {dialect}message_type and payload, or {{}}"
-                )
-            }
-        }
-    }
-
-    async fn task(&self, asked: &Envelope) -> Result<Option<Task>, HandleError> {
-        let Some(case) = &asked.case_id else {
-            return Ok(None);
-        };
-        if asked.message_type == MessageType::TaskAssignment {
-            return Ok(None);
-        }
-        Ok(self
-            .shared
-            .cases
-            .of(case)
-            .await?
-            .map(|opened| opened.task.clone()))
-    }
-
-    /// The message in the agent's dialect, a question with the task of its case. What the dialect cannot say is refused.
-    async fn given(&self, asked: &Envelope) -> Result<Vec<u8>, Stop> {
-        let dialect = self.agent.dialect;
-        let with_task;
-        let asked = if asked.message_type == MessageType::Question && asked.case_id.is_some() {
-            let task = self.task(asked).await?;
-            with_task = encode::with_task(asked, task.as_ref()).map_err(HandleError::from)?;
-            &with_task
-        } else {
-            asked
-        };
-        encode::written(asked, dialect).map_err(|fault| {
-            let at = if fault.pointer.is_empty() {
-                ""
-            } else {
-                ", at "
-            };
-            let said = fault.message.trim_end_matches('.');
-            let why = format!(
-                "a {} cannot be said in its dialect {dialect}{at}{}: {said}",
-                asked.message_type, fault.pointer
-            );
-            Failure::unsaid(fault.code, why).into()
-        })
-    }
-}
-
-/// An answer that there is room for in a message. Refused here it costs one call; refused by the broker, one each time.
-fn fits(came: Came) -> Result<Came, Stop> {
-    if let Came::Answer(message) = &came {
-        let bytes = message.payload.get().len();
-        if bytes > ANSWER_BYTES_MAX {
-            let why = format!(
-                "its answer has {bytes} bytes, more than the {ANSWER_BYTES_MAX} that there is room for"
-            );
-            return Err(Failure::here(ErrorCode::CapacityExceeded, why)
-                .named("too_large")
-                .into());
-        }
-    }
-    Ok(came)
-}
-
-/// Why there is no answer: the agent's side, or ours.
-enum Stop {
-    Failure(Failure),
-    HandleError(HandleError),
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Failure(failure)
-    }
-}
-
-impl From<HandleError> for Stop {
-    fn from(problem: HandleError) -> Self {
-        Self::HandleError(problem)
     }
 }

@@ -1,106 +1,108 @@
-//! The consumer's side of a hosted agent.
+//! The messages of a hosted agent: which of them it is to answer.
 
 use std::sync::Arc;
 
 use concord_domain::aggregates::request::admissibility;
 use concord_domain::effect::WOKEN;
 use concord_events::Remembered;
+use concord_runtime::Ports;
 use concord_runtime::codec::dialect;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::service::ServiceRunner;
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
 
+use crate::hosted_agent::agent_caller::AgentCaller;
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::host::Host;
 
-/// A hosted agent's messages.
-pub(crate) struct Inbox {
-    pub(crate) host: Arc<Host>,
-    pub(crate) shell: ServiceRunner,
-}
+/// Handles the messages to one hosted agent.
+pub struct InboxHandler<P: Ports, C>(pub Arc<Host<P, C>>);
 
-impl Handler for Inbox {
+impl<P: Ports, C: AgentCaller> Handler for InboxHandler<P, C> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        // What another agent garbled is its own affair, and is in the transcript; the agent is not bothered with it.
-        let heard = match dialect::envelope(&self.shell, delivery).await {
-            Ok(heard) => Some(heard),
+        let host = &*self.0;
+        let context = &host.context;
+        let message = match dialect::envelope(context, delivery).await {
+            Ok(message) => message,
             Err(failed @ HandleError::Failed(_)) => return Err(failed),
-            Err(_) => None,
+            // A message that another agent garbled is in the transcript; the agent is not bothered with it.
+            Err(_) => return Ok(self.ignore("no_response_required")),
         };
-        if let Some((heard, failure)) = heard
-            .as_ref()
-            .and_then(|heard| Some((heard, unsaid(heard)?)))
-        {
-            self.host.decline(failure, heard, delivery).await?;
+        if let Some(failure) = not_expressed(&message) {
+            host.decline(failure, &message, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
-        if let Some(said) = heard.as_ref().and_then(woken_by_too_much) {
+        if let Some(original) = waking_message_left_out(&message) {
             let why = "what was said is more than can be repeated to who is woken by it";
-            let failure = Failure::here(ErrorCode::CapacityExceeded, why).named("not_repeated");
-            self.host.decline(failure, &said, delivery).await?;
+            let failure = Failure::local(ErrorCode::CapacityExceeded, why);
+            let failure = failure.with_outcome("not_repeated");
+            host.decline(failure, &original, delivery).await?;
             return Ok(Ack::Acknowledge);
         }
-        let Some(mut asked) = heard.and_then(asked) else {
-            self.shell.count_ignored("no_response_required");
-            return Ok(Ack::Acknowledge);
+        let Some(mut incoming) = message_to_answer(message) else {
+            return Ok(self.ignore("no_response_required"));
         };
-        // One that the coordinator refuses ends there, and is not to be carried out as well.
-        let terms = match Terms::of(&asked, &self.host.card(), delivery.stored_at) {
-            Some(Err(())) => {
-                self.shell.count_ignored("refused_by_coordinator");
-                return Ok(Ack::Acknowledge);
-            }
+        let terms = match RequestTerms::of(&incoming, &host.card(), delivery.stored_at) {
+            // The coordinator tells the sender; the request is not to be carried out as well.
+            Some(Err(Inadmissible)) => return Ok(self.ignore("refused_by_coordinator")),
             Some(Ok(terms)) => Some(terms),
             None => None,
         };
         if let Some(terms) = &terms {
-            asked.deadline = Some(terms.due);
+            incoming.deadline = Some(terms.due);
         }
-        if self.host.breaks(&asked, delivery).await? {
-            self.shell.count_ignored("loop_broken");
-            return self
-                .host
-                .refuse(&asked, delivery)
-                .await
-                .map(|()| Ack::Acknowledge);
+        if host.breaks_loop(&incoming, delivery).await? {
+            host.reject_loop(&incoming, delivery).await?;
+            return Ok(self.ignore("loop_broken"));
         }
-        let will_answer_later = terms.is_some_and(|terms| terms.has_callback);
-        self.host
-            .handle(&asked, delivery, will_answer_later)
-            .await?;
+        let acknowledge = terms.is_some_and(|terms| terms.has_callback);
+        host.handle(&incoming, delivery, acknowledge).await?;
         Ok(Ack::Acknowledge)
     }
 }
 
-/// What a request of one agent to another says of itself.
-struct Terms {
-    /// Until when an answer counts: whoever asked is told by the coordinator that it is over.
+impl<P: Ports, C: AgentCaller> InboxHandler<P, C> {
+    fn ignore(&self, reason: &str) -> Ack {
+        self.0.context.count_ignored(reason);
+        Ack::Acknowledge
+    }
+}
+
+/// The terms of a request of one agent to another.
+struct RequestTerms {
+    /// Until when an answer counts. After that the coordinator tells the sender that the time is over.
     due: Timestamp,
-    /// Whether it is to be acknowledged at once, and is completed later.
+    /// Whether the request is acknowledged at once and completed later.
     has_callback: bool,
 }
 
-impl Terms {
-    /// None of what is no such request; an error of one that the coordinator refuses.
-    fn of(asked: &Envelope, card: &Card, stored_at: Timestamp) -> Option<Result<Self, ()>> {
-        if asked.message_type != MessageType::Request
-            || Service::parse(asked.from_agent.as_str()).is_ok()
+/// The coordinator refuses the request.
+struct Inadmissible;
+
+impl RequestTerms {
+    /// The terms of a message. None where it is no request between agents.
+    fn of(
+        incoming: &Envelope,
+        card: &Card,
+        stored_at: Timestamp,
+    ) -> Option<Result<Self, Inadmissible>> {
+        if incoming.message_type != MessageType::Request
+            || Service::parse(incoming.from_agent.as_str()).is_ok()
         {
             return None;
         }
-        let Ok(request) = asked.payload::<Request>() else {
-            return Some(Err(()));
+        let Ok(request) = incoming.payload::<Request>() else {
+            return Some(Err(Inadmissible));
         };
-        let due = admissibility::due(asked, &request, stored_at);
-        // Of what is for whoever can help, no card says what it has to be.
-        let is_for_it = asked.to_agent == Recipient::Agent(card.agent_id.clone());
-        let refused = admissibility::refusal(&request, due, stored_at).is_some()
+        let due = admissibility::due(incoming, &request, stored_at);
+        // No card says what a request must be that is for whoever can help.
+        let is_for_it = incoming.to_agent == Recipient::Agent(card.agent_id.clone());
+        let is_refused = admissibility::refusal(&request, due, stored_at).is_some()
             || is_for_it && admissibility::unfit(card, &request).is_some();
-        Some(if refused {
-            Err(())
+        Some(if is_refused {
+            Err(Inadmissible)
         } else {
             Ok(Self {
                 due,
@@ -110,78 +112,80 @@ impl Terms {
     }
 }
 
-/// Why a service could not say something in the agent's dialect, where it said so in its place: the agent, who knows nothing
-/// of it, will not answer, and the service is not to wait for that.
-fn unsaid(heard: &Envelope) -> Option<Failure> {
-    let of_service = Service::parse(heard.from_agent.as_str()).is_ok();
-    if !of_service || heard.message_type != MessageType::Error {
+/// The failure that a service reports to itself in place of a message that it could not write in the agent's dialect. The
+/// agent knows nothing of that message and will not answer, so the service is told.
+fn not_expressed(message: &Envelope) -> Option<Failure> {
+    let is_of_service = Service::parse(message.from_agent.as_str()).is_ok();
+    if !is_of_service || message.message_type != MessageType::Error {
         return None;
     }
-    let report: ErrorReport = heard.payload().ok()?;
-    let itself = report.details.get("message_id")?.as_str()? == heard.message_id.as_str();
+    let report: ErrorReport = message.payload().ok()?;
+    let is_about_itself =
+        report.details.get("message_id")?.as_str()? == message.message_id.as_str();
     let why = report.error_message.trim_end_matches('.');
-    itself.then(|| Failure::unsaid(report.error_code, why.to_owned()))
+    is_about_itself.then(|| Failure::inexpressible(report.error_code, why.to_owned()))
 }
 
-/// What an agent is to act on: a message that waits for an answer, or one that was said to somebody else and wakes it.
-fn asked(heard: Envelope) -> Option<Envelope> {
+/// The message that an agent is to answer: one that waits for an answer, or one to somebody else that wakes the agent.
+fn message_to_answer(message: Envelope) -> Option<Envelope> {
     use MessageType::{CollaborationInvite, GroupQuery, PeerRequest, Request};
-    if let Some(said) = woken_by(&heard) {
-        return Some(said);
+    if let Some(waking) = waking_message(&message) {
+        return Some(waking);
     }
-    let waits = heard.requires_response
+    let waits = message.requires_response
         || matches!(
-            heard.message_type,
+            message.message_type,
             Request | GroupQuery | PeerRequest | CollaborationInvite
         );
-    waits.then_some(heard)
+    waits.then_some(message)
 }
 
-/// That an agent is woken, where a message says so.
-fn woken(heard: &Envelope) -> Option<Notification> {
-    if heard.from_agent != Service::AgentAdapter.agent_id()
-        || heard.message_type != MessageType::Notification
+/// The notification that wakes an agent, if the message is one.
+fn wake_notification(message: &Envelope) -> Option<Notification> {
+    if message.from_agent != Service::AgentAdapter.agent_id()
+        || message.message_type != MessageType::Notification
     {
         return None;
     }
-    heard
+    message
         .payload()
         .ok()
         .filter(|notification: &Notification| notification.event == WOKEN)
 }
 
-/// Of a message that wakes an agent and was too large to be repeated, who said it, and where.
-fn woken_by_too_much(heard: &Envelope) -> Option<Envelope> {
-    let mut notification = woken(heard)
+/// The id, sender and type of a message that wakes an agent and was too large for the notification.
+fn waking_message_left_out(message: &Envelope) -> Option<Envelope> {
+    let mut notification = wake_notification(message)
         .filter(|notification| notification.data.get("message").is_none_or(Value::is_null))?;
-    let said: Remembered =
+    let original: Remembered =
         serde_json::from_value(notification.data.get_mut("said")?.take()).ok()?;
-    let kind = MessageType::from(Token::new(said.message_type).ok()?);
-    let said = Envelope::new(
-        said.message_id,
-        said.at,
-        said.from,
-        said.to,
+    let kind = MessageType::from(Token::new(original.message_type).ok()?);
+    let original = Envelope::new(
+        original.message_id,
+        original.at,
+        original.from,
+        original.to,
         kind,
         Box::default(),
     );
     Some(Envelope {
-        case_id: heard.case_id.clone(),
-        ..said
+        case_id: message.case_id.clone(),
+        ..original
     })
 }
 
-/// The message that wakes an agent, with what was said before in the field `context`.
-fn woken_by(heard: &Envelope) -> Option<Envelope> {
-    let mut notification = woken(heard)?;
-    let mut said: Envelope =
+/// The message that wakes an agent, with the earlier messages in the field `context`.
+fn waking_message(message: &Envelope) -> Option<Envelope> {
+    let mut notification = wake_notification(message)?;
+    let mut original: Envelope =
         serde_json::from_value(notification.data.get_mut("message")?.take()).ok()?;
     for field in ["context", "reason", "score"] {
         let value = notification.data.get(field)?;
-        said.extensions
+        original
+            .extensions
             .insert(field, serde_json::value::to_raw_value(value).ok()?);
     }
-    Some(said)
+    Some(original)
 }
 
 #[cfg(test)]
@@ -211,7 +215,7 @@ mod tests {
             ("peer_request", false, true),
         ] {
             assert_eq!(
-                asked(message("bob", kind, requires, json!({}))).is_some(),
+                message_to_answer(message("bob", kind, requires, json!({}))).is_some(),
                 acted,
                 "{kind}"
             );
@@ -229,12 +233,12 @@ mod tests {
                 json!({ "event": "woken", "data": data }),
             )
         };
-        let given = asked(woken("agent-adapter")).unwrap();
+        let answered = message_to_answer(woken("agent-adapter")).unwrap();
         assert_eq!(
-            (given.message_id.as_str(), given.from_agent.as_str()),
+            (answered.message_id.as_str(), answered.from_agent.as_str()),
             ("m-0", "bob")
         );
-        let written = serde_json::to_value(&given).unwrap();
+        let written = serde_json::to_value(&answered).unwrap();
         assert_eq!(
             (&written["context"][0]["text"], &written["reason"]),
             (&json!("Hello."), &json!("semantic:tax"))
@@ -250,13 +254,16 @@ mod tests {
             true,
             json!({ "event": "woken", "data": data }),
         );
-        let said = woken_by_too_much(&too_much).unwrap();
+        let said = waking_message_left_out(&too_much).unwrap();
         assert_eq!(
             (said.message_id.as_str(), said.from_agent.as_str()),
             ("m-9", "bob")
         );
-        assert!(woken_by_too_much(&woken("agent-adapter")).is_none());
+        assert!(waking_message_left_out(&woken("agent-adapter")).is_none());
         // Of anybody else it is a notification like any other.
-        assert_eq!(asked(woken("eve")).unwrap().message_id.as_str(), "m-1");
+        assert_eq!(
+            message_to_answer(woken("eve")).unwrap().message_id.as_str(),
+            "m-1"
+        );
     }
 }

@@ -6,25 +6,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_domain::resilience::call_policy::Trouble;
 use concord_domain::text;
-use concord_outbound::HeaderMap;
 use concord_runtime::Trace;
+use concord_runtime::ports::Clock;
 use concord_wire::payload::Task;
-use concord_wire::{Envelope, ErrorCode, MessageId};
+use concord_wire::{Dialect, Envelope, ErrorCode, MessageId, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use crate::hosted_agent::call_policy::{Call, Guard};
-use crate::hosted_agent::endpoint::Endpoint;
+use crate::hosted_agent::agent_caller::{AgentCall, AgentCaller};
+use crate::hosted_agent::call_policy::{Call, CallPolicy};
 use crate::hosted_agent::failure::Failure;
-use crate::hosted_agent::spans::Turn;
+use crate::hosted_agent::spans::AnswerSpan;
+use crate::settings::OpenAiAgent;
 use crate::settings::prompts::PromptTemplates;
-use crate::settings::{EndpointConfig, OpenAiAgent};
 
 mod parse;
 pub(crate) mod prompt;
 
-pub(crate) use parse::{Form, Said};
+pub(crate) use parse::{AnswerForm, ModelAnswer};
 use prompt::Prompts;
 
 /// Bytes of a reply that are shown to the model again when it must mend it.
@@ -32,14 +31,27 @@ const SHOWN_MAX: usize = 8_192;
 /// Bytes a token, for what is not counted yet.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A model.
-pub(crate) struct Model {
-    endpoint: Endpoint,
+/// A model: its settings and its prompts. The server is called through the port.
+pub struct Model {
     prompts: Prompts,
     settings: OpenAiAgent,
 }
 
-/// What the API answers, as far as it matters.
+/// One message for a model.
+pub(crate) struct ModelCall<'a, P: Clock, C> {
+    pub(crate) caller: &'a C,
+    pub(crate) policy: &'a CallPolicy<P>,
+    pub(crate) span: &'a AnswerSpan,
+    /// The message to answer.
+    pub(crate) incoming: &'a Envelope,
+    /// The task of the message's case.
+    pub(crate) task: Option<&'a Task>,
+    /// The id of the answer, which is the same whenever the message is sent.
+    pub(crate) id: &'a MessageId,
+    pub(crate) until: Timestamp,
+}
+
+/// The fields of a chat completion that matter.
 #[derive(Deserialize)]
 struct Completion {
     choices: Vec<Choice>,
@@ -67,28 +79,19 @@ struct Usage {
 }
 
 impl Model {
-    pub(crate) fn new(
-        settings: OpenAiAgent,
-        endpoint: EndpointConfig,
-        templates: PromptTemplates,
-    ) -> Self {
+    pub(crate) fn new(settings: OpenAiAgent, templates: PromptTemplates) -> Self {
         Self {
-            endpoint: Endpoint::new(endpoint),
             prompts: Prompts::new(templates),
             settings,
         }
     }
 
-    /// Has the model answer; a reply that is not what was asked for is asked for once more.
-    pub(crate) async fn ask(
+    /// Has the model answer. A reply of the wrong form is asked for once more.
+    pub(crate) async fn ask<P: Clock, C: AgentCaller>(
         &self,
-        (guard, turn): (&Guard, &Turn),
-        asked: &Envelope,
-        task: Option<&Task>,
-        id: &MessageId,
-        until: Instant,
-    ) -> Result<Said, Failure> {
-        let prompt = self.prompts.of(asked, task);
+        call: ModelCall<'_, P, C>,
+    ) -> Result<ModelAnswer, Failure> {
+        let prompt = self.prompts.of(call.incoming, call.task);
         let max_tokens = prompt.max_tokens.map_or(self.settings.max_tokens, |most| {
             most.min(self.settings.max_tokens)
         });
@@ -97,10 +100,10 @@ impl Model {
             json!({ "role": "user", "content": prompt.user }),
         ];
         let first = self
-            .complete((guard, turn), &messages, max_tokens, id.as_str(), until)
+            .complete(&call, &messages, max_tokens, call.id.as_str())
             .await?;
-        let wrong = match parse::read(&first, asked) {
-            Ok(said) => return Ok(said),
+        let wrong = match parse::parse_reply(&first, call.incoming) {
+            Ok(answer) => return Ok(answer),
             Err(wrong) => wrong,
         };
         // What is wrong may repeat what the model was sent, or what a server between adds: only the model is told.
@@ -111,29 +114,21 @@ impl Model {
             "Your reply cannot be used: {wrong}\nReply again, with one JSON object and nothing else."
         );
         messages.push(json!({ "role": "user", "content": mend }));
-        let second = self
-            .complete(
-                (guard, turn),
-                &messages,
-                max_tokens,
-                &format!("{id}-again"),
-                until,
-            )
-            .await?;
-        parse::read(&second, asked).map_err(|_| {
+        let again = format!("{}-again", call.id);
+        let second = self.complete(&call, &messages, max_tokens, &again).await?;
+        parse::parse_reply(&second, call.incoming).map_err(|_| {
             let why = "the model's reply could not be used, nor that to a second asking: it is not the JSON that was asked for";
-            Failure::here(ErrorCode::InternalError, why)
+            Failure::local(ErrorCode::InternalError, why)
         })
     }
 
-    /// One completion: the words of the first choice.
-    async fn complete(
+    /// Makes one completion and returns the text of its first choice.
+    async fn complete<P: Clock, C: AgentCaller>(
         &self,
-        (guard, turn): (&Guard, &Turn),
+        call: &ModelCall<'_, P, C>,
         messages: &[Value],
         max_tokens: u32,
         idempotency_key: &str,
-        until: Instant,
     ) -> Result<String, Failure> {
         let mut request = json!({ "model": self.settings.model, "messages": messages });
         if let Some(fields) = request.as_object_mut() {
@@ -148,29 +143,25 @@ impl Model {
         let body = Bytes::from(request.to_string());
         let tokens = u64::try_from(body.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
         let tokens = tokens.saturating_add(max_tokens.into());
-        guard
-            .run(
-                tokens,
-                until,
-                &Complete {
-                    endpoint: &self.endpoint,
-                    body,
-                    idempotency_key,
-                },
-                turn,
-            )
+        let completion = CompletionCall {
+            caller: call.caller,
+            body,
+            idempotency_key,
+        };
+        call.policy
+            .run(tokens, call.until, &completion, call.span)
             .await
     }
 }
 
-/// One completion on its way.
-struct Complete<'a> {
-    endpoint: &'a Endpoint,
+/// One request for a completion.
+struct CompletionCall<'a, C> {
+    caller: &'a C,
     body: Bytes,
     idempotency_key: &'a str,
 }
 
-impl Call for Complete<'_> {
+impl<C: AgentCaller> Call for CompletionCall<'_, C> {
     type Value = String;
 
     async fn make(
@@ -178,19 +169,23 @@ impl Call for Complete<'_> {
         within: Duration,
         trace: Option<&Trace>,
     ) -> Result<(String, Option<u64>), Failure> {
-        let further = (HeaderMap::new(), trace);
-        let response = self
-            .endpoint
-            .post(self.body.clone(), self.idempotency_key, further, within)
-            .await?;
-        read_completion(&response.body)
+        let call = AgentCall {
+            body: self.body.clone(),
+            idempotency_key: self.idempotency_key,
+            dialect: Dialect::Concord,
+            callback_url: None,
+            trace,
+            within,
+            is_usable: &|_| true,
+        };
+        read_completion(&self.caller.call(call).await?.body)
     }
 }
 
-/// The words of the first choice, and the tokens used. What is no completion at all says that the server is not what it
-/// should be; words that are not what was asked for do not.
+/// The text of the first choice, and the tokens used. A body that is no completion is a failure of the server; a text of the
+/// wrong form is not.
 fn read_completion(body: &[u8]) -> Result<(String, Option<u64>), Failure> {
-    let failed = |why: &str| Failure::of(Trouble::Garbage, false, why);
+    let failed = |why: &str| Failure::of_call(Trouble::Garbage, false, why);
     let completion: Completion = serde_json::from_slice(body)
         .map_err(|_| failed("the server's answer is no chat completion"))?;
     let choice = completion
@@ -203,7 +198,7 @@ fn read_completion(body: &[u8]) -> Result<(String, Option<u64>), Failure> {
     match choice.finish_reason.as_deref() {
         // Told to the model, which can be shorter.
         Some("length") => Ok((String::new(), used)),
-        Some("content_filter") => Err(Failure::here(
+        Some("content_filter") => Err(Failure::local(
             ErrorCode::InternalError,
             "the server kept the reply back",
         )),

@@ -1,4 +1,4 @@
-//! The copies of one program: as many at once as messages are let in, started when needed, and started again after a
+//! The copies of one program. There are as many at once as messages are let in. They are started when needed, and after a
 //! growing pause when they end or hang.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use concord_domain::resilience::call_policy::Trouble;
-use concord_runtime::Trace;
 use concord_runtime::delivery::ErrorChain;
+use prometheus_client::metrics::counter::Counter;
 
-use crate::hosted_agent::call_policy::Call;
+use crate::hosted_agent::agent_caller::{AgentReply, Copies};
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::program::{Error, Program};
 use crate::settings::HostedAgent;
@@ -24,13 +24,16 @@ pub(crate) struct Pool {
     agent: HostedAgent,
     idle: Mutex<Vec<Program>>,
     failures_in_a_row: AtomicU32,
-    /// How often a copy was started.
-    pub(crate) starts: AtomicU64,
+    /// How often a copy was started, as [`Copies`] says it.
+    starts: AtomicU64,
+    /// The same count in the metrics.
+    started: Counter,
 }
 
 impl Pool {
-    pub(crate) fn new(agent: HostedAgent) -> Self {
+    pub(crate) fn new(agent: HostedAgent, started: Counter) -> Self {
         Self {
+            started,
             agent,
             idle: Mutex::default(),
             failures_in_a_row: AtomicU32::new(0),
@@ -38,23 +41,46 @@ impl Pool {
         }
     }
 
-    /// Copies that wait for work.
-    pub(crate) fn idle_count(&self) -> usize {
-        self.idle().len()
+    pub(crate) fn copies(&self) -> Copies {
+        Copies {
+            idle: self.idle().len(),
+            starts: self.starts.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Gives one copy a line and returns its answer.
+    pub(crate) async fn call(
+        &self,
+        line: &[u8],
+        is_usable: &(dyn Fn(&[u8]) -> bool + Sync),
+    ) -> Result<AgentReply, Failure> {
+        let failed = |trouble, why: String| Failure::of_call(trouble, false, why);
+        match self.ask(line, is_usable).await {
+            Ok(line) => Ok(AgentReply {
+                status: 200,
+                dialect: None,
+                body: line.into(),
+            }),
+            Err(error @ Error::Timeout(_)) => Err(failed(Trouble::ProgramLate, error.to_string())),
+            Err(error) => Err(failed(
+                Trouble::ProgramEnded,
+                ErrorChain(&error).to_string(),
+            )),
+        }
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Program>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has one copy answer one line. A copy whose answer is not `usable` is ended: it may have said something unasked, and its
-    /// next line would be the answer to an earlier one.
-    pub(crate) async fn ask(
+    /// Has one copy answer one line. A copy whose answer cannot be used is ended: it may have written a line unasked, and its
+    /// next line would be the answer to an earlier message.
+    async fn ask(
         &self,
         line: &[u8],
-        usable: impl Fn(&[u8]) -> bool,
+        is_usable: &(dyn Fn(&[u8]) -> bool + Sync),
     ) -> Result<Vec<u8>, Error> {
-        let result = self.ask_one(line, usable).await;
+        let result = self.ask_one(line, is_usable).await;
         match &result {
             Ok(_) => self.failures_in_a_row.store(0, Ordering::Relaxed),
             Err(_) => {
@@ -64,7 +90,7 @@ impl Pool {
         result
     }
 
-    /// A copy that waits for work, and has said nothing since it answered.
+    /// A copy that waits for work and has written nothing since it answered.
     fn quiet(&self) -> Option<Program> {
         loop {
             let mut program = self.idle().pop()?;
@@ -76,12 +102,17 @@ impl Pool {
         }
     }
 
-    async fn ask_one(&self, line: &[u8], usable: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, Error> {
+    async fn ask_one(
+        &self,
+        line: &[u8],
+        is_usable: &(dyn Fn(&[u8]) -> bool + Sync),
+    ) -> Result<Vec<u8>, Error> {
         let mut program = match self.quiet() {
             Some(program) => program,
             None => {
                 self.pause().await;
                 self.starts.fetch_add(1, Ordering::Relaxed);
+                self.started.inc();
                 Program::start(&self.agent)?
             }
         };
@@ -89,7 +120,7 @@ impl Pool {
         let answer = program
             .ask(line, Duration::from_millis(self.agent.timeout_ms))
             .await?;
-        if usable(&answer) && program.is_quiet() {
+        if is_usable(&answer) && program.is_quiet() {
             self.idle().push(program);
         }
         Ok(answer)
@@ -104,34 +135,6 @@ impl Pool {
     }
 }
 
-/// A line on its way to a program, which has a time of its own: one that is interrupted must be started again.
-pub(crate) struct OfProgram<'a, U> {
-    pub(crate) pool: &'a Pool,
-    pub(crate) line: &'a [u8],
-    /// Whether an answer can be used.
-    pub(crate) usable: U,
-}
-
-impl<U: Fn(&[u8]) -> bool + Sync> Call for OfProgram<'_, U> {
-    type Value = Vec<u8>;
-
-    async fn make(
-        &self,
-        _within: Duration,
-        _trace: Option<&Trace>,
-    ) -> Result<(Vec<u8>, Option<u64>), Failure> {
-        let failed = |trouble, why: String| Failure::of(trouble, false, why);
-        match self.pool.ask(self.line, &self.usable).await {
-            Ok(line) => Ok((line, None)),
-            Err(error @ Error::Timeout(_)) => Err(failed(Trouble::ProgramLate, error.to_string())),
-            Err(error) => Err(failed(
-                Trouble::ProgramEnded,
-                ErrorChain(&error).to_string(),
-            )),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -140,14 +143,17 @@ mod tests {
 
     fn pool(script: &str) -> Pool {
         let settings = json!({ "agent_id": "ann", "command": ["sh", "-c", script] });
-        Pool::new(serde_json::from_value(settings).unwrap())
+        Pool::new(
+            serde_json::from_value(settings).unwrap(),
+            Counter::default(),
+        )
     }
 
     async fn answers(pool: &Pool) -> Vec<String> {
         let mut answers = Vec::new();
         for line in ["a", "b", "c", "d"] {
             let answer = pool
-                .ask(line.as_bytes(), |answer| answer == line.as_bytes())
+                .ask(line.as_bytes(), &|answer| answer == line.as_bytes())
                 .await
                 .unwrap();
             answers.push(String::from_utf8(answer).unwrap());
@@ -159,20 +165,14 @@ mod tests {
     async fn one_copy_answers_line_by_line() {
         let pool = pool("while read -r line; do echo $line; done");
         assert_eq!(answers(&pool).await, ["a", "b", "c", "d"]);
-        assert_eq!(
-            (pool.starts.load(Ordering::Relaxed), pool.idle_count()),
-            (1, 1)
-        );
+        assert_eq!(pool.copies(), Copies { starts: 1, idle: 1 });
     }
 
     #[tokio::test]
     async fn nobody_is_given_the_answer_to_another_whatever_a_program_says_unasked() {
         let before = pool("echo ready; while read -r line; do echo $line; done");
         assert_eq!(answers(&before).await, ["ready"; 4]);
-        assert_eq!(
-            (before.starts.load(Ordering::Relaxed), before.idle_count()),
-            (4, 0)
-        );
+        assert_eq!(before.copies(), Copies { starts: 4, idle: 0 });
         let after = pool("while read -r line; do echo $line; echo thanks; done");
         for (asked, answer) in ["a", "b", "c", "d"].iter().zip(answers(&after).await) {
             assert!([*asked, "thanks"].contains(&&*answer), "{asked}: {answer}");

@@ -17,27 +17,27 @@ const HEARTBEAT_MS: u64 = 10_000;
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Enters the cards, and sends heartbeats until the service stops.
-pub(crate) fn start(shell: &ServiceRunner, cards: Vec<Card>, directory: &Arc<Directory>) {
+pub(crate) fn start(runner: &ServiceRunner, cards: Vec<Card>, directory: &Arc<Directory>) {
     for mut card in cards {
         let every = *card.heartbeat_ms.get_or_insert(HEARTBEAT_MS);
-        shell.spawn(beat(
-            shell.clone(),
+        runner.spawn(beat(
+            runner.clone(),
             card.agent_id.clone(),
             Duration::from_millis(every.max(1)),
         ));
-        shell.spawn(enter(shell.clone(), card, Arc::clone(directory)));
+        runner.spawn(enter(runner.clone(), card, Arc::clone(directory)));
     }
 }
 
 /// Enters a card where another, or none, is on the register. An agent that an operator takes off it is entered again when
 /// the adapter starts again, not before.
-async fn enter(shell: ServiceRunner, card: Card, directory: Arc<Directory>) {
+async fn enter(runner: ServiceRunner, card: Card, directory: Arc<Directory>) {
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = look.tick() => {}
-            () = shell.stop.cancelled() => return,
+            () = runner.stop.cancelled() => return,
         }
         let known = directory.agent(&card.agent_id).and_then(|state| state.card);
         if known.as_ref() == Some(&card) {
@@ -46,7 +46,7 @@ async fn enter(shell: ServiceRunner, card: Card, directory: Arc<Directory>) {
         let Some(message) = registration(&card) else {
             return;
         };
-        if let Err(error) = shell.broker.publish(&message, None).await {
+        if let Err(error) = runner.broker.publish(&message, None).await {
             tracing::warn!(agent = %card.agent_id, error = %ErrorChain(&error), "A hosted agent could not be entered.");
         }
     }
@@ -74,8 +74,8 @@ fn registration(card: &Card) -> Option<Envelope> {
     ))
 }
 
-async fn beat(shell: ServiceRunner, agent: AgentId, every: Duration) {
-    let subject = shell.broker.subjects().build(&Subject::Beat {
+async fn beat(runner: ServiceRunner, agent: AgentId, every: Duration) {
+    let subject = runner.broker.subjects().build(&Subject::Beat {
         agent: agent.clone(),
     });
     let beat = serde_json::to_vec(&Beat {
@@ -87,10 +87,10 @@ async fn beat(shell: ServiceRunner, agent: AgentId, every: Duration) {
     loop {
         tokio::select! {
             _ = due.tick() => {}
-            () = shell.stop.cancelled() => return,
+            () = runner.stop.cancelled() => return,
         }
         // Not stored and not waited for: one that is lost is followed by the next.
-        if let Err(error) = shell
+        if let Err(error) = runner
             .broker
             .client
             .publish(subject.clone(), beat.clone().into())

@@ -40,6 +40,12 @@ pub(crate) enum RunnerConfig {
     Model(OpenAiAgent, EndpointConfig, PromptTemplates),
 }
 
+impl RunnerConfig {
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+}
+
 /// Parses the settings, and refuses those that could not work.
 pub(crate) fn parse(settings: &AdapterSettings) -> Result<CheckedSettings, Error> {
     let mut agents: Vec<CheckedAgent> = Vec::new();

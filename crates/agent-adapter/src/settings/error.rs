@@ -3,7 +3,7 @@
 /// A setting that could not work. The text names the setting and never repeats a secret.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the setting \"service.{key}\" is wrong: {message}")]
-pub(crate) struct Error {
+pub struct Error {
     key: String,
     message: String,
 }

@@ -99,7 +99,7 @@ async fn while_the_server_fails_everyone_is_matched_by_letters() {
     let up = Arc::new(AtomicBool::new(true));
     let mut matching = open(&settings(serve(Arc::clone(&up)).await));
     let pause = Duration::ZERO..=Duration::ZERO;
-    if let Source::Server(served) = &mut Arc::get_mut(&mut matching).unwrap().source {
+    if let VectorSource::Server(served) = &mut Arc::get_mut(&mut matching).unwrap().source {
         served.server.set_pause(pause);
     }
     let mut known = BTreeMap::new();

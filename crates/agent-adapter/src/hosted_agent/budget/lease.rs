@@ -95,7 +95,7 @@ impl Lease {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::window::{Granted, LEASE_MS, MINUTE_MS, Verdict};
+    use super::super::window::{GrantDecision, Granted, LEASE_MS, MINUTE_MS};
     use super::*;
 
     fn amount(requests: u64, tokens: u64) -> Amount {
@@ -116,7 +116,7 @@ mod tests {
         }
         let rest = granted.without(&lease.give_up());
         match rest.grant(now, limits, wish) {
-            Verdict::Lease {
+            GrantDecision::Lease {
                 amount,
                 until,
                 noted,
@@ -126,7 +126,7 @@ mod tests {
                 lease.renew(amount, until, noted, 0);
                 lease.use_of(now, limits, wish)
             }
-            Verdict::Wait(_) | Verdict::Never => {
+            GrantDecision::Wait(_) | GrantDecision::Never => {
                 *granted = rest;
                 None
             }

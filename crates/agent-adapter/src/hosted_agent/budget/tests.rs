@@ -23,8 +23,8 @@ async fn replica(server: &TestBroker, budget: BudgetSettings) -> Arc<Budget> {
     ))
 }
 
-fn soon(ms: u64) -> Instant {
-    Instant::now() + Duration::from_millis(ms)
+fn soon(ms: u64) -> Duration {
+    Duration::from_millis(ms)
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ pub(crate) type Unused = BTreeMap<i64, Amount>;
 
 /// What becomes of a wish.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum GrantDecision {
     /// So much may be used until then, once this is stored. It is noted at a time by which what is not used is given back.
     Lease {
         amount: Amount,
@@ -123,9 +123,9 @@ impl Granted {
     }
 
     /// Grants at least `wish`, if there is room.
-    pub(crate) fn grant(&self, now: i64, limits: Limits, wish: Amount) -> Verdict {
+    pub(crate) fn grant(&self, now: i64, limits: Limits, wish: Amount) -> GrantDecision {
         if !limits.fits(wish) {
-            return Verdict::Never;
+            return GrantDecision::Never;
         }
         let mut rest = Self {
             grants: self
@@ -138,7 +138,7 @@ impl Granted {
         rest.grants.sort_by_key(|grant| grant.at);
         let used = rest.sum();
         if !limits.fits(used.plus(wish)) {
-            return Verdict::Wait(rest.room_at(limits, wish));
+            return GrantDecision::Wait(rest.room_at(limits, wish));
         }
         let amount = Amount {
             requests: share(limits.requests, used.requests, wish.requests),
@@ -149,7 +149,7 @@ impl Granted {
             Some(grant) => grant.amount = grant.amount.plus(amount),
             None => rest.grants.push(Grant { at, amount }),
         }
-        Verdict::Lease {
+        GrantDecision::Lease {
             amount,
             until: now + LEASE_MS,
             noted: at,
@@ -204,7 +204,7 @@ mod tests {
     fn thirty_calls_fit_into_a_minute_and_the_next_waits() {
         let mut granted = Granted::default();
         for place in 0..30 {
-            let Verdict::Lease {
+            let GrantDecision::Lease {
                 amount: leased,
                 until,
                 granted: next,
@@ -222,11 +222,11 @@ mod tests {
         );
         assert_eq!(
             granted.grant(3_000, FREE, amount(1, 1)),
-            Verdict::Wait(1_000 + COUNTS_MS)
+            GrantDecision::Wait(1_000 + COUNTS_MS)
         );
         assert!(matches!(
             granted.grant(1_000 + COUNTS_MS, FREE, amount(1, 1)),
-            Verdict::Lease { .. }
+            GrantDecision::Lease { .. }
         ));
     }
 
@@ -239,11 +239,19 @@ mod tests {
             }],
         };
         for (granted, wish, expected) in [
-            (Granted::default(), amount(31, 0), Verdict::Never),
-            (Granted::default(), amount(1, 6_001), Verdict::Never),
-            (full(0, 30, 0), amount(1, 0), Verdict::Wait(COUNTS_MS)),
-            (full(0, 1, 6_000), amount(1, 1), Verdict::Wait(COUNTS_MS)),
-            (full(0, 1, 5_950), amount(1, 51), Verdict::Wait(COUNTS_MS)),
+            (Granted::default(), amount(31, 0), GrantDecision::Never),
+            (Granted::default(), amount(1, 6_001), GrantDecision::Never),
+            (full(0, 30, 0), amount(1, 0), GrantDecision::Wait(COUNTS_MS)),
+            (
+                full(0, 1, 6_000),
+                amount(1, 1),
+                GrantDecision::Wait(COUNTS_MS),
+            ),
+            (
+                full(0, 1, 5_950),
+                amount(1, 51),
+                GrantDecision::Wait(COUNTS_MS),
+            ),
         ] {
             assert_eq!(
                 granted.grant(10, FREE, wish),
@@ -261,14 +269,15 @@ mod tests {
             (full(0, 5_950, 0), 50),
             (full(0, 5_999, 0), 1),
         ] {
-            let Verdict::Lease { amount: leased, .. } = granted.grant(10, busy, amount(1, 70))
+            let GrantDecision::Lease { amount: leased, .. } =
+                granted.grant(10, busy, amount(1, 70))
             else {
                 panic!()
             };
             assert_eq!(leased, amount(requests, 70));
         }
         // Old grants go.
-        let Verdict::Lease { granted, .. } =
+        let GrantDecision::Lease { granted, .. } =
             full(0, 30, 6_000).grant(COUNTS_MS, FREE, amount(1, 0))
         else {
             panic!()
@@ -282,7 +291,7 @@ mod tests {
             requests: Some(600),
             tokens: Some(6_000),
         };
-        let Verdict::Lease {
+        let GrantDecision::Lease {
             amount: leased,
             noted,
             granted,

@@ -17,38 +17,38 @@ use concord_wire::{AgentId, Dialect, Envelope, header};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::Address;
+use super::CallbackAddress;
 use super::listener::Bounded;
-use super::token::{Asked, Refusal};
+use super::token::{AnswerTarget, TokenError};
 use crate::hosted_agent::decode;
-use crate::hosted_agent::spans::{About, Turn};
+use crate::hosted_agent::spans::{AnswerSpan, SpanSubject};
 
-/// What stands before an address' token.
+/// The path before the token.
 pub(super) const PATH: &str = "/v1/answers/";
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 1_048_576;
 /// How long an answer may take to arrive.
 const ARRIVES_MAX: Duration = Duration::from_secs(10);
 
-/// Who may answer here, and in which dialect unless the answer says another.
+/// The agents that may answer here, with the dialects of their cards.
 pub(crate) type Hosted = BTreeMap<AgentId, Dialect>;
 
 struct Callbacks {
-    shell: ServiceRunner,
-    address: Arc<Address>,
+    runner: ServiceRunner,
+    address: Arc<CallbackAddress>,
     hosted: Hosted,
 }
 
 /// Takes answers until the service stops.
 pub(crate) async fn serve(
-    shell: ServiceRunner,
+    runner: ServiceRunner,
     listener: TcpListener,
-    address: Arc<Address>,
+    address: Arc<CallbackAddress>,
     hosted: Hosted,
 ) {
-    let stop = shell.stop.clone();
+    let stop = runner.stop.clone();
     let state = Arc::new(Callbacks {
-        shell,
+        runner,
         address,
         hosted,
     });
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
     }
 }
 
-fn said(status: StatusCode, message: &str) -> Response {
+fn respond(status: StatusCode, message: &str) -> Response {
     (
         status,
         [("content-type", "application/json")],
@@ -78,24 +78,28 @@ async fn take(
     body: Body,
 ) -> Response {
     let now = clock::now();
-    let asked = match callbacks.address.key.open(&token, now) {
-        Ok(asked) => asked,
-        Err(Refusal::Unknown) => return said(StatusCode::NOT_FOUND, "Nothing was asked here."),
-        Err(Refusal::Over) => return said(StatusCode::GONE, "The time for this answer is over."),
+    let target = match callbacks.address.key.open(&token, now) {
+        Ok(target) => target,
+        Err(TokenError::Unknown) => {
+            return respond(StatusCode::NOT_FOUND, "Nothing was asked here.");
+        }
+        Err(TokenError::Expired) => {
+            return respond(StatusCode::GONE, "The time for this answer is over.");
+        }
     };
-    let Some(speaks) = callbacks.hosted.get(&asked.agent).copied() else {
-        return said(StatusCode::NOT_FOUND, "Nothing was asked here.");
+    let Some(card_dialect) = callbacks.hosted.get(&target.agent).copied() else {
+        return respond(StatusCode::NOT_FOUND, "Nothing was asked here.");
     };
     let body = match tokio::time::timeout(ARRIVES_MAX, to_bytes(body, ANSWER_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => {
-            return said(
+            return respond(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "The answer was cut off, or is larger than 1 MiB.",
             );
         }
         Err(_) => {
-            return said(
+            return respond(
                 StatusCode::REQUEST_TIMEOUT,
                 "The answer did not arrive in time.",
             );
@@ -104,68 +108,73 @@ async fn take(
     let dialect = headers
         .get(header::DIALECT)
         .map(|name| name.to_str().unwrap_or("?"));
-    let answer = match decode::message(
-        &decode::Said {
+    let answer = match decode::parse_answer(
+        &decode::RawAnswer {
             body: &body,
             dialect,
-            speaks,
+            card_dialect,
         },
-        &asked,
+        &target,
         now,
         None,
     ) {
         Ok(Some(answer)) => answer,
         Ok(None) => {
-            return said(
+            return respond(
                 StatusCode::BAD_REQUEST,
                 "Answer in your dialect, or with message_type and payload.",
             );
         }
-        Err(fault) => return said(StatusCode::BAD_REQUEST, &fault.to_string()),
+        Err(fault) => return respond(StatusCode::BAD_REQUEST, &fault.to_string()),
     };
     let brought = headers
         .get(header::TRACEPARENT)
         .and_then(|trace| trace.to_str().ok());
-    callbacks.publish(&asked, &answer, brought).await
+    callbacks.publish(&target, &answer, brought).await
 }
 
 impl Callbacks {
     /// An agent that records spans goes on with what it was sent in the header; for the others the address knows.
-    async fn publish(&self, asked: &Asked, answer: &Envelope, brought: Option<&str>) -> Response {
-        let parent = brought.map(str::to_owned).or_else(|| asked.trace.clone());
+    async fn publish(
+        &self,
+        target: &AnswerTarget,
+        answer: &Envelope,
+        brought: Option<&str>,
+    ) -> Response {
+        let parent = brought.map(str::to_owned).or_else(|| target.trace.clone());
         let brought = parent.map(|parent| Trace {
             parent,
             state: None,
         });
-        let case = asked.case_id.as_ref();
-        let about = About {
+        let case = target.case_id.as_ref();
+        let subject = SpanSubject {
             brought: brought.as_ref(),
             case,
             message_type: &answer.message_type,
         };
-        let part = Turn::later(&self.shell, &asked.agent, about);
+        let span = AnswerSpan::begin_later_answer(self.runner.context(), &target.agent, subject);
         match self
-            .shell
+            .runner
             .broker
-            .publish_first(answer, part.context())
+            .publish_first(answer, span.context())
             .await
         {
             Ok(true) => {
-                part.came_to("answered");
-                said(StatusCode::OK, "Published.")
+                span.set_outcome("answered");
+                respond(StatusCode::OK, "Published.")
             }
             // Somebody has answered before: this agent a second time, or the adapter that the time was over.
             Ok(false) => {
-                part.came_to("answered_before");
-                said(
+                span.set_outcome("answered_before");
+                respond(
                     StatusCode::OK,
                     "It was answered before; this changes nothing.",
                 )
             }
             Err(error) => {
-                part.failed("not_published");
-                tracing::warn!(agent = %asked.agent, error = %ErrorChain(&error), "A later answer could not be published.");
-                said(
+                span.set_failure("not_published");
+                tracing::warn!(agent = %target.agent, error = %ErrorChain(&error), "A later answer could not be published.");
+                respond(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "It could not be published; post it again.",
                 )

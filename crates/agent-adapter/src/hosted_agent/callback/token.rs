@@ -1,4 +1,4 @@
-//! The part of an address that says which answer it is for: self-contained and signed.
+//! The token in the address for a later answer. It says which message is answered, and is signed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,71 +8,71 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use sha2::digest::InvalidLength;
 
-use crate::hosted_agent::answer_type::Expected;
+use crate::hosted_agent::answer_type::ExpectedAnswer;
 
 /// Nothing else signed with the same key can be taken for an address.
 const PURPOSE: &[u8] = b"concord callback v1.";
-/// No address of ours is as long.
+/// Longest token; ours are shorter.
 const TOKEN_BYTES_MAX: usize = 4_096;
 
-/// What an answer is an answer to.
+/// The message that is answered, and the agent that answers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Asked {
-    /// Who answers.
+pub(crate) struct AnswerTarget {
+    /// The agent that answers.
     #[serde(rename = "a")]
     pub(crate) agent: AgentId,
-    /// Which message.
+    /// The message that is answered.
     #[serde(rename = "m")]
     pub(crate) message_id: MessageId,
-    /// Who asked.
+    /// The sender of that message.
     #[serde(rename = "f")]
     pub(crate) from: AgentId,
-    /// In which case.
+    /// Its case.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) case_id: Option<CaseId>,
-    /// What ties answer and question.
+    /// Its correlation id.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub(crate) correlation_id: Option<String>,
-    /// In which round.
+    /// Its round in a debate.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub(crate) round: Option<u32>,
-    /// What an answer to it is, when it does not say.
+    /// The type of an answer that does not say its type.
     #[serde(rename = "e", default)]
-    pub(crate) expected: Expected,
-    /// In which trace.
+    pub(crate) expected: ExpectedAnswer,
+    /// The trace context of the answer.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
-    /// Until when.
+    /// When the address expires.
     #[serde(rename = "u")]
     pub(crate) until: Timestamp,
 }
 
-impl Asked {
-    pub(crate) fn of(asked: &Envelope, agent: &AgentId, until: Timestamp) -> Self {
+impl AnswerTarget {
+    pub(crate) fn of(incoming: &Envelope, agent: &AgentId, until: Timestamp) -> Self {
         Self {
             agent: agent.clone(),
-            message_id: asked.message_id.clone(),
-            from: asked.from_agent.clone(),
-            case_id: asked.case_id.clone(),
-            correlation_id: asked.correlation_id.clone(),
-            round: asked.round,
-            expected: Expected::of(asked),
+            message_id: incoming.message_id.clone(),
+            from: incoming.from_agent.clone(),
+            case_id: incoming.case_id.clone(),
+            correlation_id: incoming.correlation_id.clone(),
+            round: incoming.round,
+            expected: ExpectedAnswer::of(incoming),
             trace: None,
             until,
         }
     }
 }
 
-/// Why an address cannot be used.
+/// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// It is none of ours.
+pub(crate) enum TokenError {
+    /// The token is none of ours.
     Unknown,
     /// Its time is over.
-    Over,
+    Expired,
 }
 
-/// What signs addresses.
+/// The key that signs tokens.
 pub(crate) struct Key(Hmac<Sha256>);
 
 impl Key {
@@ -87,30 +87,33 @@ impl Key {
         mac
     }
 
-    pub(crate) fn seal(&self, asked: &Asked) -> String {
-        let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(asked).unwrap_or_default());
+    pub(crate) fn seal(&self, target: &AnswerTarget) -> String {
+        let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(target).unwrap_or_default());
         let signature = URL_SAFE_NO_PAD.encode(self.mac(&text).finalize().into_bytes());
         format!("{text}.{signature}")
     }
 
-    pub(crate) fn open(&self, token: &str, now: Timestamp) -> Result<Asked, Refusal> {
+    pub(crate) fn open(&self, token: &str, now: Timestamp) -> Result<AnswerTarget, TokenError> {
         let (text, signature) = token
             .split_once('.')
             .filter(|_| token.len() <= TOKEN_BYTES_MAX)
-            .ok_or(Refusal::Unknown)?;
+            .ok_or(TokenError::Unknown)?;
         let signature = URL_SAFE_NO_PAD
             .decode(signature)
-            .map_err(|_| Refusal::Unknown)?;
+            .map_err(|_| TokenError::Unknown)?;
         // Compared in a time that does not depend on where they differ.
         self.mac(text)
             .verify_slice(&signature)
-            .map_err(|_| Refusal::Unknown)?;
-        let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Unknown)?;
-        let asked: Asked = serde_json::from_slice(&json).map_err(|_| Refusal::Unknown)?;
-        if now >= asked.until {
-            Err(Refusal::Over)
+            .map_err(|_| TokenError::Unknown)?;
+        let json = URL_SAFE_NO_PAD
+            .decode(text)
+            .map_err(|_| TokenError::Unknown)?;
+        let target: AnswerTarget =
+            serde_json::from_slice(&json).map_err(|_| TokenError::Unknown)?;
+        if now >= target.until {
+            Err(TokenError::Expired)
         } else {
-            Ok(asked)
+            Ok(target)
         }
     }
 }
@@ -119,15 +122,15 @@ impl Key {
 mod tests {
     use super::*;
 
-    fn asked(until: u64) -> Asked {
-        Asked {
+    fn asked(until: u64) -> AnswerTarget {
+        AnswerTarget {
             agent: AgentId::new("ann").unwrap(),
             message_id: MessageId::new("d-1-7-0").unwrap(),
             from: AgentId::new("debate-facilitator").unwrap(),
             case_id: Some(CaseId::new("c-1").unwrap()),
             correlation_id: Some("d-1".into()),
             round: Some(2),
-            expected: Expected::Finding,
+            expected: ExpectedAnswer::Finding,
             trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             until: Timestamp::default().plus_millis(until),
         }
@@ -145,10 +148,10 @@ mod tests {
             "{token}"
         );
         assert_eq!(same.open(&token, at(999)), Ok(asked(1_000)));
-        assert_eq!(same.open(&token, at(1_000)), Err(Refusal::Over));
+        assert_eq!(same.open(&token, at(1_000)), Err(TokenError::Expired));
         assert_eq!(
             Key::new(b"0124").unwrap().open(&token, at(0)),
-            Err(Refusal::Unknown)
+            Err(TokenError::Unknown)
         );
     }
 
@@ -171,7 +174,7 @@ mod tests {
         ] {
             assert_eq!(
                 key.open(wrong, Timestamp::default()),
-                Err(Refusal::Unknown),
+                Err(TokenError::Unknown),
                 "{wrong}"
             );
         }

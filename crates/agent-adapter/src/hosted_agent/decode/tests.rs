@@ -12,12 +12,12 @@ fn asked(kind: &str, payload: Value) -> Envelope {
 }
 
 fn read_in(speaks: Dialect, asked: &Envelope, line: &str) -> Result<Option<Envelope>, Fault> {
-    let asked = Asked::of(asked, &AgentId::new("alice").unwrap(), Timestamp::default());
-    message(
-        &Said {
+    let asked = AnswerTarget::of(asked, &AgentId::new("alice").unwrap(), Timestamp::default());
+    parse_answer(
+        &RawAnswer {
             body: line.as_bytes(),
             dialect: None,
-            speaks,
+            card_dialect: speaks,
         },
         &asked,
         Timestamp::default(),
@@ -280,11 +280,11 @@ fn nobody_answers_for_another_nor_to_another() {
         let fault = read_in(Dialect::Concord, &task, &line.to_string()).unwrap_err();
         assert_eq!(fault.pointer, pointer, "{line}");
     }
-    let wrong = Said {
+    let wrong = RawAnswer {
         body: b"{}",
         dialect: Some("latin"),
-        speaks: Dialect::Concord,
+        card_dialect: Dialect::Concord,
     };
-    let asked = Asked::of(&task, &AgentId::new("alice").unwrap(), Timestamp::default());
-    assert!(message(&wrong, &asked, Timestamp::default(), None).is_err());
+    let asked = AnswerTarget::of(&task, &AgentId::new("alice").unwrap(), Timestamp::default());
+    assert!(parse_answer(&wrong, &asked, Timestamp::default(), None).is_err());
 }

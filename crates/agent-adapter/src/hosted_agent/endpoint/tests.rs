@@ -8,6 +8,7 @@ use axum::http::HeaderMap as Heads;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use concord_domain::resilience::breaker::Standing;
+use concord_runtime::Trace;
 use concord_runtime::service::metrics::Metrics;
 use concord_wire::{Dialect, ErrorCode, MessageId};
 use serde_json::{Value, json};
@@ -15,9 +16,11 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::*;
-use crate::hosted_agent::call_policy::Guard;
-use crate::hosted_agent::http::{Answered, Beside, Post};
-use crate::hosted_agent::spans::Turn;
+use crate::hosted_agent::agent_caller::OutboundCaller;
+use crate::hosted_agent::call_policy::{CallPolicy, breaker_rules};
+use crate::hosted_agent::http::{ServerCall, ServerReply};
+use crate::hosted_agent::spans::AnswerSpan;
+use crate::hosted_agent::timing::{Jitter, TokioClock};
 use crate::settings::HostedAgent;
 
 /// A context that the message brought.
@@ -63,29 +66,33 @@ fn plain(status: u16) -> Answer {
     (status, Vec::new(), "sk-secret".into())
 }
 
-async fn ask(agent: &HostedAgent, guard: &Guard, within_ms: u64) -> Result<Answered, Failure> {
-    let endpoint = Endpoint::new(
-        EndpointConfig::of_server("agents[0].http", agent.http.as_ref().unwrap()).unwrap(),
-    );
-    let id = MessageId::new("m-1-ann").unwrap();
-    let beside = Beside {
+fn policy_of(agent: &HostedAgent) -> CallPolicy<TokioClock> {
+    let rules = breaker_rules(agent);
+    let jitter = Jitter::new("test".into());
+    CallPolicy::new(TokioClock, agent, rules, None, Metrics::default(), jitter)
+}
+
+async fn ask(
+    agent: &HostedAgent,
+    policy: &CallPolicy<TokioClock>,
+    within_ms: u64,
+) -> Result<ServerReply, Failure> {
+    let config = EndpointConfig::of_server("agents[0].http", agent.http.as_ref().unwrap());
+    let caller = OutboundCaller::Server(Box::new(Endpoint::new(config.unwrap())));
+    let call = ServerCall {
+        caller: &caller,
+        body: "{}".into(),
+        id: MessageId::new("m-1-ann").unwrap(),
         dialect: Dialect::Panel,
-        callback: Some("http://call.me/back"),
+        callback_url: Some("http://call.me/back"),
     };
-    let message = Post::new(&endpoint, b"{}".to_vec(), id, beside);
     let trace = Trace {
         parent: TRACE.into(),
         state: None,
     };
-    let turn = Turn::unrecorded(&agent.agent_id, Some(trace));
-    guard
-        .run(
-            0,
-            Instant::now() + Duration::from_millis(within_ms),
-            &message,
-            &turn,
-        )
-        .await
+    let span = AnswerSpan::unrecorded(&agent.agent_id, Some(trace));
+    let until = clock::now().plus_millis(within_ms);
+    policy.run(0, until, &call, &span).await
 }
 
 #[tokio::test]
@@ -126,8 +133,8 @@ async fn a_call_is_made_again_where_that_is_safe_and_under_the_same_key() {
         let first = answers[0].0;
         let (url, heads) = server(answers).await;
         let agent = agent(&url, idempotent);
-        let guard = Guard::new(&agent, None, Metrics::default());
-        let failure = ask(&agent, &guard, 20_000).await.err();
+        let policy = policy_of(&agent);
+        let failure = ask(&agent, &policy, 20_000).await.err();
         assert_eq!(
             failure.as_ref().map(|failure| failure.verdict.code),
             code,
@@ -154,9 +161,7 @@ async fn a_server_that_wants_to_be_left_alone_for_longer_than_there_is_time_is_l
         let (url, heads) = server(vec![(429, vec![("retry-after", after)], String::new())]).await;
         let agent = agent(&url, false);
         let begun = Instant::now();
-        let failure = ask(&agent, &Guard::new(&agent, None, Metrics::default()), 5_000)
-            .await
-            .unwrap_err();
+        let failure = ask(&agent, &policy_of(&agent), 5_000).await.unwrap_err();
         assert_eq!(failure.verdict.code, ErrorCode::CapacityExceeded);
         assert_eq!(failure.after, Some(RETRY_AFTER_MAX));
         assert!(begun.elapsed() < Duration::from_secs(4));
@@ -168,19 +173,19 @@ async fn a_server_that_wants_to_be_left_alone_for_longer_than_there_is_time_is_l
 async fn an_agent_that_fails_again_and_again_is_not_asked_and_its_askers_are_told_at_once() {
     let (url, heads) = server(vec![plain(500)]).await;
     let agent = agent(&url, false);
-    let guard = Guard::new(&agent, None, Metrics::default());
+    let policy = policy_of(&agent);
     for _ in 0..3 {
-        ask(&agent, &guard, 5_000).await.unwrap_err();
+        ask(&agent, &policy, 5_000).await.unwrap_err();
     }
-    assert_eq!(guard.stands().standing, Standing::Open);
-    let failure = ask(&agent, &guard, 5_000).await.unwrap_err();
+    assert_eq!(policy.snapshot().standing, Standing::Open);
+    let failure = ask(&agent, &policy, 5_000).await.unwrap_err();
     assert_eq!(failure.verdict.code, ErrorCode::AgentUnavailable);
     assert!(
         failure.why.contains("circuit breaker") && !failure.suggestions().is_empty(),
         "{failure:?}"
     );
     assert_eq!(heads.lock().unwrap().len(), 3, "the fourth was not made");
-    assert!(guard.check().is_err());
+    assert!(policy.check().is_err());
 }
 
 #[tokio::test]
@@ -191,12 +196,12 @@ async fn a_busy_server_and_a_message_it_does_not_want_say_nothing_of_its_health(
     ])
     .await;
     let agent = agent(&url, false);
-    let guard = Guard::new(&agent, None, Metrics::default());
+    let policy = policy_of(&agent);
     for _ in 0..4 {
-        ask(&agent, &guard, 20_000).await.unwrap_err();
+        ask(&agent, &policy, 20_000).await.unwrap_err();
     }
     assert_eq!(
-        (guard.stands().standing, guard.stands().failures),
+        (policy.snapshot().standing, policy.snapshot().failures),
         (Standing::Closed, 0)
     );
 }
@@ -211,12 +216,10 @@ async fn an_answer_may_be_now_later_or_nothing() {
     ] {
         let (url, _) = server(vec![answer]).await;
         let agent = agent(&url, false);
-        let answered = ask(&agent, &Guard::new(&agent, None, Metrics::default()), 5_000)
-            .await
-            .unwrap();
+        let answered = ask(&agent, &policy_of(&agent), 5_000).await.unwrap();
         let said = match &answered {
-            Answered::Now(line, _) => Some(&line[..]),
-            Answered::Later => None,
+            ServerReply::Now(line, _) => Some(&line[..]),
+            ServerReply::Later => None,
         };
         assert_eq!(said, expected);
     }

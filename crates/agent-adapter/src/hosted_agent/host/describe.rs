@@ -1,13 +1,12 @@
-//! How a hosted agent stands, for people.
+//! The state of a hosted agent, for people.
 
-use std::sync::atomic::Ordering;
-
+use concord_runtime::Ports;
 use concord_wire::Timestamp;
 use concord_wire::payload::Card;
 use serde::Serialize;
 
-use super::{Host, Runner};
-use crate::hosted_agent::pool::Pool;
+use super::Host;
+use crate::hosted_agent::agent_caller::AgentCaller;
 
 /// A hosted agent, as `concord agents` shows it.
 #[derive(Debug, Clone, Serialize)]
@@ -22,36 +21,39 @@ pub(crate) struct Description {
     failures: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     refuses_until: Option<Timestamp>,
-    /// Of a program: copies that wait for work, and how often one was started.
+    /// Copies of a program that wait for work. None for other agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     idle: Option<usize>,
+    /// How often a copy of a program was started. None for other agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     starts: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
 }
 
-impl Host {
-    /// How it stands in this replica.
+impl<P: Ports, C: AgentCaller> Host<P, C> {
+    /// Describes the agent as it is in this replica.
     pub(crate) fn describe(&self) -> Description {
-        let (working, waiting) = self.gate.load();
-        let stands = self.guard.stands();
-        let pool = match &self.runner {
-            Runner::Program(pool) => Some(&**pool),
-            Runner::Http(_) | Runner::OpenAi(_) => None,
-        };
+        let (working, waiting) = self.limit.load();
+        let breaker = self.policy.snapshot();
+        let copies = self.caller.copies();
         Description {
             card: self.agent.card(),
             kind: self.runner.as_str(),
             instances: self.agent.instances,
             working,
             waiting,
-            breaker: stands.standing.as_str(),
-            failures: stands.failures,
-            refuses_until: stands.refuses_until,
-            idle: pool.map(Pool::idle_count),
-            starts: pool.map(|pool| pool.starts.load(Ordering::Relaxed)),
+            breaker: breaker.standing.as_str(),
+            failures: breaker.failures,
+            refuses_until: breaker.refuses_until,
+            idle: copies.map(|copies| copies.idle),
+            starts: copies.map(|copies| copies.starts),
             provider: self.agent.provider.as_ref().map(ToString::to_string),
         }
+    }
+
+    /// The state of the agent's breaker in this replica.
+    pub fn breaker(&self) -> concord_domain::resilience::breaker::Standing {
+        self.policy.snapshot().standing
     }
 }

@@ -1,4 +1,4 @@
-//! From a model's words to a message: only of a type that answers what was asked, and only what is good as that type.
+//! Parses a model's reply into an answer: only of a type that answers the message, and only if it is valid as that type.
 
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{Answer, Clarification, Evidence, Finding, Question, ResponseStatus};
@@ -9,62 +9,62 @@ use serde_json::{Map, Value, json};
 use super::prompt::question;
 use crate::hosted_agent::answer_type;
 
-/// What the model says.
+/// A model's reply as an answer of the right type.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ModelAnswer {
     pub(crate) message_type: MessageType,
     pub(crate) payload: Box<RawValue>,
     pub(crate) confidence: Option<f64>,
 }
 
-/// Reads a reply; the error is told to the model.
-pub(super) fn read(words: &str, asked: &Envelope) -> Result<Said, String> {
-    let fields = object(words)?;
+/// Parses a reply. The error is a sentence for the model.
+pub(super) fn parse_reply(text: &str, incoming: &Envelope) -> Result<ModelAnswer, String> {
+    let fields = object(text)?;
     let (mut fields, named) = unwrapped(fields);
     let confidence = fields.get("confidence").and_then(Value::as_f64);
     if confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
         return Err("\"confidence\" is a number from 0 to 1.".into());
     }
-    let (message_type, payload) = match Form::of(asked) {
-        Form::InDebate(question) => in_debate(&fields, &question)?,
-        Form::Clarification => {
+    let (message_type, payload) = match AnswerForm::of(incoming) {
+        AnswerForm::InDebate(question) => in_debate(&fields, &question)?,
+        AnswerForm::Clarification => {
             let text = fields
                 .get("text")
                 .and_then(Value::as_str)
                 .map(str::to_owned);
             let text = text.unwrap_or_else(|| Value::Object(fields.clone()).to_string());
             let clarification = Clarification { text };
-            clarification.check().map_err(|fault| told(&fault))?;
+            clarification.check().map_err(|fault| describe(&fault))?;
             (MessageType::Clarification, to_raw_value(&clarification))
         }
-        Form::Finding => {
+        AnswerForm::Finding => {
             fields.remove("confidence");
             let finding: Finding = typed(fields)?;
-            finding.check().map_err(|fault| told(&fault))?;
+            finding.check().map_err(|fault| describe(&fault))?;
             (MessageType::Finding, to_raw_value(&finding))
         }
-        Form::Evidence => {
+        AnswerForm::Evidence => {
             let evidence: Evidence = typed(fields)?;
-            evidence.check().map_err(|fault| told(&fault))?;
+            evidence.check().map_err(|fault| describe(&fault))?;
             (MessageType::Evidence, to_raw_value(&evidence))
         }
-        Form::Response => (MessageType::Response, to_raw_value(&response(fields))),
+        AnswerForm::Response => (MessageType::Response, to_raw_value(&response(fields))),
     };
-    if let Some(named) =
-        named.filter(|named| *named != message_type.as_str() && !is_answer_in_debate(asked, named))
+    if let Some(named) = named
+        .filter(|named| *named != message_type.as_str() && !is_answer_in_debate(incoming, named))
     {
         return Err(format!("\"message_type\" is {named:?}; leave it out."));
     }
     let payload = payload.map_err(|error| format!("It cannot be written: {error}."))?;
-    Ok(Said {
+    Ok(ModelAnswer {
         message_type,
         payload,
         confidence,
     })
 }
 
-/// What kind of message answers a message.
-pub(crate) enum Form {
+/// The kind of answer that a message asks for.
+pub(crate) enum AnswerForm {
     /// An agreement, a disagreement or a revision.
     InDebate(Box<Question>),
     Clarification,
@@ -73,23 +73,23 @@ pub(crate) enum Form {
     Response,
 }
 
-impl Form {
-    pub(crate) fn of(asked: &Envelope) -> Self {
-        match asked.message_type {
-            MessageType::Question => question(asked).map_or(Self::Clarification, |question| {
+impl AnswerForm {
+    pub(crate) fn of(incoming: &Envelope) -> Self {
+        match incoming.message_type {
+            MessageType::Question => question(incoming).map_or(Self::Clarification, |question| {
                 Self::InDebate(Box::new(question))
             }),
             MessageType::TaskAssignment => Self::Finding,
             MessageType::Challenge => Self::Evidence,
-            MessageType::Request if is_mediation(asked) => Self::Evidence,
+            MessageType::Request if is_mediation(incoming) => Self::Evidence,
             _ => Self::Response,
         }
     }
 }
 
 /// A mediator gives its opinion as evidence.
-fn is_mediation(asked: &Envelope) -> bool {
-    let payload: Value = serde_json::from_str(asked.payload.get()).unwrap_or_default();
+fn is_mediation(incoming: &Envelope) -> bool {
+    let payload: Value = serde_json::from_str(incoming.payload.get()).unwrap_or_default();
     payload.get("action").and_then(Value::as_str) == Some(concord_domain::effect::MEDIATE)
 }
 
@@ -112,19 +112,19 @@ fn in_debate(fields: &Map<String, Value>, question: &Question) -> Result<Typed, 
     ))
 }
 
-fn told(fault: &Fault) -> String {
+fn describe(fault: &Fault) -> String {
     format!("At {}: {} {}", fault.pointer, fault.message, fault.advice)
 }
 
-/// Which of the three an answer is follows from what it says.
-fn is_answer_in_debate(asked: &Envelope, named: &str) -> bool {
-    asked.message_type == MessageType::Question
+/// Whether `named` is a type of answer in a debate. Which of the three it is follows from the content.
+fn is_answer_in_debate(incoming: &Envelope, named: &str) -> bool {
+    incoming.message_type == MessageType::Question
         && ["agreement", "disagreement", "revision"].contains(&named)
 }
 
-/// The one JSON object that the words are, with or without the fence that many models put around code.
-fn object(words: &str) -> Result<Map<String, Value>, String> {
-    let text = words.trim();
+/// Reads the text as one JSON object, with or without the fence that many models put around code.
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    let text = text.trim();
     if text.is_empty() {
         return Err("It is empty or was cut off; be shorter.".into());
     }
@@ -141,7 +141,7 @@ fn object(words: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// A model that has seen the protocol writes a whole message; what counts is its payload.
+/// Unwraps a whole message to its payload: a model that has seen the protocol may write one.
 fn unwrapped(fields: Map<String, Value>) -> (Map<String, Value>, Option<String>) {
     let named = fields
         .get("message_type")
@@ -181,11 +181,11 @@ fn answer(fields: &Map<String, Value>) -> Result<Answer, String> {
         return Err("It lacks \"agrees_with_peer\" and \"revised_position\".".into());
     }
     let answer: Answer = typed(fields)?;
-    answer.check().map_err(|fault| told(&fault))?;
+    answer.check().map_err(|fault| describe(&fault))?;
     Ok(answer)
 }
 
-/// A response as it is, or what stands in its place as the result of one.
+/// The payload of a response: the reply itself where it is one, else the reply as the result of a successful response.
 fn response(mut fields: Map<String, Value>) -> Value {
     let status = fields
         .get("status")

@@ -47,10 +47,13 @@ fn the_reply_to_a_peer_review_becomes_the_right_kind_of_answer() {
         ),
     ];
     for (words, kind) in cases {
-        let said = read(words, &debate()).unwrap_or_else(|wrong| panic!("{words}: {wrong}"));
+        let said = parse_reply(words, &debate()).unwrap_or_else(|wrong| panic!("{words}: {wrong}"));
         assert_eq!(said.message_type.as_str(), kind, "{words}");
     }
-    assert_eq!(read(cases[5].0, &debate()).unwrap().confidence, Some(0.5));
+    assert_eq!(
+        parse_reply(cases[5].0, &debate()).unwrap().confidence,
+        Some(0.5)
+    );
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn a_reply_becomes_only_what_answers_the_message() {
             "\"event\"",
         ),
     ] {
-        let wrong = read(words, &debate()).unwrap_err();
+        let wrong = parse_reply(words, &debate()).unwrap_err();
         assert!(wrong.contains(part), "{words}: {wrong}");
     }
 }
@@ -91,7 +94,8 @@ fn a_reply_becomes_only_what_answers_the_message() {
 #[test]
 fn other_messages_have_answers_of_their_own() {
     let kind = |asked: &Envelope, words: &str| {
-        read(words, asked).map(|said| (said.message_type.to_string(), said.payload.to_string()))
+        parse_reply(words, asked)
+            .map(|said| (said.message_type.to_string(), said.payload.to_string()))
     };
     let task = asked("task_assignment", json!({}));
     let (name, payload) =
@@ -101,7 +105,7 @@ fn other_messages_have_answers_of_their_own() {
         ("finding", r#"{"summary":"s","risk_score":40.0}"#)
     );
     assert_eq!(
-        read(r#"{"summary":"s","confidence":0.6}"#, &task)
+        parse_reply(r#"{"summary":"s","confidence":0.6}"#, &task)
             .unwrap()
             .confidence,
         Some(0.6)
