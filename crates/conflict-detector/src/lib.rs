@@ -57,8 +57,7 @@ struct Closed {
 impl Handler for Closed {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let (_, id) = handlers::aggregate_of(&self.shell, delivery)?;
-        let case_id =
-            CaseId::new(id.as_str()).map_err(|error| HandleError::Failed(error.into()))?;
+        let case_id = CaseId::new(id.as_str()).map_err(HandleError::retry)?;
         let meta = EventMeta::decode(&delivery.payload)?;
         // The case as it was when its findings closed: the closing fact leads to all before it.
         let facts = self
@@ -68,8 +67,8 @@ impl Handler for Closed {
         let mut case = Versioned::<CaseMachine>::default();
         facts.into_iter().for_each(|fact| case.apply(fact));
         let Some(input) = route::from_case(&case_id, &case.state) else {
-            return Err(HandleError::Failed(
-                "the case of a closing fact could not be read".into(),
+            return Err(HandleError::retry(
+                "the case of a closing fact could not be read",
             ));
         };
         let context = ServiceContext::fact_context(meta.event_id);

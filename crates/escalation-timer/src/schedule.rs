@@ -13,6 +13,7 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
+use concord_runtime::broker::Operation;
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::api::{Answer, Verb, answer};
@@ -110,10 +111,8 @@ impl Schedule {
             name,
             due,
         })?;
-        self.shell
-            .broker
-            .store(subject, headers, body.into())
-            .await?;
+        let stored = self.shell.broker.store(subject, headers, body.into()).await;
+        stored.map_err(|error| Operation::ScheduleDeadline.failed(error))?;
         Ok(())
     }
 
@@ -137,7 +136,8 @@ impl Schedule {
             id: id.clone(),
             name: name.clone(),
         });
-        self.timers.purge().filter(subject).await?;
+        let purged = self.timers.purge().filter(subject).await;
+        purged.map_err(|error| Operation::ScheduleDeadline.failed(error))?;
         Ok(())
     }
 

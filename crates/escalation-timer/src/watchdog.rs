@@ -12,7 +12,7 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{Deadline, EventMeta, FiredBy};
-use concord_runtime::delivery::{ErrorChain, HandleError};
+use concord_runtime::delivery::{ErrorChain, Failure, HandleError};
 use concord_runtime::{Consistency, broker::non_event, service::clock};
 use concord_wire::{Timestamp, Token};
 use futures::StreamExt;
@@ -136,8 +136,8 @@ impl Watchdog {
                 // Closed or moved by a fact that is read in the next round.
                 Ok(Standing::Open { .. } | Standing::Closed) => {}
                 // Such an aggregate never comes to an end; the others must not wait behind it.
-                Err(HandleError::Failed(error)) if error.is::<concord_events::Error>() => {
-                    let error = ErrorChain(&*error);
+                Err(HandleError::Retry(Failure::Event(error))) => {
+                    let error = ErrorChain(&error);
                     tracing::error!(%aggregate, %id, %error, "The facts cannot be read; their deadlines are let go.");
                     self.open.set((aggregate, id), Vec::new());
                 }
@@ -204,7 +204,7 @@ impl Watchdog {
 fn into_error(problem: HandleError) -> AnyError {
     match problem {
         HandleError::Refused(fault) => Box::new(fault),
-        HandleError::Failed(error) => error,
-        HandleError::Undeliverable(why) => why.into(),
+        HandleError::Retry(failure) => Box::new(failure),
+        HandleError::DeadLetter(why) => why.into(),
     }
 }

@@ -13,6 +13,7 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;
 use concord_events::{AggregateEvent, EventMeta, StoredEvent};
+use concord_runtime::broker::Operation;
 use concord_runtime::event_store::Error;
 use concord_runtime::{Appended, Consistency, EventStore, Loaded, Publisher, Trace};
 use concord_wire::subject::{Lane, Subject};
@@ -40,7 +41,7 @@ impl SimLedger {
             after: 0,
             leader: consistency == Consistency::Leader,
         };
-        let Reply::Events(facts, _) = self.0.ask("give the last fact", request).await? else {
+        let Reply::Events(facts, _) = self.0.ask(Operation::ReadLastEvent, request).await? else {
             return Ok(None);
         };
         let Some((sequence, _, bytes)) = facts.last() else {
@@ -148,7 +149,7 @@ impl EventStore for SimLedger {
             after,
             leader: consistency == Consistency::Leader,
         };
-        let Reply::Events(facts, head) = self.0.ask("give the facts", request).await? else {
+        let Reply::Events(facts, head) = self.0.ask(Operation::ReadEvent, request).await? else {
             return Ok(Loaded::nothing(0));
         };
         let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {
@@ -190,7 +191,7 @@ impl EventStore for SimLedger {
         match self
             .0
             .ask(
-                "store a fact",
+                Operation::StoreEvent,
                 Request::Append {
                     lock,
                     expected,
@@ -232,7 +233,9 @@ impl Publisher for SimLedger {
             answers.push((kind, publication, answer));
         }
         for (kind, publication, answer) in answers {
-            let reply = answer.await.ok_or_else(|| unanswered("store a message"))?;
+            let reply = answer
+                .await
+                .ok_or_else(|| unanswered(Operation::StoreMessage))?;
             if matches!(reply, Reply::Published(receipt) if self.is_of_another(kind, &receipt, &publication))
             {
                 let publication = Publication {
@@ -240,7 +243,10 @@ impl Publisher for SimLedger {
                     ..publication
                 };
                 self.0
-                    .ask("store a message", Request::Publish { kind, publication })
+                    .ask(
+                        Operation::StoreMessage,
+                        Request::Publish { kind, publication },
+                    )
                     .await?;
             }
         }

@@ -9,7 +9,7 @@ use concord_events::subject::SystemSubject;
 use concord_wire::header as wire;
 use concord_wire::{ErrorCode, Fault};
 
-use crate::broker::{headers, unavailable};
+use crate::broker::{Operation, headers};
 use crate::delivery::Delivery;
 use crate::delivery::reject;
 use crate::event_store::Error;
@@ -48,9 +48,8 @@ pub async fn keep(
         headers.insert(header::ERROR, one_line(&message));
     }
     let stored = shell.broker.store(subject, headers, body).await;
-    stored
-        .map(|_| ())
-        .map_err(|error| unavailable("store a dead letter", error))
+    stored.map_err(|error| Operation::StoreDeadLetter.failed(error))?;
+    Ok(())
 }
 
 /// Keeps a delivery that failed again and again or for good, and tells its sender.

@@ -19,7 +19,7 @@ use crate::broker::provision::PullConsumer;
 use crate::broker::pull::{self, Pull, Taken};
 use crate::broker::{Broker, timestamp, trace_of};
 use crate::delivery::fair_queue::Line;
-use crate::delivery::{Ack, Delivery, ErrorChain, HandleError, Handler, RetryPolicy};
+use crate::delivery::{Ack, Delivery, ErrorChain, Failure, HandleError, Handler, RetryPolicy};
 use crate::service::ServiceContext;
 use crate::service::metrics::DeliveryLabels;
 use crate::{broker::non_event, delivery::dead_letter, delivery::poison, delivery::reject};
@@ -325,7 +325,7 @@ async fn handle<H: Handler>(
     match handler.handle(delivery).await {
         Ok(Ack::Acknowledge) => (AckKind::Ack, "acked"),
         Ok(Ack::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
-        Err(HandleError::Refused(_) | HandleError::Failed(_))
+        Err(HandleError::Refused(_) | HandleError::Retry(_))
             if non_event::is_acknowledgement(shell, delivery) =>
         {
             pass_over(shell, delivery)
@@ -334,16 +334,14 @@ async fn handle<H: Handler>(
             Ok(()) => (AckKind::Term, "refused"),
             Err(error) => retry(delivery, &error.into(), patience),
         },
-        Err(HandleError::Undeliverable(why)) => {
+        Err(HandleError::DeadLetter(why)) => {
             give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await
         }
-        Err(HandleError::Failed(error))
-            if patience.is_over(delivery.deliveries, delivery.age()) =>
-        {
-            let why = ErrorChain(&*error).to_string();
+        Err(HandleError::Retry(error)) if patience.is_over(delivery.deliveries, delivery.age()) => {
+            let why = ErrorChain(&error).to_string();
             give_up(shell, delivery, &why, DeadReason::Exhausted, patience).await
         }
-        Err(HandleError::Failed(error)) => retry(delivery, &error, patience),
+        Err(HandleError::Retry(error)) => retry(delivery, &error, patience),
     }
 }
 
@@ -352,11 +350,11 @@ fn pass_over(shell: &ServiceContext, delivery: &Delivery) -> (AckKind, &'static 
     (AckKind::Ack, non_event::FOREIGN)
 }
 
-fn retry(delivery: &Delivery, error: &AnyError, patience: RetryPolicy) -> (AckKind, &'static str) {
+fn retry(delivery: &Delivery, error: &Failure, patience: RetryPolicy) -> (AckKind, &'static str) {
     let wait = patience.wait(delivery.deliveries);
     tracing::warn!(
         subject = %delivery.subject, sequence = delivery.sequence, deliveries = delivery.deliveries,
-        error = %ErrorChain(&**error), "Handling failed; it will be tried again."
+        error = %ErrorChain(error), "Handling failed; it will be tried again."
     );
     (AckKind::Nak(Some(wait)), "failed")
 }

@@ -16,13 +16,12 @@ use tokio_util::task::TaskTracker;
 
 use super::ServiceContext;
 use crate::admission::rate_limit::Limits;
-use crate::broker::Broker;
+use crate::broker::{Broker, Unavailable};
 use crate::delivery::ErrorChain;
 use crate::service::metrics::Metrics;
 use crate::service::settings::{self, Settings, Sources};
 use crate::{
-    broker::provision, event_store, service::api, service::health, service::shutdown,
-    service::telemetry,
+    broker::provision, service::api, service::health, service::shutdown, service::telemetry,
 };
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
@@ -177,7 +176,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
 
 /// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
 /// no for longer will not change its mind.
-async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), event_store::Error> {
+async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), Unavailable> {
     let begun = Instant::now();
     loop {
         let error = match provision::streams(broker).await {
