@@ -100,11 +100,13 @@ pub fn main<R: Run>() -> ExitCode {
         Err(error) => return fail(EXIT_SETTINGS, &error),
     };
     if arguments.print_config {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&settings).unwrap_or_default()
-        );
-        return ExitCode::SUCCESS;
+        return match settings::to_toml(&settings) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(1, &error),
+        };
     }
     if let Err(error) = R::check(&settings.service) {
         return fail(EXIT_SETTINGS, &*error);
