@@ -187,7 +187,7 @@ impl Host {
                     delivery.deliveries,
                     is_told_by_coordinator(asked),
                 ) {
-                    Tell::Later => return Err(failure.into()),
+                    Tell::Later => return Err(HandleError::retry(failure)),
                     Tell::Nothing => {
                         tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
                         return Ok(());

@@ -27,7 +27,7 @@ impl Handler for Inbox {
         // What another agent garbled is its own affair, and is in the transcript; the agent is not bothered with it.
         let heard = match dialect::envelope(&self.shell, delivery).await {
             Ok(heard) => Some(heard),
-            Err(failed @ HandleError::Failed(_)) => return Err(failed),
+            Err(failed @ HandleError::Retry(_)) => return Err(failed),
             Err(_) => None,
         };
         if let Some((heard, failure)) = heard

@@ -205,7 +205,8 @@ impl Loops {
         } = &broken;
         tracing::warn!(%from, %to, depth, "Two agents answer each other without end; the loop is broken for a while.");
         // The message itself may be the cause of another fact of the conversation.
-        let cause = MessageId::new(Token::derived(&format!("loop/{}", said.message_id)).as_str())?;
+        let cause = Token::derived(&format!("loop/{}", said.message_id));
+        let cause = MessageId::new(cause.as_str()).map_err(HandleError::retry)?;
         let context = self.shell.of_message(cause);
         let input = WakeInput::Break(Box::new(broken));
         handlers::step(

@@ -111,7 +111,7 @@ impl Handler for Ears {
         // What somebody garbled is answered by whom it is addressed to, if by anyone.
         let envelope = match dialect::envelope(&self.shell, delivery).await {
             Ok(envelope) => envelope,
-            Err(failed @ HandleError::Failed(_)) => return Err(failed),
+            Err(failed @ HandleError::Retry(_)) => return Err(failed),
             Err(_) => {
                 self.shell.count_ignored("unreadable");
                 return Ok(Ack::Acknowledge);

@@ -15,6 +15,7 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_events::{AggregateEvent, EventMeta, StoredEvent};
+use concord_runtime::broker::Operation;
 use concord_runtime::event_store::Error;
 use concord_runtime::{
     Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, Trace,
@@ -44,7 +45,7 @@ impl SimLedger {
             after: 0,
             leader: consistency == Consistency::Leader,
         };
-        let Reply::Events(facts, _) = self.0.ask("give the last fact", request).await? else {
+        let Reply::Events(facts, _) = self.0.ask(Operation::ReadLastEvent, request).await? else {
             return Ok(None);
         };
         let Some((sequence, _, bytes)) = facts.last() else {
@@ -152,7 +153,7 @@ impl EventStore for SimLedger {
             after,
             leader: consistency == Consistency::Leader,
         };
-        let Reply::Events(facts, head) = self.0.ask("give the facts", request).await? else {
+        let Reply::Events(facts, head) = self.0.ask(Operation::ReadEvent, request).await? else {
             return Ok(Loaded::nothing(0));
         };
         let decode = |(sequence, _, bytes): &(u64, String, Arc<[u8]>)| {
@@ -194,7 +195,7 @@ impl EventStore for SimLedger {
         match self
             .0
             .ask(
-                "store a fact",
+                Operation::StoreEvent,
                 Request::Append {
                     lock,
                     expected,
@@ -220,7 +221,7 @@ impl EventStore for SimLedger {
             after: 0,
             leader: consistency == Consistency::Leader,
         };
-        let Reply::Events(events, _) = self.0.ask("give the last event", request).await? else {
+        let Reply::Events(events, _) = self.0.ask(Operation::ReadLastEvent, request).await? else {
             return Ok(None);
         };
         Ok(events.last().map(|(sequence, _, bytes)| LastEvent {
@@ -233,13 +234,13 @@ impl EventStore for SimLedger {
     async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
         let reply = self
             .0
-            .ask("give an event", Request::At { sequence })
+            .ask(Operation::ReadEvent, Request::At { sequence })
             .await?;
         let Reply::Events(events, _) = reply else {
-            return Err(unanswered("give an event"));
+            return Err(unanswered(Operation::ReadEvent));
         };
         let Some((sequence, _, bytes)) = events.first() else {
-            return Err(unanswered("give an event"));
+            return Err(unanswered(Operation::ReadEvent));
         };
         StoredEvent::decode(bytes, *sequence).map_err(|source| Error::Unreadable {
             sequence: *sequence,
@@ -254,7 +255,7 @@ impl EventStore for SimLedger {
     ) -> Result<u64, Error> {
         let reply = self
             .0
-            .ask("show its events", Request::Scan { first })
+            .ask(Operation::ReadEvent, Request::Scan { first })
             .await?;
         let Reply::Events(events, next) = reply else {
             return Ok(first);
@@ -311,7 +312,9 @@ impl Publisher for SimLedger {
             answers.push((kind, publication, answer));
         }
         for (kind, publication, answer) in answers {
-            let reply = answer.await.ok_or_else(|| unanswered("store a message"))?;
+            let reply = answer
+                .await
+                .ok_or_else(|| unanswered(Operation::StoreMessage))?;
             if matches!(reply, Reply::Published(receipt) if self.is_of_another(kind, &receipt, &publication))
             {
                 let publication = Publication {
@@ -319,7 +322,10 @@ impl Publisher for SimLedger {
                     ..publication
                 };
                 self.0
-                    .ask("store a message", Request::Publish { kind, publication })
+                    .ask(
+                        Operation::StoreMessage,
+                        Request::Publish { kind, publication },
+                    )
                     .await?;
             }
         }
@@ -338,6 +344,6 @@ impl Publisher for SimLedger {
 
     /// Nothing in this world is published so.
     async fn publish_first(&self, _: &Envelope, _: Option<&Trace>) -> Result<bool, Error> {
-        Err(unanswered("store an answer"))
+        Err(unanswered(Operation::StoreMessage))
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use concord_events::Deadline;
 use concord_events::topology::StreamKind;
 use concord_runtime::Appended;
+use concord_runtime::broker::Operation;
 use concord_runtime::event_store::Error;
 use concord_wire::{Timestamp, subject::SubjectSpace};
 
@@ -139,17 +140,16 @@ impl Connection {
     }
 
     /// Sends a request and waits for the answer.
-    pub(crate) async fn ask(&self, what: &'static str, request: Request) -> Result<Reply, Error> {
-        self.send(request).await.ok_or_else(|| unanswered(what))
+    pub(crate) async fn ask(&self, operation: Operation, request: Request) -> Result<Reply, Error> {
+        self.send(request)
+            .await
+            .ok_or_else(|| unanswered(operation))
     }
 }
 
 /// The error of a request whose answer did not come.
-pub(crate) fn unanswered(what: &'static str) -> Error {
-    Error::Unavailable {
-        what,
-        source: "no answer came in time".into(),
-    }
+pub(crate) fn unanswered(operation: Operation) -> Error {
+    operation.failed("no answer came in time").into()
 }
 
 impl World {

@@ -4,6 +4,7 @@ use concord_events::dead_letter::DeadReason;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_runtime::Publisher;
+use concord_runtime::broker::Operation;
 use concord_runtime::event_store::Error;
 use concord_wire::envelope::Metadata;
 use concord_wire::payload::ErrorReport;
@@ -108,7 +109,7 @@ async fn keep(
     };
     process
         .connection
-        .ask("store a dead letter", request)
+        .ask(Operation::StoreDeadLetter, request)
         .await
         .map(|_| ())
 }

@@ -5,6 +5,7 @@ use concord_domain::{Context, machine::Ignored};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::{Deadline, EventMeta, FiredBy};
+use concord_runtime::broker::Operation;
 use concord_runtime::{Consistency, Outcome};
 use concord_wire::{MessageId, Token};
 
@@ -29,7 +30,7 @@ pub(crate) async fn arm(process: &Process, delivery: &Delivery) -> Result<(), Ha
                 });
                 process
                     .connection
-                    .ask("cancel a deadline", Request::Cancel { target })
+                    .ask(Operation::ScheduleDeadline, Request::Cancel { target })
                     .await?;
             }
         }
@@ -53,7 +54,7 @@ async fn hold(
     process
         .connection
         .ask(
-            "hold a deadline",
+            Operation::ScheduleDeadline,
             Request::Arm {
                 target,
                 due: deadline.due,
@@ -107,7 +108,7 @@ pub(crate) async fn watch(process: &Process) {
     }
     let Ok(Reply::Events(facts, _)) = process
         .connection
-        .ask("list the facts", Request::Overdue)
+        .ask(Operation::ListDeadlines, Request::Overdue)
         .await
     else {
         return;
