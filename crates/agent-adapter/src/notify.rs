@@ -158,7 +158,7 @@ impl Notifier {
         };
         let failures: Vec<String> = recipients.iter().filter_map(failed).collect();
         if !failures.is_empty() {
-            return Err(HandleError::Undeliverable(format!(
+            return Err(HandleError::DeadLetter(format!(
                 "{why}; before, {}",
                 failures.join("; ")
             )));
@@ -281,10 +281,10 @@ impl Handler for Feed {
         }
         let (passing, lasting) = notifier.tell(sender, &notice, &recipients).await;
         if !passing.is_empty() {
-            return Err(HandleError::Failed(passing.join("; ").into()));
+            return Err(HandleError::retry(passing.join("; ")));
         }
         if !lasting.is_empty() {
-            return Err(HandleError::Undeliverable(lasting.join("; ")));
+            return Err(HandleError::DeadLetter(lasting.join("; ")));
         }
         Ok(Ack::Acknowledge)
     }

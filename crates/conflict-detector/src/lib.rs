@@ -62,8 +62,7 @@ struct FindingsClosed<P> {
 impl<P: Ports> Handler for FindingsClosed<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let (_, id) = handlers::aggregate_of(&self.context, delivery)?;
-        let case_id =
-            CaseId::new(id.as_str()).map_err(|error| HandleError::Failed(error.into()))?;
+        let case_id = CaseId::new(id.as_str()).map_err(HandleError::retry)?;
         let meta = EventMeta::decode(&delivery.payload)?;
         // The case as it was when its findings closed: the closing event leads to all before it.
         let events = self
@@ -74,8 +73,8 @@ impl<P: Ports> Handler for FindingsClosed<P> {
         let mut case = Versioned::<CaseMachine>::default();
         events.into_iter().for_each(|event| case.apply(event));
         let Some(input) = route::from_case(&case_id, &case.state) else {
-            return Err(HandleError::Failed(
-                "the case of a closing fact could not be read".into(),
+            return Err(HandleError::retry(
+                "the case of a closing fact could not be read",
             ));
         };
         let context = self.context.of_event(meta.event_id);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use concord_events::Aggregate;
 use concord_events::{Deadline, FiredBy};
-use concord_runtime::delivery::{ErrorChain, HandleError};
+use concord_runtime::delivery::{ErrorChain, Failure, HandleError};
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::{Consistency, Ports, ScannedEvent};
 use concord_wire::{Timestamp, Token};
@@ -113,8 +113,8 @@ impl<P: Ports> Watchdog<P> {
                 // Closed or moved by an event that is read in the next round.
                 Ok(Standing::Open { .. } | Standing::Closed) => {}
                 // Such an aggregate never comes to an end; the others must not wait behind it.
-                Err(HandleError::Failed(error)) if error.is::<concord_events::Error>() => {
-                    let error = ErrorChain(&*error);
+                Err(HandleError::Retry(Failure::Event(error))) => {
+                    let error = ErrorChain(&error);
                     tracing::error!(%aggregate, %id, %error, "The facts cannot be read; their deadlines are let go.");
                     self.open.set((aggregate, id), Vec::new());
                 }
@@ -162,7 +162,7 @@ pub(crate) async fn run<P: Ports>(
 fn into_error(problem: HandleError) -> AnyError {
     match problem {
         HandleError::Refused(fault) => Box::new(fault),
-        HandleError::Failed(error) => error,
-        HandleError::Undeliverable(why) => why.into(),
+        HandleError::Retry(failure) => Box::new(failure),
+        HandleError::DeadLetter(why) => why.into(),
     }
 }

@@ -2,6 +2,7 @@
 //! pulled is in [`crate::delivery::worker`].
 
 pub mod dead_letter;
+mod failure;
 pub(crate) mod fair_queue;
 pub mod handlers;
 pub(crate) mod poison;
@@ -20,6 +21,8 @@ use concord_wire::{Fault, Timestamp};
 use crate::codec::trace::Trace;
 use crate::ports::Headers;
 use crate::service::settings::WorkSettings;
+
+pub use failure::{Failure, HandleError};
 
 /// A message or fact as it was delivered.
 pub struct Delivery {
@@ -52,28 +55,6 @@ pub enum Ack {
     Acknowledge,
     /// Deliver it again after this time; not a failure.
     Later(Duration),
-}
-
-/// A delivery that was not handled.
-#[derive(Debug)]
-pub enum HandleError {
-    /// It cannot be used: its sender is told, and it is kept under `dead`.
-    Refused(Fault),
-    /// Something failed; it is tried again.
-    Failed(Box<dyn std::error::Error + Send + Sync>),
-    /// Someone outside has refused it for good, for this reason: it is kept under `dead`.
-    Undeliverable(String),
-}
-
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandleError {
-    fn from(error: E) -> Self {
-        // A fault is an error too, so that `?` works on both; it is not a failure of ours.
-        let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
-        match boxed.downcast::<Fault>() {
-            Ok(fault) => Self::Refused(*fault),
-            Err(error) => Self::Failed(error),
-        }
-    }
 }
 
 /// What is done with each delivery of a consumer.

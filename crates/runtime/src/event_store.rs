@@ -11,6 +11,7 @@ use concord_events::{Aggregate, AggregateEvent, Deadline, StoredEvent};
 use concord_wire::{Dialect, Envelope, Token};
 use futures::future::try_join_all;
 
+use crate::broker::Unavailable;
 use crate::codec::trace::Trace;
 
 /// From where to read.
@@ -31,33 +32,36 @@ pub enum Appended {
     Conflict,
 }
 
-/// Why the world did not do what was asked.
+/// Why an event or message was not read or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The broker could not be reached or did not answer; what was asked may have happened.
-    #[error("the broker did not {what}")]
-    Unavailable {
-        /// What was asked.
-        what: &'static str,
-        /// Why it failed.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Stored bytes could not be read.
-    #[error("the fact at sequence {sequence} cannot be read")]
-    Unreadable {
-        /// Where.
+    /// The broker could not be reached, did not answer or said no; what was asked may have happened.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// A message is missing that must be there, because a later one is.
+    #[error("there is no message at or after sequence {sequence}, although a later one was found")]
+    NotFound {
+        /// The sequence from which on there must be one.
         sequence: u64,
-        /// Why.
+    },
+    /// Stored bytes could not be read as an event.
+    #[error("the event at sequence {sequence} cannot be read")]
+    Unreadable {
+        /// Where it is stored.
+        sequence: u64,
+        /// Why it cannot be read.
         source: concord_events::Error,
     },
-    /// A fact could not be written as JSON.
-    #[error("the fact cannot be written as JSON")]
+    /// An event or message could not be written as JSON.
+    #[error("the event or message cannot be written as JSON")]
     Unwritable(#[from] serde_json::Error),
-    /// A fact or message is larger than the broker takes.
+    /// A message could not be compressed.
+    #[error("the message cannot be compressed")]
+    Uncompressible(#[source] std::io::Error),
+    /// An event or message is larger than the broker takes.
     #[error("{bytes} bytes are more than the broker takes in one message")]
     TooLarge {
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
     },
 }

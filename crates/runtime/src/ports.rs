@@ -14,8 +14,9 @@ use concord_wire::subject::{Lane, SubjectSpace};
 use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token};
 use serde::{Deserialize, Serialize};
 
+use crate::broker::Unavailable;
 use crate::broker::message_lookup::Stored;
-use crate::delivery::HandleError;
+use crate::codec;
 use crate::event_store::{Error, EventStore, Publisher};
 
 /// The headers of a message. The type of the NATS client is used as it is: it is built without a connection, and a type
@@ -117,14 +118,14 @@ pub trait MessageLookup: Send + Sync + 'static {
         lane: Lane,
         filter: &str,
         sequence: u64,
-    ) -> impl Future<Output = Result<Option<Stored>, Error>> + Send;
+    ) -> impl Future<Output = Result<Option<Stored>, Unavailable>> + Send;
 
     /// A message with its payload, which may be kept apart from it. An object that is not what the message says is the
     /// sender's fault.
     fn with_payload(
         &self,
         envelope: Envelope,
-    ) -> impl Future<Output = Result<Envelope, HandleError>> + Send;
+    ) -> impl Future<Output = Result<Envelope, codec::Error>> + Send;
 
     /// What `wanted` makes of the first message that it makes something of, among those at or after `sequence` on whose
     /// subject matches `filter`. At most a thousand messages are looked through.
@@ -134,7 +135,7 @@ pub trait MessageLookup: Send + Sync + 'static {
         filter: &str,
         sequence: u64,
         wanted: impl Fn(&Envelope, Timestamp) -> Option<T> + Send + Sync,
-    ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
+    ) -> impl Future<Output = Result<Option<T>, Unavailable>> + Send {
         async move {
             let mut sequence = sequence;
             for _ in 0..SEARCHED_MAX {

@@ -126,7 +126,7 @@ impl<P: Ports> Handler for WakeHandler<P> {
         }
         let message = match dialect::envelope(&self.context, delivery).await {
             Ok(message) => message,
-            Err(failed @ HandleError::Failed(_)) => return Err(failed),
+            Err(failed @ HandleError::Retry(_)) => return Err(failed),
             // Its recipient, if it has one, tells the sender of a garbled message.
             Err(_) => return Ok(self.ignore("unreadable")),
         };

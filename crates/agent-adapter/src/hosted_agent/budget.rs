@@ -262,7 +262,7 @@ enum Renewed {
 #[derive(Debug, thiserror::Error)]
 enum RenewError {
     #[error("the shared value cannot be used")]
-    Register(#[from] concord_runtime::event_store::Error),
+    Register(#[from] concord_runtime::broker::Unavailable),
     #[error("the broker did not answer in time")]
     Silent,
     #[error("the shared value cannot be read")]

@@ -247,7 +247,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let agent = &self.agent.agent_id;
         let is_expired = self.is_expired(incoming);
         match call_policy::tell(&failure.verdict, delivery.deliveries, is_expired) {
-            Tell::Later => Err(failure.into()),
+            Tell::Later => Err(HandleError::retry(failure)),
             Tell::Nothing => {
                 tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
                 Ok(())

@@ -26,7 +26,7 @@ impl<P: Ports, C: AgentCaller> Handler for InboxHandler<P, C> {
         let context = &host.context;
         let message = match dialect::envelope(context, delivery).await {
             Ok(message) => message,
-            Err(failed @ HandleError::Failed(_)) => return Err(failed),
+            Err(failed @ HandleError::Retry(_)) => return Err(failed),
             // A message that another agent garbled is in the transcript; the agent is not bothered with it.
             Err(_) => return Ok(self.ignore("no_response_required")),
         };

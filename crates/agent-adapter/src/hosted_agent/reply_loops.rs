@@ -185,7 +185,8 @@ impl<P: Ports> ReplyLoops<P> {
         tracing::warn!(%from, %to, depth, "Two agents answer each other without end; the loop is broken for a while.");
         // The message itself may be the cause of another event of the conversation.
         let cause = Token::derived(&format!("loop/{}", broken.message_id));
-        let context = self.context.of_message(MessageId::new(cause.as_str())?);
+        let cause = MessageId::new(cause.as_str()).map_err(HandleError::retry)?;
+        let context = self.context.of_message(cause);
         let input = WakeInput::Break(Box::new(broken));
         let trace = delivery.trace.clone();
         let conversations = &self.conversations;

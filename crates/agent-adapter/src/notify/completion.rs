@@ -85,7 +85,7 @@ impl Handler for Completions {
         let Some(caller) = &self.caller else {
             self.count("off");
             let why = "no address may be called: the adapter's settings notify.webhook.hosts and secret are not set";
-            return Err(HandleError::Undeliverable(why.into()));
+            return Err(HandleError::DeadLetter(why.into()));
         };
         // The same each time it is tried, so that a receiver knows a repetition.
         let id = format!("{}-callback", record.meta.event_id);
@@ -96,11 +96,11 @@ impl Handler for Completions {
             }
             Err(Failure::Passing(why)) => {
                 self.count("failed");
-                Err(HandleError::Failed(why.into()))
+                Err(HandleError::retry(why))
             }
             Err(Failure::Lasting(why)) => {
                 self.count("undeliverable");
-                Err(HandleError::Undeliverable(why))
+                Err(HandleError::DeadLetter(why))
             }
         }
     }

@@ -4,10 +4,8 @@ use concord_events::topology::StreamKind;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, Timestamp};
 
-use crate::broker::{Broker, unavailable};
-use crate::delivery::HandleError;
-use crate::event_store::Error;
-use crate::{broker::raw_message, codec::claim_check, codec::dialect};
+use crate::broker::{Broker, Operation, Unavailable};
+use crate::{broker::raw_message, codec, codec::claim_check, codec::dialect};
 
 /// A message that is stored.
 #[derive(Debug, Clone)]
@@ -26,10 +24,10 @@ pub(crate) async fn next(
     lane: Lane,
     filter: &str,
     sequence: u64,
-) -> Result<Option<Stored>, Error> {
+) -> Result<Option<Stored>, Unavailable> {
     let stream = broker.layout.stream_name(StreamKind::of_lane(lane));
     let found = raw_message::next(broker, &stream, filter, sequence).await;
-    let Some(found) = found.map_err(|error| unavailable("look a message up", error))? else {
+    let Some(found) = found.map_err(|error| Operation::FindMessage.failed(error))? else {
         return Ok(None);
     };
     let subject = broker.subjects().parse(&found.subject).ok();
@@ -48,8 +46,8 @@ pub(crate) async fn next(
         None => None,
         Some(envelope) => match claim_check::whole(broker, envelope).await {
             Ok(envelope) => Some(envelope),
-            Err(HandleError::Failed(error)) => return Err(unavailable("give a payload", error)),
-            Err(_) => None,
+            Err(codec::Error::Unavailable(error)) => return Err(error),
+            Err(codec::Error::Refused(_)) => None,
         },
     };
     Ok(Some(Stored {

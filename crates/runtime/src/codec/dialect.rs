@@ -12,7 +12,6 @@ use concord_wire::{
 use crate::broker::Broker;
 use crate::delivery::handlers::subject_of;
 use crate::delivery::{Delivery, HandleError};
-use crate::event_store::Error;
 use crate::ports::{Ports, Preferences};
 use crate::service::ServiceContext;
 
@@ -50,7 +49,7 @@ pub async fn envelope<P: Ports>(
     if Service::parse(envelope.from_agent.as_str()).is_err() {
         shell.ports.wrote_in(&envelope.from_agent, spoken);
     }
-    shell.ports.with_payload(envelope).await
+    Ok(shell.ports.with_payload(envelope).await?)
 }
 
 /// The envelope of a stored message, and the dialect in which it was written.
@@ -118,7 +117,10 @@ pub(crate) fn of_recipient(broker: &Broker, envelope: &Envelope) -> Dialect {
 }
 
 /// A message in a dialect. What the dialect cannot say is said to be so, in an `error` under the same id.
-pub(crate) fn write(envelope: &Envelope, spoken: Dialect) -> Result<(Subject, Vec<u8>), Error> {
+pub(crate) fn write(
+    envelope: &Envelope,
+    spoken: Dialect,
+) -> Result<(Subject, Vec<u8>), serde_json::Error> {
     if spoken == Dialect::Concord {
         return Ok((envelope.subject(), serde_json::to_vec(envelope)?));
     }

@@ -41,7 +41,7 @@ pub async fn settle<P: Ports, H: Handler>(
     match handler.handle(delivery).await {
         Ok(Ack::Acknowledge) => (Settlement::Acknowledge, "acked"),
         Ok(Ack::Later(wait)) => (Settlement::PutBack(wait), "postponed"),
-        Err(HandleError::Refused(_) | HandleError::Failed(_))
+        Err(HandleError::Refused(_) | HandleError::Retry(_))
             if non_event::is_acknowledgement(context, delivery) =>
         {
             pass_over(context, delivery)
@@ -50,15 +50,15 @@ pub async fn settle<P: Ports, H: Handler>(
             Ok(()) => (Settlement::Terminate, "refused"),
             Err(error) => retry(delivery, &error, policy),
         },
-        Err(HandleError::Undeliverable(why)) => {
+        Err(HandleError::DeadLetter(why)) => {
             give_up(context, delivery, &why, DeadReason::Undeliverable, policy).await
         }
-        Err(HandleError::Failed(error)) => {
+        Err(HandleError::Retry(failure)) => {
             let age = delivery.age(context.ports.now());
             if !policy.is_over(delivery.deliveries, age) {
-                return retry(delivery, &*error, policy);
+                return retry(delivery, &failure, policy);
             }
-            let why = ErrorChain(&*error).to_string();
+            let why = ErrorChain(&failure).to_string();
             give_up(context, delivery, &why, DeadReason::Exhausted, policy).await
         }
     }

@@ -3,7 +3,7 @@
 use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, RawMessageError, Stream,
+    DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, Stream,
 };
 use bytes::Bytes;
 use concord_events::Aggregate;
@@ -18,15 +18,12 @@ use futures::future::try_join_all;
 use crate::broker::non_event;
 use crate::broker::publish::{self, Stored};
 use crate::broker::raw_message::{self, Described};
-use crate::broker::{Broker, headers, trace_of, unavailable};
+use crate::broker::{Broker, Operation, headers, trace_of};
 use crate::codec::dialect;
 use crate::codec::trace::Trace;
 use crate::event_store::{
     Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, scan,
 };
-
-/// Why a message is missing that must be there.
-const NOT_FOUND: &str = "there is a later one";
 
 /// What stands last under an aggregate.
 struct Last {
@@ -69,7 +66,7 @@ impl NatsEventStore {
             {
                 Ok(message) => Some(message),
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
-                Err(error) => return Err(unavailable("give the last fact", error)),
+                Err(error) => return Err(Operation::ReadLastEvent.failed(error).into()),
             },
         };
         let Some(stands) = stands else {
@@ -135,10 +132,9 @@ impl NatsEventStore {
         let stream = self.broker.layout.stream_name(StreamKind::Events);
         while next <= head {
             let found = raw_message::next(&self.broker, &stream, filter, next).await;
-            let found = found.map_err(|error| unavailable("give a message among facts", error))?;
+            let found = found.map_err(|error| Operation::ReadAmongEvents.failed(error))?;
             // The last one is there, so that there is no other before it must not be believed of what was not answered.
-            let found =
-                found.ok_or_else(|| unavailable("give a message among facts", NOT_FOUND))?;
+            let found = found.ok_or(Error::NotFound { sequence: next })?;
             next = found.sequence + 1;
             if found.sequence <= head && non_event::of_described(&found).is_none() {
                 last = Some(found.sequence);
@@ -155,10 +151,10 @@ impl NatsEventStore {
         match last.filter(|last| *last > after) {
             None => Ok(None),
             Some(last) => {
-                let asked = self.events.get_raw_message(last).await;
-                asked
-                    .map(Some)
-                    .map_err(|error: RawMessageError| unavailable("give a fact", error))
+                let message = self.events.get_raw_message(last).await;
+                Ok(Some(
+                    message.map_err(|error| Operation::ReadEvent.failed(error))?,
+                ))
             }
         }
     }
@@ -198,7 +194,7 @@ impl NatsEventStore {
             return Ok(true);
         }
         let found = raw_message::at(broker, &stored.stream, stored.sequence).await;
-        let found = found.map_err(|error| unavailable("give a message", error))?;
+        let found = found.map_err(|error| Operation::ReadMessage.failed(error))?;
         let said = found.and_then(|found| broker.subjects().parse(&found.subject).ok());
         let first = match said {
             Some(Subject::Message { from, to, case, .. }) => {
@@ -233,10 +229,7 @@ impl Written {
         let mut headers = headers(envelope.message_id.as_str(), trace);
         let payload = if broker.compresses(&envelope.to_agent, payload.len()) {
             headers.insert(header::CONTENT_ENCODING, Encoding::Gzip.as_str());
-            Bytes::from(
-                concord_encoding::gzip(&payload)
-                    .map_err(|error| unavailable("be written to", error))?,
-            )
+            Bytes::from(concord_encoding::gzip(&payload).map_err(Error::Uncompressible)?)
         } else {
             payload
         };
@@ -259,7 +252,7 @@ impl Written {
                 self.payload.clone(),
             )
             .await;
-        stored.map_err(|error| unavailable("store a message", error))
+        Ok(stored.map_err(|error| Operation::StoreMessage.failed(error))?)
     }
 }
 
@@ -278,7 +271,7 @@ async fn displace(
     }: Written,
 ) -> Result<(), Error> {
     let stored = raw_message::at(broker, &acknowledged.stream, acknowledged.sequence).await;
-    let stored = stored.map_err(|error| unavailable("give a message", error))?;
+    let stored = stored.map_err(|error| Operation::ReadMessage.failed(error))?;
     // The same in another dialect is the same: what an agent's card says may have been learnt in between.
     let parsed = broker.subjects().parse(&subject);
     let is_same = |stored: Described| {
@@ -306,16 +299,15 @@ async fn displace(
         }
     }
     let stored = broker.store(subject, without_id, payload).await;
-    stored
-        .map(|_| ())
-        .map_err(|error| unavailable("store a message", error))
+    stored.map_err(|error| Operation::StoreMessage.failed(error))?;
+    Ok(())
 }
 
 fn found(result: Result<StreamMessage, DirectGetError>) -> Result<Option<StreamMessage>, Error> {
     match result {
         Ok(message) => Ok(Some(message)),
         Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unavailable("give a fact", error)),
+        Err(error) => Err(Operation::ReadEvent.failed(error).into()),
     }
 }
 
@@ -368,7 +360,7 @@ impl EventStore for NatsEventStore {
             Ok(stored) if stored.duplicate => Ok(Appended::Conflict),
             Ok(stored) => Ok(Appended::Stored(stored.sequence)),
             Err(publish::Error::Moved) => Ok(Appended::Conflict),
-            Err(error) => Err(unavailable("store a fact", error)),
+            Err(error) => Err(Operation::StoreEvent.failed(error).into()),
         }
     }
 
@@ -413,7 +405,7 @@ impl EventStore for NatsEventStore {
             // A copy that lags does not have it yet; the leader does.
             None => {
                 let asked = self.events.get_raw_message(sequence).await;
-                asked.map_err(|error: RawMessageError| unavailable("give a fact", error))?
+                asked.map_err(|error| Operation::ReadEvent.failed(error))?
             }
         };
         StoredEvent::decode(&message.payload, sequence)

@@ -8,7 +8,7 @@ use concord_events::EventMeta;
 use concord_events::subject::SystemSubject;
 use futures::StreamExt;
 
-use crate::broker::{Broker, non_event, unavailable};
+use crate::broker::{Broker, Operation, non_event};
 use crate::event_store::{Error, ScannedEvent};
 
 /// Events that are asked for at once.
@@ -79,5 +79,5 @@ pub(super) async fn events(
 }
 
 fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    unavailable("show its events", error)
+    Operation::ReadEvent.failed(error).into()
 }

@@ -12,10 +12,9 @@ use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token, header};
 use futures::TryStreamExt;
 
 use crate::broker::message_lookup::{self, Stored};
-use crate::broker::{Broker, unavailable};
-use crate::codec::claim_check;
+use crate::broker::{Broker, Operation, Unavailable};
 use crate::codec::trace::Trace;
-use crate::delivery::HandleError;
+use crate::codec::{self, claim_check};
 use crate::event_store::nats::{NatsEventStore, check_size};
 use crate::event_store::{
     Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent,
@@ -142,9 +141,8 @@ impl DeadLetters for NatsPorts {
 
     async fn keep(&self, subject: String, headers: Headers, body: Bytes) -> Result<(), Error> {
         let stored = self.broker.store(subject, headers, body).await;
-        stored
-            .map(|_| ())
-            .map_err(|error| unavailable("store a dead letter", error))
+        stored.map_err(|error| Operation::StoreDeadLetter.failed(error))?;
+        Ok(())
     }
 }
 
@@ -169,23 +167,21 @@ impl Timers for NatsPorts {
         );
         let body = serde_json::to_vec(deadline)?;
         let stored = self.broker.store(subject, headers, body.into()).await;
-        stored
-            .map(|_| ())
-            .map_err(|error| unavailable("hold a deadline", error))
+        stored.map_err(|error| Operation::ScheduleDeadline.failed(error))?;
+        Ok(())
     }
 
     async fn cancel(&self, aggregate: Aggregate, id: &Token, name: &Token) -> Result<(), Error> {
         let subject = armed_subject(&self.broker, aggregate, id, name);
         let timers = self.broker.stream(StreamKind::Timers).await?;
         let purged = timers.purge().filter(subject).await;
-        purged
-            .map(|_| ())
-            .map_err(|error| unavailable("let a deadline go", error))
+        purged.map_err(|error| Operation::ScheduleDeadline.failed(error))?;
+        Ok(())
     }
 
     async fn armed(&self, count_max: usize) -> Result<Vec<ArmedDeadline>, Error> {
         let listed = tokio::time::timeout(LIST_TIMEOUT, list(&self.broker, count_max)).await;
-        listed.map_err(|error| unavailable("list the armed deadlines", error))?
+        listed.map_err(|error| Operation::ListDeadlines.failed(error))?
     }
 }
 
@@ -198,15 +194,14 @@ fn armed_subject(broker: &Broker, aggregate: Aggregate, id: &Token, name: &Token
 }
 
 async fn list(broker: &Broker, count_max: usize) -> Result<Vec<ArmedDeadline>, Error> {
-    const WHAT: &str = "list the armed deadlines";
     let timers = broker.stream(StreamKind::Timers).await?;
     let filter = broker.subjects().armed();
     let subjects = timers.info_with_subjects(filter).await;
-    let subjects = subjects.map_err(|error| unavailable(WHAT, error))?;
+    let subjects = subjects.map_err(|error| Operation::ListDeadlines.failed(error))?;
     let subjects: Vec<(String, usize)> = subjects
         .try_collect()
         .await
-        .map_err(|error| unavailable(WHAT, error))?;
+        .map_err(|error| Operation::ListDeadlines.failed(error))?;
     let mut armed: Vec<ArmedDeadline> = Vec::new();
     for (subject, _) in subjects.into_iter().take(count_max) {
         // One that fires meanwhile is gone, which is no failure.
@@ -214,7 +209,7 @@ async fn list(broker: &Broker, count_max: usize) -> Result<Vec<ArmedDeadline>, E
             // What stands in the place of a deadline hides it from the broker; it is fired by the watchdog.
             if !is_acknowledgement(&message.payload) {
                 let read = serde_json::from_slice(&message.payload);
-                armed.push(read.map_err(|error| unavailable(WHAT, error))?);
+                armed.push(read.map_err(|error| Operation::ListDeadlines.failed(error))?);
             }
         }
     }
@@ -228,11 +223,11 @@ impl MessageLookup for NatsPorts {
         lane: Lane,
         filter: &str,
         sequence: u64,
-    ) -> Result<Option<Stored>, Error> {
+    ) -> Result<Option<Stored>, Unavailable> {
         message_lookup::next(&self.broker, lane, filter, sequence).await
     }
 
-    async fn with_payload(&self, envelope: Envelope) -> Result<Envelope, HandleError> {
+    async fn with_payload(&self, envelope: Envelope) -> Result<Envelope, codec::Error> {
         claim_check::whole(&self.broker, envelope).await
     }
 }

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ServiceContext, ServiceRunner};
 use crate::admission::rate_limit::Limits;
-use crate::broker::Broker;
+use crate::broker::{Broker, Unavailable};
 use crate::delivery::ErrorChain;
 use crate::service::metrics::Metrics;
 use crate::service::settings::{self, Settings, Sources};
 use crate::{
-    NatsPorts, broker::provision, event_store, service::api, service::health, service::shutdown,
+    NatsPorts, broker::provision, service::api, service::health, service::shutdown,
     service::telemetry,
 };
 
@@ -100,11 +100,13 @@ pub fn main<R: Run>() -> ExitCode {
         Err(error) => return fail(EXIT_SETTINGS, &error),
     };
     if arguments.print_config {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&settings).unwrap_or_default()
-        );
-        return ExitCode::SUCCESS;
+        return match settings::to_toml(&settings) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(1, &error),
+        };
     }
     if let Err(error) = R::check(&settings.service) {
         return fail(EXIT_SETTINGS, &*error);
@@ -169,7 +171,7 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
 
 /// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
 /// no for longer will not change its mind.
-async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), event_store::Error> {
+async fn provision(broker: &Broker, stop: &CancellationToken) -> Result<(), Unavailable> {
     let begun = Instant::now();
     loop {
         let error = match provision::streams(broker).await {
