@@ -1,10 +1,10 @@
-//! `panel-agent ROLE`: one reader of the sample panel, over standard input and output.
+//! `panel-agent ROLE`: one agent of the sample panel, over standard input and output.
 
 use std::io;
 use std::process::ExitCode;
 
-use contract_review_panel::profile::Role;
 use contract_review_panel::protocol;
+use contract_review_panel::reviewer::{Reviewer, Role};
 
 const USAGE: &str = "\
 Reads one JSON message a line from standard input and answers each with one line of JSON.
@@ -28,11 +28,18 @@ fn main() -> ExitCode {
         eprintln!("panel-agent: unknown role {argument:?}; the roles are {roles}");
         return ExitCode::from(2);
     };
-    match protocol::serve(role, io::stdin().lock(), io::stdout().lock()) {
+    let reviewer = match Reviewer::load(role) {
+        Ok(reviewer) => reviewer,
+        Err(error) => {
+            eprintln!("panel-agent: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match protocol::serve(&reviewer, io::stdin().lock(), io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("panel-agent: {why}");
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("panel-agent: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,35 +1,35 @@
-//! The question a debate puts to a reader, as it arrives.
+//! The JSON of the question that an agent gets in a debate.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::protocol::Task;
 
-/// A question put to a reader in a debate.
+/// A question of a debate.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Question {
-    /// What is disputed.
+    /// The conflict that is debated.
     pub conflict: Conflict,
-    /// What the reader holds.
+    /// The position of the agent that is asked.
     pub your_position: Position,
-    /// What the others hold.
+    /// The positions of the others.
     #[serde(default)]
     pub other_positions: Vec<Position>,
-    /// The task again, if it is at hand.
+    /// The task with the contract; absent if it is too large.
     #[serde(default)]
     pub task: Option<Task>,
-    /// Limits of the answer.
+    /// The limits of the answer.
     #[serde(default)]
     pub limits: Option<Limits>,
 }
 
-/// A dispute.
+/// A conflict between findings.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Conflict {
-    /// Its kind.
+    /// The kind of conflict.
     #[serde(rename = "type")]
     pub kind: Kind,
-    /// What it is about: a clause type, a topic, or `<subject>/<attribute>`.
+    /// The subject: a clause type, a topic, or `<subject>/<attribute>` of a fact.
     #[serde(default)]
     pub subject: Option<String>,
     /// A description, used when there is no subject.
@@ -37,35 +37,35 @@ pub struct Conflict {
     pub topic: Option<String>,
 }
 
-/// The kinds of dispute.
+/// The kinds of conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// How risky the contract is.
+    /// The risk scores differ.
     RiskScoreDisagreement,
-    /// Whether a clause is there.
+    /// One agent found a clause that another one reports as missing.
     ClausePresenceDisagreement,
-    /// How grave a topic is.
+    /// The severities of a topic differ.
     SeverityDisagreement,
-    /// What to do.
+    /// The recommendations differ.
     RecommendationConflict,
-    /// What a fact is.
+    /// The values of a fact differ.
     FactualDisagreement,
 }
 
-/// What somebody holds.
+/// The position of one agent.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Position {
-    /// Who.
+    /// The id of the agent.
     #[serde(default)]
     pub agent_id: String,
-    /// In words.
+    /// The position in words.
     #[serde(default)]
     pub position: String,
-    /// In a form that can be compared.
+    /// The position in a form that can be compared.
     #[serde(default)]
     pub value: Value,
-    /// How sure they are.
+    /// The confidence, 0 to 1.
     #[serde(default)]
     pub confidence: Option<f64>,
     /// Quotes from the contract.
@@ -73,7 +73,7 @@ pub struct Position {
     pub evidence: Vec<String>,
 }
 
-/// Limits of an answer.
+/// The limits of an answer.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Limits {
     /// The longest answer, in tokens of about four letters.

@@ -1,9 +1,12 @@
-//! How grave a point is, and what a reader recommends.
+//! The severities and recommendations of findings.
 
 use std::fmt;
 
-/// The gravity of a point, mildest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+use serde::Deserialize;
+
+/// How severe a point is, mildest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing.
     Info,
@@ -18,8 +21,8 @@ pub enum Severity {
 }
 
 impl fmt::Display for Severity {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Info => "info",
             Self::Low => "low",
             Self::Medium => "medium",
@@ -29,22 +32,22 @@ impl fmt::Display for Severity {
     }
 }
 
-/// What a reader advises, mildest first.
+/// What a reviewer recommends, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recommendation {
-    /// Sign as it stands.
+    /// Sign the contract as it stands.
     Sign,
-    /// Negotiate first.
+    /// Negotiate before signing.
     Negotiate,
-    /// Put it before someone with more authority.
+    /// Ask someone with more authority.
     Escalate,
     /// Do not sign.
     Reject,
 }
 
 impl fmt::Display for Recommendation {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Sign => "sign",
             Self::Negotiate => "negotiate",
             Self::Escalate => "escalate",

@@ -1,0 +1,205 @@
+//! The review of one contract by one reviewer.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::clause::Clause;
+use crate::facts::{self, Fact, FactKind};
+use crate::reviewer::Reviewer;
+use crate::rules::{ClauseRule, Condition};
+use crate::severity::{Recommendation, Severity};
+use crate::text::{Document, Sentence};
+
+/// Quoted sentences that the reviewer had not counted and now accepts.
+#[derive(Debug, Clone, Default)]
+pub struct Accepted<'a> {
+    /// Sentences accepted as a clause.
+    pub clauses: Vec<(Clause, &'a Sentence)>,
+    /// Sentences accepted as the statement of a fact.
+    pub facts: Vec<(FactKind, &'a Sentence)>,
+}
+
+impl Accepted<'_> {
+    /// Adds the sentences of `other`.
+    pub fn extend(&mut self, other: &Self) {
+        self.clauses.extend(other.clauses.iter().copied());
+        self.facts.extend(other.facts.iter().copied());
+    }
+
+    /// Returns true if no sentence was accepted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.clauses.is_empty() && self.facts.is_empty()
+    }
+}
+
+/// A point that is worth reporting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// The clause type, which is the topic of the point.
+    pub clause: Clause,
+    /// How severe it is.
+    pub severity: Severity,
+}
+
+/// A contract as one reviewer sees it: the clauses and facts found. Scores and severities are computed
+/// from these, so that a reviewer that accepts a new sentence applies the same rules as before.
+#[derive(Debug, Clone)]
+pub struct Review<'a> {
+    reviewer: &'a Reviewer,
+    found: BTreeMap<Clause, Vec<&'a Sentence>>,
+    facts: Vec<Fact<'a>>,
+}
+
+impl<'a> Review<'a> {
+    /// Reviews `document`. The `accepted` sentences count in addition to those that match the rules.
+    #[must_use]
+    pub fn new(reviewer: &'a Reviewer, document: &'a Document, accepted: &Accepted<'a>) -> Self {
+        let sentences = document.sentences();
+        let mut found: BTreeMap<Clause, Vec<&Sentence>> = BTreeMap::new();
+        for rule in &reviewer.rules.clauses {
+            let matching = sentences.iter().filter(|sentence| rule.is_match(sentence));
+            let matching: Vec<&Sentence> = matching.collect();
+            if !matching.is_empty() {
+                found.insert(rule.clause, matching);
+            }
+        }
+        for (clause, sentence) in &accepted.clauses {
+            let known = found.entry(*clause).or_default();
+            if !known.contains(sentence) {
+                known.push(sentence);
+            }
+        }
+        let facts = reviewer.rules.facts.iter().filter_map(|rule| {
+            facts::read(rule, &reviewer.wording, sentences, |sentence| {
+                accepted.facts.contains(&(rule.fact, sentence))
+            })
+        });
+        Self {
+            reviewer,
+            found,
+            facts: facts.collect(),
+        }
+    }
+
+    /// The reviewer.
+    #[must_use]
+    pub fn reviewer(&self) -> &'a Reviewer {
+        self.reviewer
+    }
+
+    /// The clauses found, each with its sentences in the order of the document.
+    #[must_use]
+    pub fn found(&self) -> &BTreeMap<Clause, Vec<&'a Sentence>> {
+        &self.found
+    }
+
+    /// The sentences in which `clause` was found.
+    #[must_use]
+    pub fn sentences(&self, clause: Clause) -> &[&'a Sentence] {
+        self.found.get(&clause).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns true if `clause` was found.
+    #[must_use]
+    pub fn has(&self, clause: Clause) -> bool {
+        self.found.contains_key(&clause)
+    }
+
+    /// The facts found.
+    #[must_use]
+    pub fn facts(&self) -> &[Fact<'a>] {
+        &self.facts
+    }
+
+    /// The fact that a conflict names like this: `<subject>/<attribute>`.
+    #[must_use]
+    pub fn fact(&self, name: &str) -> Option<&Fact<'a>> {
+        self.facts.iter().find(|fact| fact.kind.is_named(name))
+    }
+
+    /// The risk score, 0 to 100. `None` if the reviewer gives no opinion.
+    #[must_use]
+    pub fn score(&self) -> Option<i32> {
+        let assessment = self.reviewer.rules.assessment.as_ref()?;
+        let clauses = self.reviewer.rules.clauses.iter();
+        let points: i32 = clauses
+            .map(|rule| match self.has(rule.clause) {
+                true => rule.points.found,
+                false => rule.points.missing,
+            })
+            .sum();
+        Some((assessment.base_score + points).clamp(0, 100))
+    }
+
+    /// The recommendation that follows from the score. `None` if the reviewer gives no opinion.
+    #[must_use]
+    pub fn recommendation(&self) -> Option<Recommendation> {
+        let score = self.score()?;
+        let from = &self.reviewer.rules.assessment.as_ref()?.recommend_from;
+        Some(if score >= from.reject {
+            Recommendation::Reject
+        } else if score >= from.escalate {
+            Recommendation::Escalate
+        } else if score >= from.negotiate {
+            Recommendation::Negotiate
+        } else {
+            Recommendation::Sign
+        })
+    }
+
+    /// The severity of `clause` in this contract, if the rules give it one.
+    #[must_use]
+    pub fn severity(&self, clause: Clause) -> Option<Severity> {
+        let rule = self.reviewer.rule(clause)?;
+        if self.has(clause) {
+            self.changed_severity(rule).or(rule.severity.found)
+        } else {
+            rule.severity.missing
+        }
+    }
+
+    fn changed_severity(&self, rule: &ClauseRule) -> Option<Severity> {
+        let change = rule.severity_change.as_ref()?;
+        let holds = match &change.when {
+            Condition::Found(other) => self.has(*other),
+            Condition::Missing(other) => !self.has(*other),
+            Condition::Wording(patterns) => {
+                let mut sentences = self.sentences(rule.clause).iter();
+                sentences.any(|sentence| patterns.is_match(sentence))
+            }
+        };
+        holds.then_some(change.to)
+    }
+
+    /// The points worth reporting, most severe first.
+    #[must_use]
+    pub fn points(&self) -> Vec<Point> {
+        let Some(assessment) = &self.reviewer.rules.assessment else {
+            return Vec::new();
+        };
+        let clauses = self.reviewer.rules.clauses.iter().map(|rule| rule.clause);
+        let mut points: Vec<Point> = clauses
+            .filter_map(|clause| {
+                let severity = self.severity(clause)?;
+                Some(Point { clause, severity })
+            })
+            .filter(|point| point.severity >= assessment.report_from)
+            .collect();
+        points.sort_by_key(|point| Reverse(point.severity));
+        points
+    }
+
+    /// The confidence, 0 to 1: higher the more of the known clause types were found.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are a few dozen clause types"
+    )]
+    pub fn confidence(&self) -> f64 {
+        let known = self.reviewer.rules.clauses.len().max(1) as f64;
+        let share = self.found.len() as f64 / known;
+        let confidence = self.reviewer.rules.base_confidence + 0.3 * share;
+        (confidence.clamp(0.0, 0.95) * 100.0).round() / 100.0
+    }
+}

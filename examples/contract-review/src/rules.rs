@@ -1,0 +1,215 @@
+//! The form of the rule files, and how they are loaded.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::clause::Clause;
+use crate::facts::{FactKind, Pick};
+use crate::patterns::Patterns;
+use crate::severity::Severity;
+use crate::text::Sentence;
+use crate::wording::Unit;
+
+/// Why a rule file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is not TOML, or it has a field, a name or a pattern that is not valid.
+    #[error("rules/{file} is not valid: {source}")]
+    Invalid {
+        /// The name of the file.
+        file: String,
+        /// What is wrong, and in which line.
+        source: toml::de::Error,
+    },
+    /// A clause type has two rules, so that one of them would never count.
+    #[error("rules/{file} has two rules for {clause:?}; write their patterns into one")]
+    Duplicate {
+        /// The name of the file.
+        file: String,
+        /// The name of the clause type.
+        clause: &'static str,
+    },
+}
+
+/// The rules of one reviewer: the content of `rules/<role>.toml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// The confidence, 0 to 1, of a finding without any clause. It rises with the clauses found.
+    pub base_confidence: f64,
+    /// How the reviewer scores a contract. Without it the reviewer reports clauses and gives no opinion.
+    pub assessment: Option<Assessment>,
+    /// One rule for each clause type that the reviewer knows. Points of equal severity are reported
+    /// in this order.
+    pub clauses: Vec<ClauseRule>,
+    /// The facts that the reviewer reads.
+    pub facts: Vec<FactRule>,
+}
+
+/// The check that a quoted sentence has to pass: the content of `rules/evidence.toml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvidenceCheck {
+    /// What every reviewer accepts as a clause.
+    pub clauses: Vec<ClauseRule>,
+    /// What every reviewer accepts as the statement of a fact.
+    pub facts: Vec<FactRule>,
+}
+
+/// How a reviewer scores a contract.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assessment {
+    /// The risk score, 0 to 100, before the points of the clauses are added.
+    pub base_score: i32,
+    /// The lowest severity that is reported.
+    pub report_from: Severity,
+    /// The scores from which the reviewer recommends something other than `sign`.
+    pub recommend_from: Thresholds,
+}
+
+/// Risk scores, 0 to 100.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thresholds {
+    /// From this score on: negotiate.
+    pub negotiate: i32,
+    /// From this score on: escalate.
+    pub escalate: i32,
+    /// From this score on: reject.
+    pub reject: i32,
+}
+
+/// How one clause type is recognised, and what it means for the contract.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClauseRule {
+    /// The clause type.
+    pub clause: Clause,
+    /// The points that it adds to the risk score. A protection has negative points.
+    #[serde(default)]
+    pub points: Points,
+    /// The severity of the clause. A clause without one is not reported.
+    #[serde(default)]
+    pub severity: Severities,
+    /// What changes the severity of a clause that was found.
+    pub severity_change: Option<SeverityChange>,
+    /// Patterns of which one has to match the sentence.
+    pub any_of: Patterns,
+    /// Patterns of which one has to match as well; an empty list asks for nothing.
+    #[serde(default)]
+    pub and_any_of: Patterns,
+    /// Patterns of which none may match.
+    #[serde(default)]
+    pub none_of: Patterns,
+}
+
+impl ClauseRule {
+    /// Returns true if `sentence` is a clause of this type.
+    #[must_use]
+    pub fn is_match(&self, sentence: &Sentence) -> bool {
+        self.any_of.is_match(sentence)
+            && (self.and_any_of.is_empty() || self.and_any_of.is_match(sentence))
+            && !self.none_of.is_match(sentence)
+    }
+}
+
+/// Points of risk.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Points {
+    /// If the clause was found.
+    pub found: i32,
+    /// If it is missing.
+    pub missing: i32,
+}
+
+/// The severities of a clause.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Severities {
+    /// If the clause was found.
+    pub found: Option<Severity>,
+    /// If it is missing.
+    pub missing: Option<Severity>,
+}
+
+/// A change of severity.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeverityChange {
+    /// The severity if the condition holds.
+    pub to: Severity,
+    /// The condition.
+    pub when: Condition,
+}
+
+/// What changes the severity of a clause.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// This other clause was found.
+    Found(Clause),
+    /// This other clause is missing.
+    Missing(Clause),
+    /// A sentence of the clause matches one of these patterns.
+    Wording(Patterns),
+}
+
+/// How a reviewer reads one fact.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactRule {
+    /// The fact.
+    pub fact: FactKind,
+    /// Which value counts if the contract states several.
+    #[serde(default)]
+    pub pick: Pick,
+    /// The unit of a length of time. Without it the unit of the contract stays.
+    pub unit: Option<Unit>,
+    /// Patterns of which one has to match the sentence.
+    pub any_of: Patterns,
+    /// Patterns of which none may match.
+    #[serde(default)]
+    pub none_of: Patterns,
+}
+
+impl FactRule {
+    /// Returns true if `sentence` states the fact.
+    #[must_use]
+    pub fn is_match(&self, sentence: &Sentence) -> bool {
+        self.any_of.is_match(sentence) && !self.none_of.is_match(sentence)
+    }
+}
+
+/// Reads a rule file from its text; `file` names it in errors.
+///
+/// # Errors
+///
+/// If the text is not TOML, has an unknown field or name, or has a pattern that is not a regular
+/// expression.
+pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
+    toml::from_str(text).map_err(|source| Error::Invalid {
+        file: file.to_owned(),
+        source,
+    })
+}
+
+/// Checks that no clause type has two rules.
+///
+/// # Errors
+///
+/// If one has.
+pub fn check_unique(file: &str, rules: &[ClauseRule]) -> Result<(), Error> {
+    let mut seen = Vec::new();
+    for rule in rules {
+        if seen.contains(&rule.clause) {
+            return Err(Error::Duplicate {
+                file: file.to_owned(),
+                clause: rule.clause.name(),
+            });
+        }
+        seen.push(rule.clause);
+    }
+    Ok(())
+}
