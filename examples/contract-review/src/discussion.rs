@@ -69,12 +69,14 @@ pub fn reply(reviewer: &Reviewer, question: &Question) -> Result<Reply, Error> {
     let document = contract.as_ref().unwrap_or(&all_quotes);
 
     // What the reviewer accepted in an earlier round is among its own quotes.
-    let unaided = Review::new(reviewer, known, &Accepted::default());
-    let mut accepted = accept(&unaided, &subject, known, own);
-    let before = Review::new(reviewer, known, &accepted);
+    let unaided = Review::new(reviewer, known);
+    let accepted = accept(&unaided, &subject, known, own);
+    let before = unaided.with(&accepted);
     let new = accept(&before, &subject, document, others);
-    accepted.extend(&new);
-    let after = Review::new(reviewer, document, &accepted);
+    let after = match contract {
+        Some(_) => before.with(&new),
+        None => Review::new(reviewer, document).with(&accepted).with(&new),
+    };
     Ok(Answer {
         question,
         subject: &subject,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::discussion;
 use crate::finding;
 use crate::question::Question;
-use crate::review::{Accepted, Review};
+use crate::review::Review;
 use crate::reviewer::Reviewer;
 use crate::text::Document;
 
@@ -112,7 +112,7 @@ fn review(reviewer: &Reviewer, assignment: &Assignment) -> Value {
         return invalid("the task has no sentences", "task.input.sentences");
     }
     let document = Document::new(&task.input.sentences);
-    let review = Review::new(reviewer, &document, &Accepted::default());
+    let review = Review::new(reviewer, &document);
     let title = if task.input.title.is_empty() {
         &task.title
     } else {

@@ -20,12 +20,6 @@ pub struct Accepted<'a> {
 }
 
 impl Accepted<'_> {
-    /// Adds the sentences of `other`.
-    pub fn extend(&mut self, other: &Self) {
-        self.clauses.extend(other.clauses.iter().copied());
-        self.facts.extend(other.facts.iter().copied());
-    }
-
     /// Returns true if no sentence was accepted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -47,39 +41,63 @@ pub struct Point {
 #[derive(Debug, Clone)]
 pub struct Review<'a> {
     reviewer: &'a Reviewer,
+    document: &'a Document,
     found: BTreeMap<Clause, Vec<&'a Sentence>>,
     facts: Vec<Fact<'a>>,
+    accepted_facts: Vec<(FactKind, &'a Sentence)>,
 }
 
 impl<'a> Review<'a> {
-    /// Reviews `document`. The `accepted` sentences count in addition to those that match the rules.
+    /// Reviews `document`.
     #[must_use]
-    pub fn new(reviewer: &'a Reviewer, document: &'a Document, accepted: &Accepted<'a>) -> Self {
-        let sentences = document.sentences();
+    pub fn new(reviewer: &'a Reviewer, document: &'a Document) -> Self {
         let mut found: BTreeMap<Clause, Vec<&Sentence>> = BTreeMap::new();
         for rule in &reviewer.rules.clauses {
-            let matching = sentences.iter().filter(|sentence| rule.is_match(sentence));
-            let matching: Vec<&Sentence> = matching.collect();
+            let sentences = document.sentences().iter();
+            let matching: Vec<&Sentence> = sentences
+                .filter(|sentence| rule.is_match(sentence))
+                .collect();
             if !matching.is_empty() {
                 found.insert(rule.clause, matching);
             }
         }
+        let mut review = Self {
+            reviewer,
+            document,
+            found,
+            facts: Vec::new(),
+            accepted_facts: Vec::new(),
+        };
+        review.read_facts();
+        review
+    }
+
+    /// The same review in which the `accepted` sentences count in addition to those found.
+    #[must_use]
+    pub fn with(&self, accepted: &Accepted<'a>) -> Self {
+        let mut review = self.clone();
         for (clause, sentence) in &accepted.clauses {
-            let known = found.entry(*clause).or_default();
+            let known = review.found.entry(*clause).or_default();
             if !known.contains(sentence) {
                 known.push(sentence);
             }
         }
-        let facts = reviewer.rules.facts.iter().filter_map(|rule| {
-            facts::read(rule, &reviewer.wording, sentences, |sentence| {
-                accepted.facts.contains(&(rule.fact, sentence))
+        if !accepted.facts.is_empty() {
+            review.accepted_facts.extend(&accepted.facts);
+            review.read_facts();
+        }
+        review
+    }
+
+    fn read_facts(&mut self) {
+        let rules = self.reviewer.rules.facts.iter();
+        let facts = rules.filter_map(|rule| {
+            let sentences = self.document.sentences();
+            facts::read(rule, &self.reviewer.wording, sentences, |sentence| {
+                self.accepted_facts.contains(&(rule.fact, sentence))
             })
         });
-        Self {
-            reviewer,
-            found,
-            facts: facts.collect(),
-        }
+        self.facts = facts.collect();
     }
 
     /// The reviewer.
