@@ -1,13 +1,12 @@
 //! The finding that a reviewer sends: the result of a review as JSON.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::clause::Clause;
 use crate::facts::Fact;
 use crate::review::{Point, Review};
-use crate::reviewer::Role;
-use crate::severity::Severity;
+use crate::rules::Severity;
 
 /// The payload of a finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,87 +18,57 @@ pub struct Finding {
     pub risk_score: Option<i32>,
     /// The highest severity reported.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub severity: Option<String>,
-    /// The recommendation.
+    pub severity: Option<Severity>,
+    /// The recommendation: `sign`, `negotiate`, `escalate` or `reject`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub recommendation: Option<String>,
-    /// The points worth reporting, most severe first.
+    pub recommendation: Option<&'static str>,
+    /// The points worth reporting, most severe first: `topic`, `severity`, `detail`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub critical_findings: Vec<CriticalFinding>,
-    /// For each clause type whether it is present; only the clause extractor reports this.
+    pub critical_findings: Vec<Value>,
+    /// For each clause type `type`, `present` and, if it is present, the first sentence as `text`. Only
+    /// a reviewer without an opinion reports this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub clauses: Vec<ClauseFinding>,
-    /// The clause types the finding relies on.
-    pub affected_clauses: Vec<String>,
-    /// The facts found.
+    pub clauses: Vec<Value>,
+    /// The clause types that were found.
+    pub affected_clauses: Vec<&'static str>,
+    /// The facts found: `subject`, `attribute`, `value` and, for a number, `unit`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<FactFinding>,
+    pub facts: Vec<Value>,
     /// Sentences of the contract that support the finding.
     pub evidence: Vec<String>,
     /// What the finding assumes.
-    pub assumptions: Vec<String>,
-}
-
-/// A point worth reporting.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CriticalFinding {
-    /// The clause type.
-    pub topic: String,
-    /// The severity.
-    pub severity: String,
-    /// The reason, with a quote if the clause was found.
-    pub detail: String,
-}
-
-/// The presence of a clause type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ClauseFinding {
-    /// The clause type.
-    #[serde(rename = "type")]
-    pub clause: String,
-    /// True if it is present.
-    pub present: bool,
-    /// The first sentence in which it was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-}
-
-/// A fact of the contract.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FactFinding {
-    /// What the fact is about.
-    pub subject: String,
-    /// The property of the subject.
-    pub attribute: String,
-    /// The value.
-    pub value: Value,
-    /// The unit of a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unit: Option<String>,
+    pub assumptions: [&'static str; 2],
 }
 
 /// Writes the finding of `review` about the contract with this `title`.
 #[must_use]
 pub fn write(review: &Review<'_>, title: &str) -> Finding {
     let points = review.points();
-    let severity = points
+    let score = review.score();
+    let highest = points
         .first()
         .map_or(Severity::Info, |point| point.severity);
-    let score = review.score();
-    let clauses = review.found().keys();
+    let clauses = review
+        .reviewer()
+        .known_clauses()
+        .map(|clause| presence(review, clause));
     Finding {
         summary: summary(review, title, &points),
         risk_score: score,
-        severity: score.map(|_| severity.to_string()),
-        recommendation: review.recommendation().map(|advice| advice.to_string()),
+        severity: score.map(|_| highest),
+        recommendation: review.recommendation(),
         critical_findings: points.iter().map(|point| critical(review, point)).collect(),
-        clauses: presence(review),
-        affected_clauses: clauses.map(|clause| clause.name().to_owned()).collect(),
+        clauses: if score.is_none() {
+            clauses.collect()
+        } else {
+            Vec::new()
+        },
+        affected_clauses: review.found().keys().map(|clause| clause.name()).collect(),
         facts: review.facts().iter().map(fact_finding).collect(),
         evidence: evidence(review),
-        assumptions: vec![
-            "The sentences were read without their order in the contract.".to_owned(),
-            "A month counts as 30 days and a year as 12 months.".to_owned(),
+        assumptions: [
+            "The sentences were read without their order in the contract.",
+            "A month counts as 30 days and a year as 12 months.",
         ],
     }
 }
@@ -124,41 +93,29 @@ fn summary(review: &Review<'_>, title: &str, points: &[Point]) -> String {
     format!("{head}; risk {score}, advice: {recommendation}. Gravest: {list}.")
 }
 
-fn critical(review: &Review<'_>, point: &Point) -> CriticalFinding {
+fn critical(review: &Review<'_>, point: &Point) -> Value {
     let detail = match review.sentences(point.clause).first() {
         Some(sentence) => format!("Present: \u{201c}{}\u{201d}", sentence.text()),
         None => "No sentence of this kind was found.".to_owned(),
     };
-    CriticalFinding {
-        topic: point.clause.name().to_owned(),
-        severity: point.severity.to_string(),
-        detail,
+    json!({ "topic": point.clause.name(), "severity": point.severity, "detail": detail })
+}
+
+fn presence(review: &Review<'_>, clause: Clause) -> Value {
+    match review.sentences(clause).first() {
+        Some(first) => json!({ "type": clause.name(), "present": true, "text": first.text() }),
+        None => json!({ "type": clause.name(), "present": false }),
     }
 }
 
-fn presence(review: &Review<'_>) -> Vec<ClauseFinding> {
-    let reviewer = review.reviewer();
-    if reviewer.role != Role::ClauseExtractor {
-        return Vec::new();
-    }
-    let entry = |clause: Clause| {
-        let first = review.sentences(clause).first();
-        ClauseFinding {
-            clause: clause.name().to_owned(),
-            present: first.is_some(),
-            text: first.map(|sentence| sentence.text().to_owned()),
-        }
-    };
-    reviewer.known_clauses().map(entry).collect()
-}
-
-fn fact_finding(fact: &Fact<'_>) -> FactFinding {
+fn fact_finding(fact: &Fact<'_>) -> Value {
     let (subject, attribute) = fact.kind.names();
-    FactFinding {
-        subject: subject.to_owned(),
-        attribute: attribute.to_owned(),
-        value: fact.value.clone(),
-        unit: fact.unit.map(str::to_owned),
+    let value = &fact.value;
+    match fact.unit {
+        Some(unit) => {
+            json!({ "subject": subject, "attribute": attribute, "value": value, "unit": unit })
+        }
+        None => json!({ "subject": subject, "attribute": attribute, "value": value }),
     }
 }
 

@@ -18,7 +18,6 @@ pub mod quotes;
 pub mod review;
 pub mod reviewer;
 pub mod rules;
-pub mod severity;
 pub mod subject;
 pub mod text;
 pub mod wording;

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use crate::clause::Clause;
 use crate::facts::{self, Fact, FactKind};
 use crate::reviewer::Reviewer;
-use crate::rules::{ClauseRule, Condition};
-use crate::severity::{Recommendation, Severity};
+use crate::rules::{ClauseRule, Condition, Severity};
 use crate::text::{Document, Sentence};
 
 /// Quoted sentences that the reviewer had not counted and now accepts.
@@ -150,19 +149,20 @@ impl<'a> Review<'a> {
         Some((assessment.base_score + points).clamp(0, 100))
     }
 
-    /// The recommendation that follows from the score. `None` if the reviewer gives no opinion.
+    /// The recommendation that follows from the score: `sign`, `negotiate`, `escalate` or `reject`.
+    /// `None` if the reviewer gives no opinion.
     #[must_use]
-    pub fn recommendation(&self) -> Option<Recommendation> {
+    pub fn recommendation(&self) -> Option<&'static str> {
         let score = self.score()?;
         let from = &self.reviewer.rules.assessment.as_ref()?.recommend_from;
         Some(if score >= from.reject {
-            Recommendation::Reject
+            "reject"
         } else if score >= from.escalate {
-            Recommendation::Escalate
+            "escalate"
         } else if score >= from.negotiate {
-            Recommendation::Negotiate
+            "negotiate"
         } else {
-            Recommendation::Sign
+            "sign"
         })
     }
 

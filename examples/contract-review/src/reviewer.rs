@@ -2,66 +2,31 @@
 
 use crate::clause::Clause;
 use crate::facts;
-use crate::rules::{self, ClauseRule, EvidenceCheck, FactRule, Rules};
+use crate::rules::{self, ClauseRule, Error, EvidenceCheck, FactRule, Rules};
 use crate::text::Sentence;
 use crate::wording::Wording;
 
-/// A role of the panel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Reports which clause types are present.
-    ClauseExtractor,
-    /// Weighs exposures against protections.
-    RiskAssessor,
-    /// Weighs the commercial terms.
-    NegotiationAdvisor,
-    /// Weighs a few strategic terms.
-    ExecutiveReviewer,
-}
+/// The roles of the panel, each with the text of its rule file. The name of a role is its agent id.
+pub const ROLES: [(&str, &str); 4] = [
+    (
+        "clause_extractor",
+        include_str!("../rules/clause_extractor.toml"),
+    ),
+    ("risk_assessor", include_str!("../rules/risk_assessor.toml")),
+    (
+        "negotiation_advisor",
+        include_str!("../rules/negotiation_advisor.toml"),
+    ),
+    (
+        "executive_reviewer",
+        include_str!("../rules/executive_reviewer.toml"),
+    ),
+];
 
-impl Role {
-    /// Every role.
-    pub const ALL: [Self; 4] = [
-        Self::ClauseExtractor,
-        Self::RiskAssessor,
-        Self::NegotiationAdvisor,
-        Self::ExecutiveReviewer,
-    ];
-
-    /// The name of the role, which is also its agent id.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ClauseExtractor => "clause_extractor",
-            Self::RiskAssessor => "risk_assessor",
-            Self::NegotiationAdvisor => "negotiation_advisor",
-            Self::ExecutiveReviewer => "executive_reviewer",
-        }
-    }
-
-    /// The role with this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.name() == name)
-    }
-
-    /// The text of the rule file of this role.
-    fn rules(self) -> &'static str {
-        match self {
-            Self::ClauseExtractor => include_str!("../rules/clause_extractor.toml"),
-            Self::RiskAssessor => include_str!("../rules/risk_assessor.toml"),
-            Self::NegotiationAdvisor => include_str!("../rules/negotiation_advisor.toml"),
-            Self::ExecutiveReviewer => include_str!("../rules/executive_reviewer.toml"),
-        }
-    }
-}
-
-/// An agent of the panel with its rules, ready to review contracts.
+/// An agent of the panel: its rules, and what all agents share. It is ready to review contracts.
 #[derive(Debug, Clone)]
 pub struct Reviewer {
-    /// The role.
-    pub role: Role,
-    /// Its rules.
+    /// The rules of its role.
     pub rules: Rules,
     /// How contracts write numbers, dates and places.
     pub wording: Wording,
@@ -73,26 +38,26 @@ impl Reviewer {
     ///
     /// # Errors
     ///
-    /// If a rule file is not valid.
-    pub fn load(role: Role) -> Result<Self, rules::Error> {
-        Self::with_rules(role, role.rules())
+    /// If no role has this name, or if a rule file is not valid.
+    pub fn load(role: &str) -> Result<Self, Error> {
+        let found = ROLES.iter().find(|(name, _)| *name == role);
+        let (name, text) = found.ok_or_else(|| Error::UnknownRole(role.to_owned()))?;
+        Self::with_rules(&format!("{name}.toml"), text)
     }
 
-    /// Takes `text` in place of the rule file of `role`.
+    /// Takes the rules in `text`; `file` names them in errors.
     ///
     /// # Errors
     ///
     /// If a rule file is not valid.
-    pub fn with_rules(role: Role, text: &str) -> Result<Self, rules::Error> {
-        let file = format!("{}.toml", role.name());
-        let rules: Rules = rules::parse(&file, text)?;
-        rules::check_unique(&file, &rules.clauses)?;
+    pub fn with_rules(file: &str, text: &str) -> Result<Self, Error> {
+        let rules: Rules = rules::parse(file, text)?;
+        rules::check_unique(file, &rules.clauses)?;
         let evidence: EvidenceCheck =
             rules::parse("evidence.toml", include_str!("../rules/evidence.toml"))?;
         rules::check_unique("evidence.toml", &evidence.clauses)?;
         let wording = rules::parse("wording.toml", include_str!("../rules/wording.toml"))?;
         Ok(Self {
-            role,
             rules,
             wording,
             evidence,

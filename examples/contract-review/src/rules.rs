@@ -1,18 +1,21 @@
 //! The form of the rule files, and how they are loaded.
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::clause::Clause;
 use crate::facts::{FactKind, Pick};
 use crate::patterns::Patterns;
-use crate::severity::Severity;
+use crate::reviewer::ROLES;
 use crate::text::Sentence;
 use crate::wording::Unit;
 
-/// Why a rule file cannot be used.
+/// Why a reviewer cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// No role has this name.
+    #[error("unknown role {0:?}; the roles are {roles}", roles = ROLES.map(|(name, _)| name).join(", "))]
+    UnknownRole(String),
     /// The file is not TOML, or it has a field, a name or a pattern that is not valid.
     #[error("rules/{file} is not valid: {source}")]
     Invalid {
@@ -54,6 +57,22 @@ pub struct EvidenceCheck {
     pub clauses: Vec<ClauseRule>,
     /// What every reviewer accepts as the statement of a fact.
     pub facts: Vec<FactRule>,
+}
+
+/// How severe a point is, mildest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Acceptable.
+    Low,
+    /// To be watched.
+    Medium,
+    /// To be changed before signing.
+    High,
+    /// A reason not to sign.
+    Critical,
 }
 
 /// How a reviewer scores a contract.

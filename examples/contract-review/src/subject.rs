@@ -50,14 +50,9 @@ impl Subject {
     pub(crate) fn value(&self, review: &Review<'_>) -> Option<Value> {
         match self {
             Self::RiskScore => review.score().map(|score| json!(score)),
-            Self::Recommendation => review
-                .recommendation()
-                .map(|advice| json!(advice.to_string())),
+            Self::Recommendation => review.recommendation().map(|advice| json!(advice)),
             Self::Presence(clause) => Some(json!(review.has(*clause))),
-            Self::Severity(clause) => {
-                let severity = review.severity(*clause);
-                severity.map(|severity| json!(severity.to_string()))
-            }
+            Self::Severity(clause) => review.severity(*clause).map(|severity| json!(severity)),
             Self::Fact(name) => review.fact(name).map(|fact| match fact.unit {
                 Some(unit) => json!({ "value": fact.value, "unit": unit }),
                 None => fact.value.clone(),

@@ -157,24 +157,22 @@ impl Wording {
             .collect()
     }
 
-    /// The dates in `sentence`, in order.
+    /// The dates in `sentence`, in the order of the patterns and, for one pattern, of the text.
     #[must_use]
     pub fn dates(&self, sentence: &Sentence) -> Vec<Date> {
         let words = sentence.words();
         let has_slash = sentence.text().contains('/');
         let in_figures = has_slash.then_some(&self.date_in_figures);
-        let mut found: Vec<(usize, Date)> = Vec::new();
+        let mut found = Vec::new();
         for pattern in self.dates.iter().chain(in_figures) {
             let mut from = 0;
             // Three numbers in a row can begin inside of three others, so matches may overlap.
             while let Some(captures) = pattern.0.captures_at(words, from) {
-                let start = captures.get_match().start();
-                found.extend(date(&captures).map(|date| (start, date)));
-                from = start + 1;
+                found.extend(date(&captures));
+                from = captures.get_match().start() + 1;
             }
         }
-        found.sort();
-        found.into_iter().map(|(_, date)| date).collect()
+        found
     }
 
     /// The places that `text` names as those of a law or a court, in order and each once.

@@ -7,7 +7,7 @@
 )]
 
 use contract_review_panel::protocol::answer;
-use contract_review_panel::reviewer::{Reviewer, Role};
+use contract_review_panel::reviewer::Reviewer;
 use contract_review_panel::rules::Error;
 use serde_json::json;
 
@@ -48,7 +48,7 @@ const CONTRACT: [&str; 3] = [
 ];
 
 fn load(rules: &str) -> Result<Reviewer, Error> {
-    Reviewer::with_rules(Role::RiskAssessor, rules)
+    Reviewer::with_rules("risk_assessor.toml", rules)
 }
 
 #[test]
