@@ -40,6 +40,10 @@ pub fn fit(sentences: Vec<&Sentence>, budget: usize) -> Vec<String> {
             break;
         }
     }
+    debug_assert!(
+        quotes.iter().map(String::len).sum::<usize>() <= budget,
+        "the quotes are longer than their budget"
+    );
     quotes
 }
 

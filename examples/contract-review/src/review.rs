@@ -76,6 +76,10 @@ impl<'a> Review<'a> {
     pub fn with(&self, accepted: &Accepted<'a>) -> Self {
         let mut review = self.clone();
         for (clause, sentence) in &accepted.clauses {
+            debug_assert!(
+                self.document.sentences().contains(sentence),
+                "an accepted sentence is not in the document"
+            );
             let known = review.found.entry(*clause).or_default();
             if !known.contains(sentence) {
                 known.push(sentence);

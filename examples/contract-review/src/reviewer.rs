@@ -53,6 +53,7 @@ impl Reviewer {
     pub fn with_rules(file: &str, text: &str) -> Result<Self, Error> {
         let rules: Rules = rules::parse(file, text)?;
         rules::check_unique(file, &rules.clauses)?;
+        rules::check_thresholds(file, &rules)?;
         let evidence: EvidenceCheck =
             rules::parse("evidence.toml", include_str!("../rules/evidence.toml"))?;
         rules::check_unique("evidence.toml", &evidence.clauses)?;

@@ -32,6 +32,12 @@ pub enum Error {
         /// The name of the clause type.
         clause: &'static str,
     },
+    /// A recommendation could never be given, because a harsher one begins at the same score or below.
+    #[error("rules/{file}: recommend_from must rise from negotiate to escalate to reject")]
+    Thresholds {
+        /// The name of the file.
+        file: String,
+    },
 }
 
 /// The rules of one reviewer: the content of `rules/<role>.toml`.
@@ -97,6 +103,12 @@ pub struct Thresholds {
     pub escalate: i32,
     /// From this score on: reject.
     pub reject: i32,
+}
+
+impl Thresholds {
+    fn rise(&self) -> bool {
+        self.negotiate < self.escalate && self.escalate < self.reject
+    }
 }
 
 /// How one clause type is recognised, and what it means for the contract.
@@ -212,6 +224,22 @@ pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
         file: file.to_owned(),
         source,
     })
+}
+
+/// Checks that every recommendation of `rules` can be given.
+///
+/// # Errors
+///
+/// If the thresholds do not rise.
+pub fn check_thresholds(file: &str, rules: &Rules) -> Result<(), Error> {
+    match &rules.assessment {
+        Some(Assessment { recommend_from, .. }) if !recommend_from.rise() => {
+            Err(Error::Thresholds {
+                file: file.to_owned(),
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that no clause type has two rules.

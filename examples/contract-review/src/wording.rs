@@ -169,7 +169,9 @@ impl Wording {
             // Three numbers in a row can begin inside of three others, so matches may overlap.
             while let Some(captures) = pattern.0.captures_at(words, from) {
                 found.extend(date(&captures));
-                from = captures.get_match().start() + 1;
+                let start = captures.get_match().start();
+                debug_assert!(start >= from, "a match begins before the search");
+                from = start + 1;
             }
         }
         found

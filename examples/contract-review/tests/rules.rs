@@ -125,6 +125,24 @@ fn a_mistake_in_a_rule_file_is_named_with_its_line() {
 }
 
 #[test]
+fn thresholds_that_do_not_rise_are_refused() {
+    let error = load(&RULES.replace("reject = 90", "reject = 50")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "rules/risk_assessor.toml: recommend_from must rise from negotiate to escalate to reject"
+    );
+}
+
+#[test]
+fn the_rule_in_the_readme_is_valid() {
+    let (_, rest) = include_str!("../README.md")
+        .split_once("```toml\n")
+        .unwrap();
+    let (rule, _) = rest.split_once("```").unwrap();
+    load(&format!("base_confidence = 0.5\nfacts = []\n{rule}")).unwrap();
+}
+
+#[test]
 fn two_rules_for_one_clause_type_are_refused() {
     let error = load(&RULES.replace("\"Liquidated Damages\"", "\"Insurance\"")).unwrap_err();
     assert_eq!(
