@@ -6,17 +6,16 @@ macro_rules! clauses {
     ($($variant:ident = $name:literal,)*) => {
         /// A clause type. Rule files and findings use the same names for them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-        pub enum Clause {
+        pub(crate) enum Clause {
             $(#[doc = $name] #[serde(rename = $name)] $variant,)*
         }
 
         impl Clause {
             /// Every clause type, in the order of findings.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// The name as it is written in findings.
-            #[must_use]
-            pub fn name(self) -> &'static str {
+            pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
@@ -50,8 +49,7 @@ clauses! {
 
 impl Clause {
     /// The clause type with this name, in any letter case.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let name = name.trim();
         Self::ALL
             .iter()

@@ -17,29 +17,28 @@ use crate::text::{Document, Sentence};
 
 /// An answer in a debate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Reply {
+pub(crate) struct Reply {
     #[serde(skip)]
     changed: bool,
     /// The position of the reviewer now, in words.
-    pub revised_position: String,
+    pub(crate) revised_position: String,
     /// The same in a form that can be compared.
-    pub value: Value,
+    pub(crate) value: Value,
     /// The confidence, 0 to 1.
-    pub confidence: f64,
+    pub(crate) confidence: f64,
     /// True if the reviewer now holds the position of a colleague.
-    pub agrees_with_peer: bool,
+    pub(crate) agrees_with_peer: bool,
     /// The id of this colleague.
-    pub agrees_with: Option<String>,
+    pub(crate) agrees_with: Option<String>,
     /// The reason of the answer.
-    pub reasoning: String,
+    pub(crate) reasoning: String,
     /// Quotes from the contract.
-    pub evidence: Vec<String>,
+    pub(crate) evidence: Vec<String>,
 }
 
 impl Reply {
     /// The type of the message that carries the answer: `agreement`, `revision` or `disagreement`.
-    #[must_use]
-    pub fn message_type(&self) -> &'static str {
+    pub(crate) fn message_type(&self) -> &'static str {
         if self.agrees_with_peer {
             "agreement"
         } else if self.changed {
@@ -55,7 +54,7 @@ impl Reply {
 /// # Errors
 ///
 /// If the conflict is about a clause type that the panel does not know.
-pub fn reply(reviewer: &Reviewer, question: &Question) -> Result<Reply, Error> {
+pub(crate) fn reply(reviewer: &Reviewer, question: &Question) -> Result<Reply, Error> {
     let subject = Subject::of(&question.conflict)?;
     let own = question.your_position.evidence.iter();
     let peers = question.other_positions.iter();

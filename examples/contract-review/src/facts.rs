@@ -12,7 +12,7 @@ use crate::wording::{Duration, Unit, Wording};
 
 /// What a fact is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub enum FactKind {
+pub(crate) enum FactKind {
     /// The sum in US dollars that limits the liability of a party.
     #[serde(rename = "liability/cap_amount")]
     LiabilityCap,
@@ -35,8 +35,7 @@ pub enum FactKind {
 
 impl FactKind {
     /// The subject and the attribute of the fact, as findings write them.
-    #[must_use]
-    pub fn names(self) -> (&'static str, &'static str) {
+    pub(crate) fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::LiabilityCap => ("liability", "cap_amount"),
             Self::NoticePeriod => ("termination", "notice_period"),
@@ -48,8 +47,7 @@ impl FactKind {
     }
 
     /// Returns true if a conflict names the fact like this: `<subject>/<attribute>`.
-    #[must_use]
-    pub fn is_named(self, name: &str) -> bool {
+    pub(crate) fn is_named(self, name: &str) -> bool {
         name.split_once('/') == Some(self.names())
     }
 }
@@ -57,7 +55,7 @@ impl FactKind {
 /// Which of several values a reviewer takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Pick {
+pub(crate) enum Pick {
     /// The first one in the text.
     #[default]
     First,
@@ -71,22 +69,21 @@ pub enum Pick {
 
 /// A fact with the sentence that states it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fact<'a> {
+pub(crate) struct Fact<'a> {
     /// What the fact is about.
-    pub kind: FactKind,
+    pub(crate) kind: FactKind,
     /// The value: a number, a text or a truth value.
-    pub value: Value,
+    pub(crate) value: Value,
     /// The unit of a number.
-    pub unit: Option<&'static str>,
+    pub(crate) unit: Option<&'static str>,
     /// The sentence that states it.
-    pub sentence: &'a Sentence,
+    pub(crate) sentence: &'a Sentence,
     /// The measure by which values are compared: dollars, days, or the order of dates.
     size: f64,
 }
 
 /// Reads the fact of `rule` from those sentences that match the rule or that `is_accepted` approves.
-#[must_use]
-pub fn read<'a>(
+pub(crate) fn read<'a>(
     rule: &FactRule,
     wording: &Wording,
     sentences: &'a [Sentence],
@@ -109,8 +106,11 @@ pub fn read<'a>(
 }
 
 /// The values of the kind of `rule` that `sentence` states, in order.
-#[must_use]
-pub fn stated<'a>(rule: &FactRule, wording: &Wording, sentence: &'a Sentence) -> Vec<Fact<'a>> {
+pub(crate) fn stated<'a>(
+    rule: &FactRule,
+    wording: &Wording,
+    sentence: &'a Sentence,
+) -> Vec<Fact<'a>> {
     let fact = |value: Value, unit: Option<&'static str>, size: f64| Fact {
         kind: rule.fact,
         value,
@@ -180,8 +180,7 @@ fn number(value: f64) -> Value {
 }
 
 /// Returns true if two values with their units mean the same: 1 month is 30 days.
-#[must_use]
-pub fn is_same(left: (&Value, Option<&str>), right: (&Value, Option<&str>)) -> bool {
+pub(crate) fn is_same(left: (&Value, Option<&str>), right: (&Value, Option<&str>)) -> bool {
     let size = |(value, unit): (&Value, Option<&str>)| {
         let factor = unit.and_then(Unit::parse).map_or(1.0, Unit::days);
         value.as_f64().map(|number| number * factor)

@@ -10,39 +10,38 @@ use crate::rules::Severity;
 
 /// The payload of a finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The result in a sentence or two.
-    pub summary: String,
+    pub(crate) summary: String,
     /// The risk score, 0 to 100; absent if the reviewer gives no opinion.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk_score: Option<i32>,
+    pub(crate) risk_score: Option<i32>,
     /// The highest severity reported.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub severity: Option<Severity>,
+    pub(crate) severity: Option<Severity>,
     /// The recommendation: `sign`, `negotiate`, `escalate` or `reject`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub recommendation: Option<&'static str>,
+    pub(crate) recommendation: Option<&'static str>,
     /// The points worth reporting, most severe first: `topic`, `severity`, `detail`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub critical_findings: Vec<Value>,
+    pub(crate) critical_findings: Vec<Value>,
     /// For each clause type `type`, `present` and, if it is present, the first sentence as `text`. Only
     /// a reviewer without an opinion reports this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub clauses: Vec<Value>,
+    pub(crate) clauses: Vec<Value>,
     /// The clause types that were found.
-    pub affected_clauses: Vec<&'static str>,
+    pub(crate) affected_clauses: Vec<&'static str>,
     /// The facts found: `subject`, `attribute`, `value` and, for a number, `unit`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<Value>,
+    pub(crate) facts: Vec<Value>,
     /// Sentences of the contract that support the finding.
-    pub evidence: Vec<String>,
+    pub(crate) evidence: Vec<String>,
     /// What the finding assumes.
-    pub assumptions: [&'static str; 2],
+    pub(crate) assumptions: [&'static str; 2],
 }
 
 /// Writes the finding of `review` about the contract with this `title`.
-#[must_use]
-pub fn write(review: &Review<'_>, title: &str) -> Finding {
+pub(crate) fn write(review: &Review<'_>, title: &str) -> Finding {
     let points = review.points();
     let score = review.score();
     let highest = points

@@ -6,18 +6,18 @@
 //! ([`finding`]) and answers colleagues who disagree ([`discussion`]). The agents need no network and
 //! no model, and the same input always gives the same answer.
 
-pub mod clause;
-pub mod discussion;
-pub mod facts;
-pub mod finding;
+mod clause;
+mod discussion;
+mod facts;
+mod finding;
 mod numbers;
-pub mod patterns;
+mod patterns;
 pub mod protocol;
-pub mod question;
-pub mod quotes;
-pub mod review;
+mod question;
+mod quotes;
+mod review;
 pub mod reviewer;
 pub mod rules;
-pub mod subject;
-pub mod text;
-pub mod wording;
+mod subject;
+mod text;
+mod wording;

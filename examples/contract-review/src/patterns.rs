@@ -11,18 +11,16 @@ use crate::text::Sentence;
 /// A list of regular expressions of which one has to match the words of a sentence. The default is
 /// the empty list, which matches nothing.
 #[derive(Debug, Clone, Default)]
-pub struct Patterns(RegexSet);
+pub(crate) struct Patterns(RegexSet);
 
 impl Patterns {
     /// Returns true if the list is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns true if one of the expressions matches the words of `sentence`.
-    #[must_use]
-    pub fn is_match(&self, sentence: &Sentence) -> bool {
+    pub(crate) fn is_match(&self, sentence: &Sentence) -> bool {
         self.0.is_match(sentence.words().as_bytes())
     }
 }
@@ -45,7 +43,7 @@ impl<'de> Deserialize<'de> for Patterns {
 
 /// One regular expression with named groups.
 #[derive(Debug, Clone)]
-pub struct Capture(pub(crate) Regex);
+pub(crate) struct Capture(pub(crate) Regex);
 
 impl<'de> Deserialize<'de> for Capture {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

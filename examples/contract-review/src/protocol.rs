@@ -26,27 +26,27 @@ struct Message {
 
 /// A task for the panel.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Task {
+pub(crate) struct Task {
     /// The kind of task; the panel knows `contract_review`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub(crate) kind: String,
     /// The title of the task.
     #[serde(default)]
-    pub title: String,
+    pub(crate) title: String,
     /// The contract.
     #[serde(default)]
-    pub input: Input,
+    pub(crate) input: Input,
 }
 
 /// A contract as the panel gets it.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Input {
+pub(crate) struct Input {
     /// The contract's title.
     #[serde(default)]
-    pub title: String,
+    pub(crate) title: String,
     /// Its sentences.
     #[serde(default)]
-    pub sentences: Vec<String>,
+    pub(crate) sentences: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -55,7 +55,7 @@ struct Assignment {
 }
 
 /// The kind of task that the panel can do.
-pub const TASK: &str = "contract_review";
+pub(crate) const TASK: &str = "contract_review";
 
 /// Answers every line of `input` with a line on `output` until `input` ends.
 ///

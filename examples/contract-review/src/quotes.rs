@@ -12,8 +12,7 @@ const CUT_MIN: usize = 40;
 const QUOTES_MAX: usize = 6;
 
 /// The number of letters that the texts of an answer may have under a limit of `max_tokens`.
-#[must_use]
-pub fn budget(max_tokens: Option<usize>) -> usize {
+pub(crate) fn budget(max_tokens: Option<usize>) -> usize {
     max_tokens.map_or(usize::MAX, |tokens| {
         tokens
             .saturating_mul(LETTERS_PER_TOKEN)
@@ -23,8 +22,7 @@ pub fn budget(max_tokens: Option<usize>) -> usize {
 
 /// The first of `sentences`, each once, as many as fit into `budget` letters. If only a part of the
 /// last one fits, it is cut after a word and ends in an ellipsis.
-#[must_use]
-pub fn fit(sentences: Vec<&Sentence>, budget: usize) -> Vec<String> {
+pub(crate) fn fit(sentences: Vec<&Sentence>, budget: usize) -> Vec<String> {
     let mut left = budget;
     let mut quotes: Vec<String> = Vec::new();
     for sentence in sentences {

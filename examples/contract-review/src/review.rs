@@ -11,34 +11,33 @@ use crate::text::{Document, Sentence};
 
 /// Quoted sentences that the reviewer had not counted and now accepts.
 #[derive(Debug, Clone, Default)]
-pub struct Accepted<'a> {
+pub(crate) struct Accepted<'a> {
     /// Sentences accepted as a clause.
-    pub clauses: Vec<(Clause, &'a Sentence)>,
+    pub(crate) clauses: Vec<(Clause, &'a Sentence)>,
     /// Sentences accepted as the statement of a fact.
-    pub facts: Vec<(FactKind, &'a Sentence)>,
+    pub(crate) facts: Vec<(FactKind, &'a Sentence)>,
 }
 
 impl Accepted<'_> {
     /// Returns true if no sentence was accepted.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.clauses.is_empty() && self.facts.is_empty()
     }
 }
 
 /// A point that is worth reporting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
+pub(crate) struct Point {
     /// The clause type, which is the topic of the point.
-    pub clause: Clause,
+    pub(crate) clause: Clause,
     /// How severe it is.
-    pub severity: Severity,
+    pub(crate) severity: Severity,
 }
 
 /// A contract as one reviewer sees it: the clauses and facts found. Scores and severities are computed
 /// from these, so that a reviewer that accepts a new sentence applies the same rules as before.
 #[derive(Debug, Clone)]
-pub struct Review<'a> {
+pub(crate) struct Review<'a> {
     reviewer: &'a Reviewer,
     document: &'a Document,
     found: BTreeMap<Clause, Vec<&'a Sentence>>,
@@ -48,8 +47,7 @@ pub struct Review<'a> {
 
 impl<'a> Review<'a> {
     /// Reviews `document`.
-    #[must_use]
-    pub fn new(reviewer: &'a Reviewer, document: &'a Document) -> Self {
+    pub(crate) fn new(reviewer: &'a Reviewer, document: &'a Document) -> Self {
         let mut found: BTreeMap<Clause, Vec<&Sentence>> = BTreeMap::new();
         for rule in &reviewer.rules.clauses {
             let sentences = document.sentences().iter();
@@ -72,8 +70,7 @@ impl<'a> Review<'a> {
     }
 
     /// The same review in which the `accepted` sentences count in addition to those found.
-    #[must_use]
-    pub fn with(&self, accepted: &Accepted<'a>) -> Self {
+    pub(crate) fn with(&self, accepted: &Accepted<'a>) -> Self {
         let mut review = self.clone();
         for (clause, sentence) in &accepted.clauses {
             debug_assert!(
@@ -104,44 +101,37 @@ impl<'a> Review<'a> {
     }
 
     /// The reviewer.
-    #[must_use]
-    pub fn reviewer(&self) -> &'a Reviewer {
+    pub(crate) fn reviewer(&self) -> &'a Reviewer {
         self.reviewer
     }
 
     /// The clauses found, each with its sentences in the order of the document.
-    #[must_use]
-    pub fn found(&self) -> &BTreeMap<Clause, Vec<&'a Sentence>> {
+    pub(crate) fn found(&self) -> &BTreeMap<Clause, Vec<&'a Sentence>> {
         &self.found
     }
 
     /// The sentences in which `clause` was found.
-    #[must_use]
-    pub fn sentences(&self, clause: Clause) -> &[&'a Sentence] {
+    pub(crate) fn sentences(&self, clause: Clause) -> &[&'a Sentence] {
         self.found.get(&clause).map_or(&[], Vec::as_slice)
     }
 
     /// Returns true if `clause` was found.
-    #[must_use]
-    pub fn has(&self, clause: Clause) -> bool {
+    pub(crate) fn has(&self, clause: Clause) -> bool {
         self.found.contains_key(&clause)
     }
 
     /// The facts found.
-    #[must_use]
-    pub fn facts(&self) -> &[Fact<'a>] {
+    pub(crate) fn facts(&self) -> &[Fact<'a>] {
         &self.facts
     }
 
     /// The fact that a conflict names like this: `<subject>/<attribute>`.
-    #[must_use]
-    pub fn fact(&self, name: &str) -> Option<&Fact<'a>> {
+    pub(crate) fn fact(&self, name: &str) -> Option<&Fact<'a>> {
         self.facts.iter().find(|fact| fact.kind.is_named(name))
     }
 
     /// The risk score, 0 to 100. `None` if the reviewer gives no opinion.
-    #[must_use]
-    pub fn score(&self) -> Option<i32> {
+    pub(crate) fn score(&self) -> Option<i32> {
         let assessment = self.reviewer.rules.assessment.as_ref()?;
         let clauses = self.reviewer.rules.clauses.iter();
         let points: i32 = clauses
@@ -155,8 +145,7 @@ impl<'a> Review<'a> {
 
     /// The recommendation that follows from the score: `sign`, `negotiate`, `escalate` or `reject`.
     /// `None` if the reviewer gives no opinion.
-    #[must_use]
-    pub fn recommendation(&self) -> Option<&'static str> {
+    pub(crate) fn recommendation(&self) -> Option<&'static str> {
         let score = self.score()?;
         let from = &self.reviewer.rules.assessment.as_ref()?.recommend_from;
         Some(if score >= from.reject {
@@ -171,8 +160,7 @@ impl<'a> Review<'a> {
     }
 
     /// The severity of `clause` in this contract, if the rules give it one.
-    #[must_use]
-    pub fn severity(&self, clause: Clause) -> Option<Severity> {
+    pub(crate) fn severity(&self, clause: Clause) -> Option<Severity> {
         let rule = self.reviewer.rule(clause)?;
         if self.has(clause) {
             self.changed_severity(rule).or(rule.severity.found)
@@ -195,8 +183,7 @@ impl<'a> Review<'a> {
     }
 
     /// The points worth reporting, most severe first.
-    #[must_use]
-    pub fn points(&self) -> Vec<Point> {
+    pub(crate) fn points(&self) -> Vec<Point> {
         let Some(assessment) = &self.reviewer.rules.assessment else {
             return Vec::new();
         };
@@ -213,12 +200,11 @@ impl<'a> Review<'a> {
     }
 
     /// The confidence, 0 to 1: higher the more of the known clause types were found.
-    #[must_use]
     #[expect(
         clippy::cast_precision_loss,
         reason = "there are a few dozen clause types"
     )]
-    pub fn confidence(&self) -> f64 {
+    pub(crate) fn confidence(&self) -> f64 {
         let known = self.reviewer.rules.clauses.len().max(1) as f64;
         let share = self.found.len() as f64 / known;
         let confidence = self.reviewer.rules.base_confidence + 0.3 * share;

@@ -27,9 +27,9 @@ pub const ROLES: [(&str, &str); 4] = [
 #[derive(Debug, Clone)]
 pub struct Reviewer {
     /// The rules of its role.
-    pub rules: Rules,
+    pub(crate) rules: Rules,
     /// How contracts write numbers, dates and places.
-    pub wording: Wording,
+    pub(crate) wording: Wording,
     evidence: EvidenceCheck,
 }
 
@@ -66,27 +66,24 @@ impl Reviewer {
     }
 
     /// The rule for `clause`, if the reviewer knows this clause type.
-    #[must_use]
-    pub fn rule(&self, clause: Clause) -> Option<&ClauseRule> {
+    pub(crate) fn rule(&self, clause: Clause) -> Option<&ClauseRule> {
         self.rules.clauses.iter().find(|rule| rule.clause == clause)
     }
 
     /// The clause types that the reviewer knows, in the order of findings.
-    pub fn known_clauses(&self) -> impl Iterator<Item = Clause> + '_ {
+    pub(crate) fn known_clauses(&self) -> impl Iterator<Item = Clause> + '_ {
         let clauses = Clause::ALL.iter().copied();
         clauses.filter(|clause| self.rule(*clause).is_some())
     }
 
     /// Returns true if the reviewer accepts a quoted `sentence` as a `clause`.
-    #[must_use]
-    pub fn accepts_clause(&self, clause: Clause, sentence: &Sentence) -> bool {
+    pub(crate) fn accepts_clause(&self, clause: Clause, sentence: &Sentence) -> bool {
         let mut rules = self.evidence.clauses.iter();
         rules.any(|rule| rule.clause == clause && rule.is_match(sentence))
     }
 
     /// Returns true if the reviewer accepts a quoted `sentence` as a statement of the fact of `rule`.
-    #[must_use]
-    pub fn accepts_fact(&self, rule: &FactRule, sentence: &Sentence) -> bool {
+    pub(crate) fn accepts_fact(&self, rule: &FactRule, sentence: &Sentence) -> bool {
         let mut rules = self.evidence.facts.iter();
         rules.any(|check| check.fact == rule.fact && check.is_match(sentence))
             && !facts::stated(rule, &self.wording, sentence).is_empty()

@@ -43,32 +43,32 @@ pub enum Error {
 /// The rules of one reviewer: the content of `rules/<role>.toml`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// The confidence, 0 to 1, of a finding without any clause. It rises with the clauses found.
-    pub base_confidence: f64,
+    pub(crate) base_confidence: f64,
     /// How the reviewer scores a contract. Without it the reviewer reports clauses and gives no opinion.
-    pub assessment: Option<Assessment>,
+    pub(crate) assessment: Option<Assessment>,
     /// One rule for each clause type that the reviewer knows. Points of equal severity are reported
     /// in this order.
-    pub clauses: Vec<ClauseRule>,
+    pub(crate) clauses: Vec<ClauseRule>,
     /// The facts that the reviewer reads.
-    pub facts: Vec<FactRule>,
+    pub(crate) facts: Vec<FactRule>,
 }
 
 /// The check that a quoted sentence has to pass: the content of `rules/evidence.toml`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EvidenceCheck {
+pub(crate) struct EvidenceCheck {
     /// What every reviewer accepts as a clause.
-    pub clauses: Vec<ClauseRule>,
+    pub(crate) clauses: Vec<ClauseRule>,
     /// What every reviewer accepts as the statement of a fact.
-    pub facts: Vec<FactRule>,
+    pub(crate) facts: Vec<FactRule>,
 }
 
 /// How severe a point is, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub(crate) enum Severity {
     /// Worth knowing.
     Info,
     /// Acceptable.
@@ -84,25 +84,25 @@ pub enum Severity {
 /// How a reviewer scores a contract.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Assessment {
+pub(crate) struct Assessment {
     /// The risk score, 0 to 100, before the points of the clauses are added.
-    pub base_score: i32,
+    pub(crate) base_score: i32,
     /// The lowest severity that is reported.
-    pub report_from: Severity,
+    pub(crate) report_from: Severity,
     /// The scores from which the reviewer recommends something other than `sign`.
-    pub recommend_from: Thresholds,
+    pub(crate) recommend_from: Thresholds,
 }
 
 /// Risk scores, 0 to 100.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Thresholds {
+pub(crate) struct Thresholds {
     /// From this score on: negotiate.
-    pub negotiate: i32,
+    pub(crate) negotiate: i32,
     /// From this score on: escalate.
-    pub escalate: i32,
+    pub(crate) escalate: i32,
     /// From this score on: reject.
-    pub reject: i32,
+    pub(crate) reject: i32,
 }
 
 impl Thresholds {
@@ -114,31 +114,30 @@ impl Thresholds {
 /// How one clause type is recognised, and what it means for the contract.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ClauseRule {
+pub(crate) struct ClauseRule {
     /// The clause type.
-    pub clause: Clause,
+    pub(crate) clause: Clause,
     /// The points that it adds to the risk score. A protection has negative points.
     #[serde(default)]
-    pub points: Points,
+    pub(crate) points: Points,
     /// The severity of the clause. A clause without one is not reported.
     #[serde(default)]
-    pub severity: Severities,
+    pub(crate) severity: Severities,
     /// What changes the severity of a clause that was found.
-    pub severity_change: Option<SeverityChange>,
+    pub(crate) severity_change: Option<SeverityChange>,
     /// Patterns of which one has to match the sentence.
-    pub any_of: Patterns,
+    pub(crate) any_of: Patterns,
     /// Patterns of which one has to match as well; an empty list asks for nothing.
     #[serde(default)]
-    pub and_any_of: Patterns,
+    pub(crate) and_any_of: Patterns,
     /// Patterns of which none may match.
     #[serde(default)]
-    pub none_of: Patterns,
+    pub(crate) none_of: Patterns,
 }
 
 impl ClauseRule {
     /// Returns true if `sentence` is a clause of this type.
-    #[must_use]
-    pub fn is_match(&self, sentence: &Sentence) -> bool {
+    pub(crate) fn is_match(&self, sentence: &Sentence) -> bool {
         self.any_of.is_match(sentence)
             && (self.and_any_of.is_empty() || self.and_any_of.is_match(sentence))
             && !self.none_of.is_match(sentence)
@@ -148,37 +147,37 @@ impl ClauseRule {
 /// Points of risk.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Points {
+pub(crate) struct Points {
     /// If the clause was found.
-    pub found: i32,
+    pub(crate) found: i32,
     /// If it is missing.
-    pub missing: i32,
+    pub(crate) missing: i32,
 }
 
 /// The severities of a clause.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Severities {
+pub(crate) struct Severities {
     /// If the clause was found.
-    pub found: Option<Severity>,
+    pub(crate) found: Option<Severity>,
     /// If it is missing.
-    pub missing: Option<Severity>,
+    pub(crate) missing: Option<Severity>,
 }
 
 /// A change of severity.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SeverityChange {
+pub(crate) struct SeverityChange {
     /// The severity if the condition holds.
-    pub to: Severity,
+    pub(crate) to: Severity,
     /// The condition.
-    pub when: Condition,
+    pub(crate) when: Condition,
 }
 
 /// What changes the severity of a clause.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Condition {
+pub(crate) enum Condition {
     /// This other clause was found.
     Found(Clause),
     /// This other clause is missing.
@@ -190,25 +189,24 @@ pub enum Condition {
 /// How a reviewer reads one fact.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FactRule {
+pub(crate) struct FactRule {
     /// The fact.
-    pub fact: FactKind,
+    pub(crate) fact: FactKind,
     /// Which value counts if the contract states several.
     #[serde(default)]
-    pub pick: Pick,
+    pub(crate) pick: Pick,
     /// The unit of a length of time. Without it the unit of the contract stays.
-    pub unit: Option<Unit>,
+    pub(crate) unit: Option<Unit>,
     /// Patterns of which one has to match the sentence.
-    pub any_of: Patterns,
+    pub(crate) any_of: Patterns,
     /// Patterns of which none may match.
     #[serde(default)]
-    pub none_of: Patterns,
+    pub(crate) none_of: Patterns,
 }
 
 impl FactRule {
     /// Returns true if `sentence` states the fact.
-    #[must_use]
-    pub fn is_match(&self, sentence: &Sentence) -> bool {
+    pub(crate) fn is_match(&self, sentence: &Sentence) -> bool {
         self.any_of.is_match(sentence) && !self.none_of.is_match(sentence)
     }
 }
@@ -219,7 +217,7 @@ impl FactRule {
 ///
 /// If the text is not TOML, has an unknown field or name, or has a pattern that is not a regular
 /// expression.
-pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
+pub(crate) fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|source| Error::Invalid {
         file: file.to_owned(),
         source,
@@ -231,7 +229,7 @@ pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
 /// # Errors
 ///
 /// If the thresholds do not rise.
-pub fn check_thresholds(file: &str, rules: &Rules) -> Result<(), Error> {
+pub(crate) fn check_thresholds(file: &str, rules: &Rules) -> Result<(), Error> {
     match &rules.assessment {
         Some(Assessment { recommend_from, .. }) if !recommend_from.rise() => {
             Err(Error::Thresholds {
@@ -247,7 +245,7 @@ pub fn check_thresholds(file: &str, rules: &Rules) -> Result<(), Error> {
 /// # Errors
 ///
 /// If one has.
-pub fn check_unique(file: &str, rules: &[ClauseRule]) -> Result<(), Error> {
+pub(crate) fn check_unique(file: &str, rules: &[ClauseRule]) -> Result<(), Error> {
     let mut seen = Vec::new();
     for rule in rules {
         if seen.contains(&rule.clause) {

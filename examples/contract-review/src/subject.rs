@@ -11,7 +11,7 @@ use crate::rules::Condition;
 
 /// Why a question cannot be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The conflict names nothing that the panel knows.
     #[error("conflict.subject {0:?} is not known here")]
     UnknownSubject(String),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 /// One sentence of a contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sentence {
+pub(crate) struct Sentence {
     text: String,
     words: String,
 }
@@ -12,8 +12,7 @@ pub struct Sentence {
 impl Sentence {
     /// Splits `text` into words. Punctuation and hyphens separate words. Soft hyphens and the
     /// possessive `'s` are dropped, so that "Party's" and "Party" read alike.
-    #[must_use]
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
             words: words_of(text),
@@ -21,14 +20,12 @@ impl Sentence {
     }
 
     /// The sentence as it stands in the contract.
-    #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// The words in lower case, with one space between each two.
-    #[must_use]
-    pub fn words(&self) -> &str {
+    pub(crate) fn words(&self) -> &str {
         &self.words
     }
 }
@@ -49,13 +46,13 @@ fn words_of(text: &str) -> String {
 
 /// The sentences of one contract, in the order given and each once.
 #[derive(Debug, Clone, Default)]
-pub struct Document {
+pub(crate) struct Document {
     sentences: Vec<Sentence>,
 }
 
 impl Document {
     /// Reads `texts`. Blank ones and repetitions are left out.
-    pub fn new<I, S>(texts: I) -> Self
+    pub(crate) fn new<I, S>(texts: I) -> Self
     where
         I: IntoIterator<Item = S>,
         S: AsRef<str>,
@@ -71,15 +68,13 @@ impl Document {
     }
 
     /// The sentences, in order.
-    #[must_use]
-    pub fn sentences(&self) -> &[Sentence] {
+    pub(crate) fn sentences(&self) -> &[Sentence] {
         &self.sentences
     }
 
     /// The sentence that `quote` is taken from. A quote that was cut to fit a message ends in an
     /// ellipsis, and it is found by its beginning.
-    #[must_use]
-    pub fn find(&self, quote: &str) -> Option<&Sentence> {
+    pub(crate) fn find(&self, quote: &str) -> Option<&Sentence> {
         let cut = quote.trim_end().strip_suffix('\u{2026}');
         let words = words_of(cut.unwrap_or(quote));
         if words.is_empty() {

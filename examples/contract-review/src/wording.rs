@@ -11,7 +11,7 @@ use crate::text::Sentence;
 /// The content of `rules/wording.toml`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wording {
+pub(crate) struct Wording {
     duration: Capture,
     dollars: Capture,
     dates: Vec<Capture>,
@@ -24,7 +24,7 @@ pub struct Wording {
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
+pub(crate) enum Unit {
     /// 1 day.
     Days,
     /// 7 days.
@@ -37,8 +37,7 @@ pub enum Unit {
 
 impl Unit {
     /// The unit with this name, singular or plural.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             "day" | "days" => Some(Self::Days),
             "week" | "weeks" => Some(Self::Weeks),
@@ -49,8 +48,7 @@ impl Unit {
     }
 
     /// The name as it is written in facts.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Days => "days",
             Self::Weeks => "weeks",
@@ -60,8 +58,7 @@ impl Unit {
     }
 
     /// The number of days in one unit.
-    #[must_use]
-    pub fn days(self) -> f64 {
+    pub(crate) fn days(self) -> f64 {
         match self {
             Self::Days => 1.0,
             Self::Weeks => 7.0,
@@ -73,26 +70,25 @@ impl Unit {
 
 /// A length of time as the contract states it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Duration {
+pub(crate) struct Duration {
     /// The number of units.
-    pub count: f64,
+    pub(crate) count: f64,
     /// The unit.
-    pub unit: Unit,
+    pub(crate) unit: Unit,
     /// True if the sentence speaks of a notice close to it.
-    pub is_notice: bool,
+    pub(crate) is_notice: bool,
 }
 
 impl Duration {
     /// The length in days.
-    #[must_use]
-    pub fn days(&self) -> f64 {
+    pub(crate) fn days(&self) -> f64 {
         self.count * self.unit.days()
     }
 }
 
 /// A day of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Date {
+pub(crate) struct Date {
     year: u32,
     month: u32,
     day: u32,
@@ -100,8 +96,7 @@ pub struct Date {
 
 impl Date {
     /// A number that is larger for a later date.
-    #[must_use]
-    pub fn ordinal(self) -> f64 {
+    pub(crate) fn ordinal(self) -> f64 {
         f64::from(self.year * 10_000 + self.month * 100 + self.day)
     }
 }
@@ -116,8 +111,7 @@ const MONTHS: &str = "jan feb mar apr may jun jul aug sep oct nov dec";
 
 impl Wording {
     /// The lengths of time in `sentence`, in order.
-    #[must_use]
-    pub fn durations(&self, sentence: &Sentence) -> Vec<Duration> {
+    pub(crate) fn durations(&self, sentence: &Sentence) -> Vec<Duration> {
         let words = sentence.words();
         let found = self.duration.0.captures_iter(words);
         found
@@ -133,8 +127,7 @@ impl Wording {
     }
 
     /// The sums in US dollars in `text`, in order: `$2,500,000`, `US$ 1.5 million`.
-    #[must_use]
-    pub fn dollars(&self, text: &str) -> Vec<f64> {
+    pub(crate) fn dollars(&self, text: &str) -> Vec<f64> {
         let found = self.dollars.0.captures_iter(text);
         found
             .filter_map(|captures| {
@@ -158,8 +151,7 @@ impl Wording {
     }
 
     /// The dates in `sentence`, in the order of the patterns and, for one pattern, of the text.
-    #[must_use]
-    pub fn dates(&self, sentence: &Sentence) -> Vec<Date> {
+    pub(crate) fn dates(&self, sentence: &Sentence) -> Vec<Date> {
         let words = sentence.words();
         let has_slash = sentence.text().contains('/');
         let in_figures = has_slash.then_some(&self.date_in_figures);
@@ -178,8 +170,7 @@ impl Wording {
     }
 
     /// The places that `text` names as those of a law or a court, in order and each once.
-    #[must_use]
-    pub fn places(&self, text: &str) -> Vec<String> {
+    pub(crate) fn places(&self, text: &str) -> Vec<String> {
         let mut places = Vec::new();
         for marker in self.place_marker.0.find_iter(text) {
             let (_, rest) = text.split_at(marker.end());
@@ -217,8 +208,7 @@ impl Wording {
     }
 
     /// Returns true if `sentence`, which is about renewal, says that the agreement renews itself.
-    #[must_use]
-    pub fn is_automatic_renewal(&self, sentence: &Sentence) -> bool {
+    pub(crate) fn is_automatic_renewal(&self, sentence: &Sentence) -> bool {
         self.automatic_renewal.is_match(sentence)
     }
 }
