@@ -1,9 +1,9 @@
 //! How a reviewer answers colleagues who disagree.
 //!
-//! A reviewer changes its position for one reason: a colleague quotes a sentence of the contract that
-//! the reviewer had not counted, and the sentence passes the check in `rules/evidence.toml`. The
-//! reviewer then applies its own rules again, with this sentence. The confidence of a colleague and
-//! the opinion of the majority count for nothing.
+//! A reviewer changes its position for one reason: a colleague quotes a sentence of the contract
+//! that the reviewer had not counted, and the sentence passes the check in `rules/evidence.toml`.
+//! The reviewer then applies its own rules again, with this sentence. The confidence of a colleague
+//! and the opinion of the majority count for nothing.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -86,7 +86,8 @@ pub(crate) fn reply(reviewer: &Reviewer, question: &Question) -> Result<Reply, E
     .write())
 }
 
-/// The sentences of `document` that are quoted, that `review` had not counted, and that pass the check.
+/// The sentences of `document` that are quoted, that `review` had not counted, and that pass the
+/// check.
 fn accept<'a, 'q>(
     review: &Review<'_>,
     subject: &Subject,
@@ -117,7 +118,7 @@ fn accept<'a, 'q>(
     accepted
 }
 
-/// What an answer is made from.
+/// The inputs of an answer.
 struct Answer<'a> {
     question: &'a Question,
     subject: &'a Subject,
@@ -125,7 +126,7 @@ struct Answer<'a> {
     before: &'a Review<'a>,
     /// The review with those of their quotes that were accepted.
     after: &'a Review<'a>,
-    /// These quotes.
+    /// The quotes that were accepted now.
     accepted: &'a Accepted<'a>,
 }
 
@@ -166,8 +167,8 @@ impl Answer<'_> {
     }
 
     /// The colleague that holds this position. A reviewer that has not moved agrees only if all
-    /// colleagues mean the same (30 days, one month): two of three that agreed from the start settle
-    /// nothing.
+    /// colleagues mean the same (30 days, one month): two of three that agreed from the start
+    /// settle nothing.
     fn peer(&self, value: &Value, changed: bool) -> Option<&Position> {
         let others = &self.question.other_positions;
         let holds = |peer: &&Position| agree(value, &peer.value);
@@ -178,8 +179,8 @@ impl Answer<'_> {
         }
     }
 
-    /// The confidence in the answer. It falls by 0.1 with a new position, and by 0.02 if the reviewer
-    /// keeps its position against evidence.
+    /// The confidence in the answer. It falls by 0.1 with a new position, and by 0.02 if the
+    /// reviewer keeps its position against evidence.
     fn confidence(&self, changed: bool) -> f64 {
         let given = self.question.your_position.confidence;
         let own = given.unwrap_or_else(|| self.before.confidence());

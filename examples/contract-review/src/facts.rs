@@ -82,7 +82,8 @@ pub(crate) struct Fact<'a> {
     size: f64,
 }
 
-/// Reads the fact of `rule` from those sentences that match the rule or that `is_accepted` approves.
+/// Reads the fact of `rule` from those sentences that match the rule or that `is_accepted`
+/// approves.
 pub(crate) fn read<'a>(
     rule: &FactRule,
     wording: &Wording,
@@ -159,13 +160,24 @@ pub(crate) fn stated<'a>(
         FactKind::EffectiveDate => {
             let dates = wording.dates(sentence).into_iter();
             dates
-                .map(|date| fact(json!(date.to_string()), None, date.ordinal()))
+                .map(|date| fact(json!(iso_date(date)), None, f64::from(date)))
                 .collect()
         }
     }
 }
 
-/// A number to two places. A whole number has no point, because some readers of JSON tell 30.0 from 30.
+/// `yyyymmdd` as `yyyy-mm-dd`.
+fn iso_date(date: u32) -> String {
+    format!(
+        "{:04}-{:02}-{:02}",
+        date / 10_000,
+        date / 100 % 100,
+        date % 100
+    )
+}
+
+/// A number to two places. A whole number has no point, because some readers of JSON tell 30.0 from
+/// 30.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the branch is taken for whole numbers only"

@@ -25,8 +25,8 @@ pub(crate) struct Finding {
     /// The points worth reporting, most severe first: `topic`, `severity`, `detail`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) critical_findings: Vec<Value>,
-    /// For each clause type `type`, `present` and, if it is present, the first sentence as `text`. Only
-    /// a reviewer without an opinion reports this.
+    /// For each clause type `type`, `present` and, if it is present, the first sentence as `text`.
+    /// Only a reviewer without an opinion reports this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) clauses: Vec<Value>,
     /// The clause types that were found.
@@ -118,8 +118,8 @@ fn fact_finding(fact: &Fact<'_>) -> Value {
     }
 }
 
-/// The sentences that support the finding. Each clause and fact comes with its first sentence before
-/// any comes with its second, so that whoever has to shorten the list cuts repetitions.
+/// The sentences that support the finding. Each clause and fact comes with its first sentence
+/// before any comes with its second, so that whoever has to shorten the list cuts repetitions.
 fn evidence(review: &Review<'_>) -> Vec<String> {
     let clauses = review.found().values();
     let firsts = clauses

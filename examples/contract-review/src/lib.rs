@@ -2,9 +2,9 @@
 //!
 //! The rules are data: `rules/<agent>.toml` lists what an agent looks for, how many points of risk
 //! each clause adds, and from which score it recommends what. The code is the same for all four. It
-//! reads the rules ([`rules`]), applies them to a contract ([`review`]), reports the result
-//! ([`finding`]) and answers colleagues who disagree ([`discussion`]). The agents need no network and
-//! no model, and the same input always gives the same answer.
+//! reads the rules (`rules.rs`), applies them to a contract (`review.rs`), reports the result
+//! (`finding.rs`) and answers colleagues who disagree (`discussion.rs`). The agents need no network
+//! and no model, and the same input always gives the same answer.
 
 mod clause;
 mod discussion;

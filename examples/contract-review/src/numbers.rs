@@ -22,8 +22,8 @@ fn value_of(word: &str) -> Option<f64> {
     }
 }
 
-/// The value of a row of number words: `ninety 90` is 90, `one hundred and eighty` is 180. `None` for
-/// a row without a number above zero.
+/// The value of a row of number words: `ninety 90` is 90, `one hundred and eighty` is 180. `None`
+/// for a row without a number above zero.
 pub(crate) fn value_of_row(row: &str) -> Option<f64> {
     let words: Vec<&str> = row.split_whitespace().collect();
     // Contracts repeat a number in digits, "ninety (90)", and then the digits count.

@@ -31,8 +31,8 @@ impl<'de> Deserialize<'de> for Patterns {
         if sources.is_empty() {
             return Err(D::Error::custom("this list needs at least one pattern"));
         }
-        // Rules are about English words. Bytes without Unicode make the automata small: with Unicode
-        // classes a gap of six words takes a thousand times the memory.
+        // The rules are about English words. Without Unicode the class in a gap of six words,
+        // (\S+ ){0,6}, stays small, and the patterns compile and match faster.
         RegexSetBuilder::new(sources.iter().map(|source| expand(source)))
             .unicode(false)
             .build()

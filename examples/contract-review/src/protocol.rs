@@ -1,8 +1,8 @@
 //! The line protocol: one message in, one answer out.
 //!
-//! The messages are Concord's envelopes; an agent needs only some of their fields. It answers what it
-//! does not understand with an `error`, because the others would wait for a silent agent until its
-//! deadline.
+//! The messages are Concord's envelopes; an agent needs only some of their fields. It answers what
+//! it does not understand with an `error`, because the others would wait for a silent agent until
+//! its deadline.
 
 use std::io::{BufRead, Write};
 
@@ -30,10 +30,8 @@ pub(crate) struct Task {
     /// The kind of task; the panel knows `contract_review`.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// The title of the task.
     #[serde(default)]
     pub(crate) title: String,
-    /// The contract.
     #[serde(default)]
     pub(crate) input: Input,
 }
@@ -41,10 +39,8 @@ pub(crate) struct Task {
 /// A contract as the panel gets it.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct Input {
-    /// The contract's title.
     #[serde(default)]
     pub(crate) title: String,
-    /// Its sentences.
     #[serde(default)]
     pub(crate) sentences: Vec<String>,
 }

@@ -17,14 +17,12 @@ pub(crate) struct Question {
     pub(crate) other_positions: Vec<Position>,
     /// The task with the contract; absent if it is too large.
     pub(crate) task: Option<Task>,
-    /// The limits of the answer.
     pub(crate) limits: Option<Limits>,
 }
 
 /// A conflict between findings.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Conflict {
-    /// The kind of conflict.
     #[serde(rename = "type")]
     pub(crate) kind: Kind,
     /// The subject: a clause type, a topic, or `<subject>/<attribute>` of a fact.
@@ -53,7 +51,6 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Position {
-    /// The id of the agent.
     pub(crate) agent_id: String,
     /// The position in words.
     pub(crate) position: String,
@@ -65,7 +62,6 @@ pub(crate) struct Position {
     pub(crate) evidence: Vec<String>,
 }
 
-/// The limits of an answer.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Limits {
     /// The longest answer, in tokens of about four letters.

@@ -30,12 +30,12 @@ impl Accepted<'_> {
 pub(crate) struct Point {
     /// The clause type, which is the topic of the point.
     pub(crate) clause: Clause,
-    /// How severe it is.
     pub(crate) severity: Severity,
 }
 
-/// A contract as one reviewer sees it: the clauses and facts found. Scores and severities are computed
-/// from these, so that a reviewer that accepts a new sentence applies the same rules as before.
+/// A contract as one reviewer sees it: the clauses and facts found. Scores and severities are
+/// computed from these, so that a reviewer that accepts a new sentence applies the same rules as
+/// before.
 #[derive(Debug, Clone)]
 pub(crate) struct Review<'a> {
     reviewer: &'a Reviewer,
@@ -100,7 +100,6 @@ impl<'a> Review<'a> {
         self.facts = facts.collect();
     }
 
-    /// The reviewer.
     pub(crate) fn reviewer(&self) -> &'a Reviewer {
         self.reviewer
     }
@@ -120,7 +119,6 @@ impl<'a> Review<'a> {
         self.found.contains_key(&clause)
     }
 
-    /// The facts found.
     pub(crate) fn facts(&self) -> &[Fact<'a>] {
         &self.facts
     }

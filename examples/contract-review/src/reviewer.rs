@@ -82,7 +82,8 @@ impl Reviewer {
         rules.any(|rule| rule.clause == clause && rule.is_match(sentence))
     }
 
-    /// Returns true if the reviewer accepts a quoted `sentence` as a statement of the fact of `rule`.
+    /// Returns true if the reviewer accepts a quoted `sentence` as a statement of the fact of
+    /// `rule`.
     pub(crate) fn accepts_fact(&self, rule: &FactRule, sentence: &Sentence) -> bool {
         let mut rules = self.evidence.facts.iter();
         rules.any(|check| check.fact == rule.fact && check.is_match(sentence))

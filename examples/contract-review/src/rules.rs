@@ -32,7 +32,8 @@ pub enum Error {
         /// The name of the clause type.
         clause: &'static str,
     },
-    /// A recommendation could never be given, because a harsher one begins at the same score or below.
+    /// A recommendation could never be given, because a harsher one begins at the same score or
+    /// below.
     #[error("rules/{file}: recommend_from must rise from negotiate to escalate to reject")]
     Thresholds {
         /// The name of the file.
@@ -46,7 +47,8 @@ pub enum Error {
 pub(crate) struct Rules {
     /// The confidence, 0 to 1, of a finding without any clause. It rises with the clauses found.
     pub(crate) base_confidence: f64,
-    /// How the reviewer scores a contract. Without it the reviewer reports clauses and gives no opinion.
+    /// How the reviewer scores a contract. Without it the reviewer reports clauses and gives no
+    /// opinion.
     pub(crate) assessment: Option<Assessment>,
     /// One rule for each clause type that the reviewer knows. Points of equal severity are reported
     /// in this order.
@@ -89,19 +91,16 @@ pub(crate) struct Assessment {
     pub(crate) base_score: i32,
     /// The lowest severity that is reported.
     pub(crate) report_from: Severity,
-    /// The scores from which the reviewer recommends something other than `sign`.
+    /// Below all of these the recommendation is `sign`.
     pub(crate) recommend_from: Thresholds,
 }
 
-/// Risk scores, 0 to 100.
+/// The risk scores, 0 to 100, from which the reviewer gives each recommendation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Thresholds {
-    /// From this score on: negotiate.
     pub(crate) negotiate: i32,
-    /// From this score on: escalate.
     pub(crate) escalate: i32,
-    /// From this score on: reject.
     pub(crate) reject: i32,
 }
 
@@ -115,7 +114,6 @@ impl Thresholds {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClauseRule {
-    /// The clause type.
     pub(crate) clause: Clause,
     /// The points that it adds to the risk score. A protection has negative points.
     #[serde(default)]
@@ -144,33 +142,27 @@ impl ClauseRule {
     }
 }
 
-/// Points of risk.
+/// Points of risk for a clause that was found, and for one that is missing.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Points {
-    /// If the clause was found.
     pub(crate) found: i32,
-    /// If it is missing.
     pub(crate) missing: i32,
 }
 
-/// The severities of a clause.
+/// The severity of a clause that was found, and of one that is missing.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Severities {
-    /// If the clause was found.
     pub(crate) found: Option<Severity>,
-    /// If it is missing.
     pub(crate) missing: Option<Severity>,
 }
 
-/// A change of severity.
+/// A change of severity to `to`, if the condition `when` holds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SeverityChange {
-    /// The severity if the condition holds.
     pub(crate) to: Severity,
-    /// The condition.
     pub(crate) when: Condition,
 }
 
@@ -190,7 +182,6 @@ pub(crate) enum Condition {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FactRule {
-    /// The fact.
     pub(crate) fact: FactKind,
     /// Which value counts if the contract states several.
     #[serde(default)]

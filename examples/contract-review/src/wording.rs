@@ -71,9 +71,7 @@ impl Unit {
 /// A length of time as the contract states it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Duration {
-    /// The number of units.
     pub(crate) count: f64,
-    /// The unit.
     pub(crate) unit: Unit,
     /// True if the sentence speaks of a notice close to it.
     pub(crate) is_notice: bool,
@@ -83,27 +81,6 @@ impl Duration {
     /// The length in days.
     pub(crate) fn days(&self) -> f64 {
         self.count * self.unit.days()
-    }
-}
-
-/// A day of the calendar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Date {
-    year: u32,
-    month: u32,
-    day: u32,
-}
-
-impl Date {
-    /// A number that is larger for a later date.
-    pub(crate) fn ordinal(self) -> f64 {
-        f64::from(self.year * 10_000 + self.month * 100 + self.day)
-    }
-}
-
-impl std::fmt::Display for Date {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 }
 
@@ -150,8 +127,9 @@ impl Wording {
             .collect()
     }
 
-    /// The dates in `sentence`, in the order of the patterns and, for one pattern, of the text.
-    pub(crate) fn dates(&self, sentence: &Sentence) -> Vec<Date> {
+    /// The dates in `sentence` as numbers, `yyyymmdd`, in the order of the patterns and, for one
+    /// pattern, of the text.
+    pub(crate) fn dates(&self, sentence: &Sentence) -> Vec<u32> {
         let words = sentence.words();
         let has_slash = sentence.text().contains('/');
         let in_figures = has_slash.then_some(&self.date_in_figures);
@@ -160,10 +138,10 @@ impl Wording {
             let mut from = 0;
             // Three numbers in a row can begin inside of three others, so matches may overlap.
             while let Some(captures) = pattern.0.captures_at(words, from) {
+                let whole = captures.get_match();
+                debug_assert!(!whole.is_empty(), "a date pattern matches the empty text");
                 found.extend(date(&captures));
-                let start = captures.get_match().start();
-                debug_assert!(start >= from, "a match begins before the search");
-                from = start + 1;
+                from = whole.start() + 1;
             }
         }
         found
@@ -224,15 +202,16 @@ fn is_near_notice(words: &str, at: usize) -> bool {
         .any(|word| word.starts_with("notice") || word == "notification")
 }
 
-fn date(captures: &Captures<'_>) -> Option<Date> {
+/// The date of a match as a number, `yyyymmdd`. `None` if there is no such day.
+fn date(captures: &Captures<'_>) -> Option<u32> {
     let group = |name| captures.name(name).map(|found| found.as_str());
-    let month_name = group("month")?.to_lowercase();
+    let month_name = group("month")?;
     let by_name = MONTHS
         .split(' ')
         .position(|stem| month_name.starts_with(stem))
         .and_then(|index| u32::try_from(index + 1).ok());
     let month = by_name.or_else(|| month_name.parse().ok())?;
-    let day = group("day")?.parse().ok()?;
+    let day: u32 = group("day")?.parse().ok()?;
     let year: u32 = group("year")?.parse().ok()?;
     let year = match year {
         // Two digits are a year of this century or of the last one.
@@ -242,7 +221,7 @@ fn date(captures: &Captures<'_>) -> Option<Date> {
     };
     let is_plausible =
         (1950..=2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    is_plausible.then_some(Date { year, month, day })
+    is_plausible.then_some(year * 10_000 + month * 100 + day)
 }
 
 #[cfg(test)]
@@ -258,9 +237,8 @@ mod tests {
         durations.iter().map(Duration::days).collect()
     }
 
-    fn dates(text: &str) -> Vec<String> {
-        let dates = wording().dates(&Sentence::new(text));
-        dates.iter().map(ToString::to_string).collect()
+    fn dates(text: &str) -> Vec<u32> {
+        wording().dates(&Sentence::new(text))
     }
 
     #[test]
@@ -304,11 +282,11 @@ mod tests {
 
     #[test]
     fn dates_in_words_and_in_figures() {
-        assert_eq!(dates("May 22, 2000"), ["2000-05-22"]);
-        assert_eq!(dates("as of the 1st day of May, 2006"), ["2006-05-01"]);
-        assert_eq!(dates("1 April 2020"), ["2020-04-01"]);
-        assert_eq!(dates("7/11/06"), ["2006-07-11"]);
-        assert_eq!(dates("it may 30 2 times"), Vec::<String>::new());
-        assert_eq!(dates("Section 7.5.2"), Vec::<String>::new());
+        assert_eq!(dates("May 22, 2000"), [2000_0522]);
+        assert_eq!(dates("as of the 1st day of May, 2006"), [2006_0501]);
+        assert_eq!(dates("1 April 2020"), [2020_0401]);
+        assert_eq!(dates("7/11/06"), [2006_0711]);
+        assert_eq!(dates("it may 30 2 times"), Vec::<u32>::new());
+        assert_eq!(dates("Section 7.5.2"), Vec::<u32>::new());
     }
 }

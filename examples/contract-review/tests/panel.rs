@@ -7,6 +7,9 @@
     reason = "a test may fail by panicking"
 )]
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use contract_review_panel::protocol::answer;
 use contract_review_panel::reviewer::{ROLES, Reviewer};
 use serde_json::{Value, json};
@@ -17,9 +20,14 @@ const HIDDEN_CAP: &str =
     "Supplier may be asked for damages, but for no more than a maximum of the fees of one month.";
 const QUIET_EXCLUSIVE: &str = "Buyer shall be served exclusively by Seller.";
 
+static PANEL: LazyLock<HashMap<&str, Reviewer>> = LazyLock::new(|| {
+    let load = |(role, _)| (role, Reviewer::load(role).unwrap());
+    ROLES.map(load).into()
+});
+
 fn ask(role: &str, message_type: &str, payload: &Value) -> Value {
     let message = json!({ "message_type": message_type, "payload": payload });
-    answer(&Reviewer::load(role).unwrap(), &message.to_string())
+    answer(&PANEL[role], &message.to_string())
 }
 
 fn task(sentences: &[&str]) -> Value {

@@ -1,4 +1,5 @@
-//! Rules as data: another rule file gives another reviewer, and a mistake in it gives a clear error.
+//! Rules as data: another rule file gives another reviewer, and a mistake in it gives a clear
+//! error.
 
 #![allow(
     clippy::unwrap_used,
