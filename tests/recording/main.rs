@@ -143,7 +143,8 @@ async fn an_installation_of_today_goes_on_with_it() {
         );
         let (_, replay) = said(&broker, REPLAY);
         assert_eq!(replay["differences"], json!([]));
-        // What had ended has stayed as it was: everything new is of the new case, its debates and its deadlines.
+        // What had ended has stayed as it was: everything new is of the new case, its debates and its deadlines. Only the
+        // recorded agents become unavailable after a while, because nobody hosts them any more.
         let recorded = |one: &&Recorded| one.stream == "CONCORD_EVENTS";
         let recorded: Vec<&Recorded> = recording.messages.iter().filter(recorded).collect();
         let ids: HashSet<&str> = recorded.iter().map(|one| id(&one.subject)).collect();
@@ -151,8 +152,9 @@ async fn an_installation_of_today_goes_on_with_it() {
         let new = stored_from(client, StreamKind::Events, ">", last + 1)
             .await
             .unwrap();
-        let moved = new.iter().filter(|event| ids.contains(id(&event.subject)));
-        let moved: Vec<&str> = moved.map(|event| event.subject.as_str()).collect();
+        let new: Vec<&str> = new.iter().map(|event| event.subject.as_str()).collect();
+        let moved = |event: &&str| ids.contains(id(event)) && !event.contains(".event.agent.");
+        let moved: Vec<&str> = new.iter().copied().filter(moved).collect();
         assert!(!new.is_empty() && moved.is_empty(), "{moved:?}");
     }
 }
