@@ -59,7 +59,7 @@ impl Recording {
         let entries = std::fs::read_dir(folder).expect("the folder is there");
         let paths = entries.map(|entry| entry.expect("an entry").path());
         let recordings: Vec<Self> = paths
-            .filter(|path| path.is_dir())
+            .filter(|path| path.join("messages.jsonl.gz").is_file())
             .map(|path| Self::read(&path))
             .collect();
         assert!(!recordings.is_empty(), "there is no recording");
