@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use concord_runtime::broker::shared_value::Register;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::{BudgetLabels, Metrics};
 use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
@@ -47,7 +47,7 @@ const OVER_BUDGET: &str = "over_budget";
 
 /// The budgets in the settings.
 pub(crate) fn budgets(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     settings: &BTreeMap<Token, BudgetSettings>,
 ) -> Budgets {
     let budget = |(provider, settings): (&Token, &BudgetSettings)| {
@@ -258,7 +258,7 @@ enum Renewed {
 #[derive(Debug, thiserror::Error)]
 enum RenewError {
     #[error("the shared value cannot be used")]
-    Register(#[from] concord_runtime::event_store::Error),
+    Register(#[from] concord_runtime::broker::Unavailable),
     #[error("the broker did not answer in time")]
     Silent,
     #[error("the shared value cannot be read")]

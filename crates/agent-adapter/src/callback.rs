@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_runtime::broker::Heard;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::settings::Secret;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Timestamp, dialect};
@@ -169,7 +169,7 @@ impl Awaited {
     }
 
     /// What was published is in the dialect of whoever had asked.
-    fn heard(&self, shell: &ServiceContext, agent: &AgentId, heard: &Heard) {
+    fn heard(&self, shell: &ServiceRunner, agent: &AgentId, heard: &Heard) {
         let Some(asked) = reply_to(shell, heard) else {
             return;
         };
@@ -179,7 +179,7 @@ impl Awaited {
     }
 
     /// Listens to what an agent says, until the service stops.
-    pub(crate) async fn listen(self, shell: ServiceContext, agent: AgentId) {
+    pub(crate) async fn listen(self, shell: ServiceRunner, agent: AgentId) {
         let filters = Lane::ALL.map(|lane| shell.broker.subjects().said_by(lane, &agent));
         let mut heard = Vec::new();
         for filter in filters {
@@ -206,7 +206,7 @@ impl Awaited {
 
 /// What a message is an answer to.
 fn reply_to(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     Heard {
         subject,
         dialect,

@@ -8,7 +8,7 @@ use concord_events::subject::SystemSubject;
 use concord_events::{AggregateEvent, CaseEvent, CaseOpened, StoredEvent};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_wire::{CaseId, Token};
 use lru::LruCache;
 
@@ -18,13 +18,13 @@ const CACHED_MAX: usize = 512;
 /// The opening facts of cases.
 pub(crate) struct Cases {
     ledger: NatsEventStore,
-    shell: ServiceContext,
+    shell: ServiceRunner,
     cached: Mutex<LruCache<CaseId, Arc<CaseOpened>>>,
 }
 
 impl Cases {
     pub(crate) async fn new(
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
     ) -> Result<Self, concord_runtime::event_store::Error> {
         let cached = LruCache::new(NonZeroUsize::new(CACHED_MAX).unwrap_or(NonZeroUsize::MIN));
         let ledger = NatsEventStore::new(shell.broker.clone()).await?;

@@ -16,7 +16,7 @@ use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{StoredEvent, WakeEvent};
 use concord_runtime::broker::Heard;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::{FeedbackLabels, Metrics, ResultLabel, RouteLabel};
 use concord_runtime::{Directory, service::clock};
 use concord_wire::subject::Lane;
@@ -60,7 +60,7 @@ impl Default for CoordinationSettings {
 
 /// Begins to count.
 pub(crate) async fn start(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     settings: &CoordinationSettings,
     directory: &Arc<Directory>,
 ) -> Result<(), AnyError> {
@@ -92,7 +92,7 @@ struct Counting {
 
 impl Counting {
     /// Hears messages on both lanes, and whom they wake.
-    async fn hear(self: &Arc<Self>, shell: &ServiceContext) -> Result<(), AnyError> {
+    async fn hear(self: &Arc<Self>, shell: &ServiceRunner) -> Result<(), AnyError> {
         let (broker, subjects) = (&shell.broker, shell.broker.subjects());
         for lane in [Lane::Urgent, Lane::Normal] {
             let said = broker.listen(subjects.all(lane.as_str()), None).await?;
@@ -136,9 +136,9 @@ impl Counting {
 
     fn each(
         self: &Arc<Self>,
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         mut heard: impl Stream<Item = Heard> + Send + Unpin + 'static,
-        take: impl Fn(&Self, &ServiceContext, &Heard) + Send + 'static,
+        take: impl Fn(&Self, &ServiceRunner, &Heard) + Send + 'static,
     ) {
         let (counting, shared) = (Arc::clone(self), shell.clone());
         shell.spawn(async move {
@@ -150,7 +150,7 @@ impl Counting {
     }
 
     /// Counts who has not answered in time.
-    fn keep_time(self: &Arc<Self>, shell: &ServiceContext) {
+    fn keep_time(self: &Arc<Self>, shell: &ServiceRunner) {
         let (counting, stop) = (Arc::clone(self), shell.stop.clone());
         shell.spawn(async move {
             let mut due = tokio::time::interval(SETTLE_INTERVAL);
@@ -162,7 +162,7 @@ impl Counting {
     }
 
     /// Keeps to the cards that say that their agents lead.
-    fn follow_leads(self: &Arc<Self>, shell: &ServiceContext, directory: &Arc<Directory>) {
+    fn follow_leads(self: &Arc<Self>, shell: &ServiceRunner, directory: &Arc<Directory>) {
         let (counting, directory, stop) =
             (Arc::clone(self), Arc::clone(directory), shell.stop.clone());
         let mut changes = directory.changes();
@@ -199,7 +199,7 @@ impl Counting {
 }
 
 /// What was said, in whatever dialect; none where it is no message.
-fn envelope(shell: &ServiceContext, message: &Heard) -> Option<Envelope> {
+fn envelope(shell: &ServiceRunner, message: &Heard) -> Option<Envelope> {
     let subject = shell.broker.subjects().parse(&message.subject).ok()?;
     let declared = message.dialect.as_deref().and_then(Dialect::parse);
     Some(dialect::read(&message.payload, declared, &subject).ok()?.0)

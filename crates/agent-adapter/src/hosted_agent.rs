@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_domain::resilience::call_policy::{self, Tell};
 use concord_runtime::delivery::{Delivery, HandleError};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::clock;
 use concord_runtime::service::metrics::Reason;
 use concord_wire::payload::{Card, Task};
@@ -78,7 +78,7 @@ impl Runner {
 
 /// What all hosted agents of a replica share.
 pub(crate) struct Shared {
-    pub(crate) shell: ServiceContext,
+    pub(crate) shell: ServiceRunner,
     pub(crate) cases: Arc<Cases>,
     pub(crate) budgets: Budgets,
     pub(crate) address: Option<Arc<Address>>,
@@ -187,7 +187,7 @@ impl Host {
                     delivery.deliveries,
                     is_told_by_coordinator(asked),
                 ) {
-                    Tell::Later => return Err(failure.into()),
+                    Tell::Later => return Err(HandleError::retry(failure)),
                     Tell::Nothing => {
                         tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
                         return Ok(());

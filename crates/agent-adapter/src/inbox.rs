@@ -7,7 +7,7 @@ use concord_domain::effect::WOKEN;
 use concord_events::Remembered;
 use concord_runtime::codec::dialect;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
@@ -19,7 +19,7 @@ use crate::hosted_agent::Host;
 /// A hosted agent's messages.
 pub(crate) struct Inbox {
     pub(crate) host: Arc<Host>,
-    pub(crate) shell: ServiceContext,
+    pub(crate) shell: ServiceRunner,
 }
 
 impl Handler for Inbox {
@@ -27,7 +27,7 @@ impl Handler for Inbox {
         // What another agent garbled is its own affair, and is in the transcript; the agent is not bothered with it.
         let heard = match dialect::envelope(&self.shell, delivery).await {
             Ok(heard) => Some(heard),
-            Err(failed @ HandleError::Failed(_)) => return Err(failed),
+            Err(failed @ HandleError::Retry(_)) => return Err(failed),
             Err(_) => None,
         };
         if let Some((heard, failure)) = heard

@@ -8,9 +8,8 @@
 
 use std::sync::Arc;
 
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::api::{Answer, answer};
-use concord_runtime::service::{Run, ServiceContext};
+use concord_runtime::service::{Run, ServiceRunner};
 use concord_runtime::{Aggregates, Directory};
 use concord_wire::subject::{Lane, Service};
 use tokio::net::TcpListener;
@@ -64,11 +63,10 @@ impl Run for AgentAdapter {
         Ok(notify::check(&own.notify)?)
     }
 
-    async fn start(shell: ServiceContext, own: AdapterSettings) -> Result<(), AnyError> {
+    async fn start(shell: ServiceRunner, own: AdapterSettings) -> Result<(), AnyError> {
         let directory = Directory::follow(&shell);
         let cases = Arc::new(case_cache::Cases::new(&shell).await?);
-        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
-        let conversations = Arc::new(Aggregates::new(ledger, shell.work.cached_max));
+        let conversations = Arc::new(Aggregates::new(shell.ports.clone(), shell.work.cached_max));
         let loops = Arc::new(reply_loops::Loops::new(
             &shell,
             own.loops.bounds(),
@@ -103,7 +101,7 @@ impl Run for AgentAdapter {
 }
 
 async fn host_all(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     own: &AdapterSettings,
     cases: &Arc<case_cache::Cases>,
     loops: &Arc<reply_loops::Loops>,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use concord_events::StoredEvent;
 use concord_events::topology::{Channel, ConsumerKind};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::clock;
 use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
@@ -54,7 +54,7 @@ pub(crate) fn check(settings: &NotifySettings) -> Result<(), Error> {
 
 /// Begins to tell people. The consumers are there when a channel is off, too: what happened while it was off is then
 /// nothing that they are told when it is on.
-pub(crate) fn start(shell: &ServiceContext, settings: &NotifySettings) -> Result<(), Error> {
+pub(crate) fn start(shell: &ServiceRunner, settings: &NotifySettings) -> Result<(), Error> {
     let mut notifiers = Vec::new();
     for channel in Channel::ALL {
         let notifier = Arc::new(Notifier::new(shell, channel, settings)?);
@@ -105,7 +105,7 @@ impl Sender {
 
 /// One channel at work.
 struct Notifier {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     channel: Channel,
     sender: Option<Sender>,
     prefix: String,
@@ -118,7 +118,7 @@ struct Notifier {
 
 impl Notifier {
     fn new(
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         channel: Channel,
         settings: &NotifySettings,
     ) -> Result<Self, Error> {
@@ -163,7 +163,7 @@ impl Notifier {
         };
         let failures: Vec<String> = recipients.iter().filter_map(failed).collect();
         if !failures.is_empty() {
-            return Err(HandleError::Undeliverable(format!(
+            return Err(HandleError::DeadLetter(format!(
                 "{why}; before, {}",
                 failures.join("; ")
             )));
@@ -286,10 +286,10 @@ impl Handler for Feed {
         }
         let (passing, lasting) = notifier.tell(sender, &notice, &recipients).await;
         if !passing.is_empty() {
-            return Err(HandleError::Failed(passing.join("; ").into()));
+            return Err(HandleError::retry(passing.join("; ")));
         }
         if !lasting.is_empty() {
-            return Err(HandleError::Undeliverable(lasting.join("; ")));
+            return Err(HandleError::DeadLetter(lasting.join("; ")));
         }
         Ok(Ack::Acknowledge)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::{Directory, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card, REGISTER_AGENT, Request};
 use concord_wire::subject::{Service, Subject};
@@ -17,7 +17,7 @@ const HEARTBEAT_MS: u64 = 10_000;
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Enters the cards, and sends heartbeats until the service stops.
-pub(crate) fn start(shell: &ServiceContext, cards: Vec<Card>, directory: &Arc<Directory>) {
+pub(crate) fn start(shell: &ServiceRunner, cards: Vec<Card>, directory: &Arc<Directory>) {
     for mut card in cards {
         let every = *card.heartbeat_ms.get_or_insert(HEARTBEAT_MS);
         shell.spawn(beat(
@@ -31,7 +31,7 @@ pub(crate) fn start(shell: &ServiceContext, cards: Vec<Card>, directory: &Arc<Di
 
 /// Enters a card where another, or none, is on the register. An agent that an operator takes off it is entered again when
 /// the adapter starts again, not before.
-async fn enter(shell: ServiceContext, card: Card, directory: Arc<Directory>) {
+async fn enter(shell: ServiceRunner, card: Card, directory: Arc<Directory>) {
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -74,7 +74,7 @@ fn registration(card: &Card) -> Option<Envelope> {
     ))
 }
 
-async fn beat(shell: ServiceContext, agent: AgentId, every: Duration) {
+async fn beat(shell: ServiceRunner, agent: AgentId, every: Duration) {
     let subject = shell.broker.subjects().build(&Subject::Beat {
         agent: agent.clone(),
     });

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use concord_domain::activation::conversation::{WakeInput, WakeMachine, conversation, thread_of};
 use concord_domain::activation::{Course, LoopBounds, Turns};
 use concord_events::LoopBroken;
+use concord_runtime::NatsPorts;
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Delivery, HandleError};
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::{Aggregates, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, MessageId, Timestamp, Token};
@@ -24,11 +24,11 @@ const THREADS_MAX: usize = 2_048;
 const MESSAGES_MAX: usize = 16_384;
 
 /// The conversations of an installation, as facts.
-pub(crate) type Conversations = Arc<Aggregates<WakeMachine, NatsEventStore>>;
+pub(crate) type Conversations = Arc<Aggregates<WakeMachine, NatsPorts>>;
 
 /// What a replica knows of exchanges with hosted agents.
 pub(crate) struct Loops {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     bounds: Option<LoopBounds>,
     conversations: Conversations,
     known: Mutex<Known>,
@@ -51,7 +51,7 @@ struct Place {
 
 impl Loops {
     pub(crate) fn new(
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         bounds: Option<LoopBounds>,
         conversations: &Conversations,
     ) -> Self {
@@ -205,8 +205,9 @@ impl Loops {
         } = &broken;
         tracing::warn!(%from, %to, depth, "Two agents answer each other without end; the loop is broken for a while.");
         // The message itself may be the cause of another fact of the conversation.
-        let cause = MessageId::new(Token::derived(&format!("loop/{}", said.message_id)).as_str())?;
-        let context = ServiceContext::message_context(cause);
+        let cause = Token::derived(&format!("loop/{}", said.message_id));
+        let cause = MessageId::new(cause.as_str()).map_err(HandleError::retry)?;
+        let context = self.shell.of_message(cause);
         let input = WakeInput::Break(Box::new(broken));
         handlers::step(
             &self.shell,

@@ -3,7 +3,7 @@
 //! Spans hold names, ids and outcomes, never what was said and never a key. They are not entered, because each log line that
 //! is written in an entered span becomes a part of it.
 
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::{Trace, TraceContext, service::telemetry};
 use concord_wire::{AgentId, CaseId, MessageType};
 use tracing::Span;
@@ -35,7 +35,7 @@ pub(crate) struct About<'a> {
 impl Turn {
     /// Of a message that an agent of this kind is to answer.
     pub(crate) fn begin(
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         agent: &AgentId,
         kind: &'static str,
         about: About<'_>,
@@ -53,7 +53,7 @@ impl Turn {
     }
 
     /// Of an answer that the agent posts later, to whichever replica.
-    pub(crate) fn later(shell: &ServiceContext, agent: &AgentId, about: About<'_>) -> Part {
+    pub(crate) fn later(shell: &ServiceRunner, agent: &AgentId, about: About<'_>) -> Part {
         let span = tracing::info_span!(
             target: "concord", parent: None, "later_answer", otel.kind = "server", otel.status_code = Empty,
             agent.id = %agent, agent.kind = "http", message.type = about.message_type.as_str(), deliberation.id = Empty,
@@ -114,7 +114,7 @@ impl Turn {
 }
 
 impl Part {
-    fn root(shell: &ServiceContext, span: Span, about: About<'_>) -> Self {
+    fn root(shell: &ServiceRunner, span: Span, about: About<'_>) -> Self {
         if let Some(case) = about.case {
             span.record("deliberation.id", case.as_str());
         }

@@ -16,8 +16,7 @@ use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::WakeLabels;
 use concord_runtime::{Directory, codec::dialect};
 use concord_wire::subject::Service;
@@ -45,7 +44,7 @@ pub(crate) struct Known {
 
 /// Begins to decide.
 pub(crate) async fn start(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     settings: &WakeSettings,
     known: Known,
 ) -> Result<(), AnyError> {
@@ -55,10 +54,9 @@ pub(crate) async fn start(
         cases,
         bounds,
     } = known;
-    let ledger = NatsEventStore::new(shell.broker.clone()).await?;
     shell.consume(
         ConsumerKind::Effects(Service::AgentAdapter),
-        EffectHandler::<WakeMachine>::new(shell, ledger),
+        EffectHandler::<_, WakeMachine>::new(shell),
     );
     let matching = Matching::open(settings)?;
     let known = Matching::follow(&matching, shell, &directory);
@@ -82,7 +80,7 @@ pub(crate) async fn start(
 
 /// Hears what may concern somebody.
 struct Ears {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     enabled: bool,
     matching: Arc<Matching>,
     conversations: Conversations,
@@ -113,7 +111,7 @@ impl Handler for Ears {
         // What somebody garbled is answered by whom it is addressed to, if by anyone.
         let envelope = match dialect::envelope(&self.shell, delivery).await {
             Ok(envelope) => envelope,
-            Err(failed @ HandleError::Failed(_)) => return Err(failed),
+            Err(failed @ HandleError::Retry(_)) => return Err(failed),
             Err(_) => {
                 self.shell.count_ignored("unreadable");
                 return Ok(Ack::Acknowledge);

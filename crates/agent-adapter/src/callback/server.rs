@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::{Trace, service::clock};
 use concord_wire::{AgentId, Dialect, Envelope, header};
 use serde_json::json;
@@ -34,14 +34,14 @@ const ARRIVES_MAX: Duration = Duration::from_secs(10);
 pub(crate) type Hosted = BTreeMap<AgentId, Dialect>;
 
 struct Callbacks {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     address: Arc<Address>,
     hosted: Hosted,
 }
 
 /// Takes answers until the service stops.
 pub(crate) async fn serve(
-    shell: ServiceContext,
+    shell: ServiceRunner,
     listener: TcpListener,
     address: Arc<Address>,
     hosted: Hosted,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use concord_events::topology::StreamKind;
 use concord_runtime::delivery::{Delivery, HandleError};
-use concord_runtime::{broker::message_lookup, service::clock};
+use concord_runtime::{ports::MessageLookup, service::clock};
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, MessageType};
 
@@ -76,7 +76,9 @@ impl Host {
             // Of the other lane only its own sequences are known, and there is little on it between two agents.
             let is_own = delivery.stream == broker.layout.stream_name(StreamKind::of_lane(lane));
             let first = if is_own { delivery.sequence } else { 1 };
-            if message_lookup::find(broker, lane, &filter, first, answers)
+            let ports = &self.shared.shell.ports;
+            if ports
+                .find_message(lane, &filter, first, answers)
                 .await?
                 .is_some()
             {

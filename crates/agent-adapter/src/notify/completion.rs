@@ -2,7 +2,7 @@
 
 use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
@@ -16,13 +16,13 @@ const CHANNEL: &str = "callback";
 
 /// Posts completions.
 pub(super) struct Completions {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     caller: Option<Caller>,
     settings: NotifySettings,
 }
 
 impl Completions {
-    pub(super) fn new(shell: &ServiceContext, settings: &NotifySettings) -> Result<Self, Error> {
+    pub(super) fn new(shell: &ServiceRunner, settings: &NotifySettings) -> Result<Self, Error> {
         Ok(Self {
             shell: shell.clone(),
             caller: Caller::new(settings)?,
@@ -79,7 +79,7 @@ impl Handler for Completions {
         let Some(caller) = &self.caller else {
             self.count("off");
             let why = "no address may be called: the adapter's settings notify.webhook.hosts and secret are not set";
-            return Err(HandleError::Undeliverable(why.into()));
+            return Err(HandleError::DeadLetter(why.into()));
         };
         // The same each time it is tried, so that a receiver knows a repetition.
         let id = format!("{}-callback", record.meta.event_id);
@@ -90,11 +90,11 @@ impl Handler for Completions {
             }
             Err(Failure::Passing(why)) => {
                 self.count("failed");
-                Err(HandleError::Failed(why.into()))
+                Err(HandleError::retry(why))
             }
             Err(Failure::Lasting(why)) => {
                 self.count("undeliverable");
-                Err(HandleError::Undeliverable(why))
+                Err(HandleError::DeadLetter(why))
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use concord_domain::activation::{Matcher, Message, Parameters, Previous, centroid, texts_of};
 use concord_embedding::{Embedder, Server, ServerError};
 use concord_runtime::Directory;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::MatchingLabel;
 use concord_wire::AgentId;
 use concord_wire::payload::{Card, Skill};
@@ -125,7 +125,7 @@ impl Matching {
     /// known, with vectors as far as these can be made.
     pub(super) fn follow(
         matching: &Arc<Self>,
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         directory: &Arc<Directory>,
     ) -> oneshot::Receiver<()> {
         let (all_known, known_all) = oneshot::channel();
@@ -266,7 +266,7 @@ impl Matching {
 
     /// Says by what messages are matched now, in the metrics and, where that is less than what is set up or could be, in the
     /// readiness.
-    pub(super) fn report(&self, shell: &ServiceContext) {
+    pub(super) fn report(&self, shell: &ServiceRunner) {
         let (by, restriction) = match &self.source {
             Source::Letters => (
                 "letters",
