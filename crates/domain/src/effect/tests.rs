@@ -10,6 +10,8 @@ use crate::fixtures::{
     keeps, open_case, open_debate, policy, received, said, start, token,
 };
 
+mod golden;
+
 proptest! {
     #[test]
     fn the_source_of_an_effect_is_the_fact_it_was_made_from(
