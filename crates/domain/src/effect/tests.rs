@@ -1,5 +1,7 @@
-use concord_wire::payload::ConflictType;
+use concord_wire::payload::{ConflictType, OPEN_DEBATE};
+use concord_wire::{Envelope, ErrorCode};
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 use crate::aggregates::case::CaseMachine;
