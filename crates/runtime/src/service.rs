@@ -301,6 +301,6 @@ impl ServiceContext {
 
     /// The context of a decision made now because of a fact.
     pub fn fact_context(event_id: concord_wire::MessageId) -> Context {
-        Context::of_fact(crate::service::clock::now(), event_id)
+        Context::of_event(crate::service::clock::now(), event_id)
     }
 }

@@ -1,7 +1,7 @@
 //! Bugs of the ladder that can be planted: steps done on something else than what is known.
 
+use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
-use concord_domain::aggregates::escalation::Word;
 use concord_domain::aggregates::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
@@ -52,12 +52,12 @@ pub(crate) async fn ruled_badly(
     let plant = process.connection.plant();
     let Routed::Step {
         id,
-        input: DebateInput::Said(said),
+        input: DebateInput::Message(said),
     } = &routed
     else {
         return Ok(Some(routed));
     };
-    let Word::Ruling(ruling) = &said.word else {
+    let MessageBody::Ruling(ruling) = &said.body else {
         return Ok(Some(routed));
     };
     if plant == Some(Plant::RulingOutOfTime) {
@@ -67,7 +67,7 @@ pub(crate) async fn ruled_badly(
                 DebateEvent::FellBack(_) | DebateEvent::AwaitsGate(_)
             )
         };
-        let input = DebateInput::Said(said.clone());
+        let input = DebateInput::Message(said.clone());
         if decided_on::<DebateMachine>(&process.ledger, id, context, &input, in_time, |_| {})
             .await?
         {
@@ -86,10 +86,10 @@ pub(crate) async fn ruled_badly(
         if let Some(digest) = state.ladder.and_then(|ladder| ladder.digest) {
             let (mut said, mut ruling) = (said.clone(), ruling.clone());
             ruling.digest = digest;
-            said.word = Word::Ruling(ruling);
+            said.body = MessageBody::Ruling(ruling);
             return Ok(Some(Routed::Step {
                 id: id.clone(),
-                input: DebateInput::Said(said),
+                input: DebateInput::Message(said),
             }));
         }
     }

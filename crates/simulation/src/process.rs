@@ -8,7 +8,7 @@ use concord_domain::activation::conversation::WakeMachine;
 use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::deadline::DeadlineMachine;
-use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Standing, ToldOutcome};
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Eligibility, OutcomeMessage};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::aggregates::request::RequestMachine;
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
@@ -221,14 +221,17 @@ impl Process {
             Some(case) => Some(self.cases.load(&case.token()).await?),
             None => None,
         };
-        let standing = Standing::of(
+        let eligibility = Eligibility::of(
             &told.agent_id,
             case.as_ref().map(|case| &case.state),
             &queue.state,
         );
         Ok(Routed::Step {
             id,
-            input: DebateInput::Outcome(Box::new(ToldOutcome { standing, ..*told })),
+            input: DebateInput::Outcome(Box::new(OutcomeMessage {
+                eligibility,
+                ..*told
+            })),
         })
     }
 
@@ -359,7 +362,7 @@ impl Process {
         let meta = EventMeta::decode(&delivery.body).ok()?;
         Some((
             aggregate,
-            Context::of_fact(self.connection.now(), meta.event_id),
+            Context::of_event(self.connection.now(), meta.event_id),
         ))
     }
 

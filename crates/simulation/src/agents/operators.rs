@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::case::CaseInput;
+use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
-use concord_domain::aggregates::escalation::Order;
 use concord_domain::aggregates::review_queue::QueueInput;
 use concord_events::{DeadlineControl, ExpertRegistered};
 use concord_wire::payload::Expert;
@@ -144,14 +144,14 @@ impl Agents {
                 let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else {
                     return;
                 };
-                let order = Order::Cancel {
+                let order = Command::Cancel {
                     by,
                     why: "settled on the telephone".into(),
                 };
                 self.order(
                     world,
                     in_ms,
-                    Verb::Debate(id.token(), DebateInput::Order(Box::new(order))),
+                    Verb::Debate(id.token(), DebateInput::Command(Box::new(order))),
                 );
             }
             48..51 => {
@@ -196,7 +196,7 @@ impl Agents {
         let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else {
             return;
         };
-        let order = Order::Deadlines {
+        let order = Command::Deadlines {
             control,
             later_ms,
             by,
@@ -205,7 +205,7 @@ impl Agents {
         self.order(
             world,
             in_ms,
-            Verb::Debate(id.token(), DebateInput::Order(Box::new(order))),
+            Verb::Debate(id.token(), DebateInput::Command(Box::new(order))),
         );
     }
 

@@ -5,7 +5,7 @@
 
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
-use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Standing};
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Eligibility};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
@@ -107,7 +107,7 @@ fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateIn
         }
         _ => false,
     });
-    told.standing = Standing {
+    told.eligibility = Eligibility {
         opened_case: opened_by == Some(&told.agent_id),
         is_expert,
     };
