@@ -38,19 +38,19 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0usize..3).prop_map(Step::Due),
         2 => (who.clone(), id.clone()).prop_map(move |(who, id)| Step::Input(evidence(who, &name(id)))),
         1 => (who.clone(), id.clone()).prop_map(move |(who, id)| {
-            Step::Input(says(who, &name(id), Word::Acknowledgement { commit_by: None }))
+            Step::Input(says(who, &name(id), MessageBody::Acknowledgement { commit_by: None }))
         }),
         1 => (who.clone(), id.clone()).prop_map(move |(who, id)| {
-            Step::Input(says(who, &name(id), Word::Clarification { text: "Why?".into() }))
+            Step::Input(says(who, &name(id), MessageBody::Clarification { text: "Why?".into() }))
         }),
         1 => (who.clone(), id.clone()).prop_map(move |(who, id)| Step::Input(keeps(who, &name(id)))),
         1 => (who.clone(), id.clone()).prop_map(move |(who, id)| Step::Input(joins(who, &name(id), "finance"))),
         1 => (who, id).prop_map(move |(who, id)| Step::Input(moves_to(who, &name(id), json!(26)))),
         2 => expert.clone().prop_map(|expert| Step::Input(assigned_to(expert))),
-        1 => expert.clone().prop_map(|expert| Step::Input(order(Order::Unassigned { expert: agent(expert) }))),
+        1 => expert.clone().prop_map(|expert| Step::Input(command(Command::Unassigned { expert: agent(expert) }))),
         1 => any::<bool>().prop_map(|defer| {
             let handling = if defer { Overflow::Defer } else { Overflow::Escalate };
-            Step::Input(order(Order::Overflowed { handling }))
+            Step::Input(command(Command::Overflowed { handling }))
         }),
         2 => (expert, any::<bool>(), proptest::sample::select(vec!["p1", "p2", "p7"]))
             .prop_map(|(expert, current, position)| Step::Rules { expert, current, position }),
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
         }),
         1 => action.prop_map(|action| Step::Input(reviews(action))),
         1 => (proptest::sample::select(controls), 1u64..HOUR).prop_map(|(control, later_ms)| {
-            Step::Input(order(Order::Deadlines { control, later_ms, by: agent("olga"), why: "window".into() }))
+            Step::Input(command(Command::Deadlines { control, later_ms, by: agent("olga"), why: "window".into() }))
         }),
     ]
 }
@@ -102,7 +102,7 @@ fn acted(play: &Play) -> (Story<DebateMachine>, u64) {
     let known = if play.credible {
         known(20.0, 0.9, 0.5)
     } else {
-        Known::default()
+        PriorKnowledge::default()
     };
     let mut story = challenged_with(rules, terms(play.gate.then_some("valuation review")), known);
     let (mut now, mut level) = (0, (Level::Agents, false));
@@ -152,13 +152,13 @@ fn due_passes(story: &mut Story<DebateMachine>, now: u64, due: &Deadline) {
 /// Lets time pass until nothing is waited for.
 fn waits(story: &mut Story<DebateMachine>, mut now: u64) -> usize {
     let mut passed = 0;
-    let resume = Order::Deadlines {
+    let resume = Command::Deadlines {
         control: DeadlineControl::Resume,
         later_ms: 0,
         by: agent("olga"),
         why: "the window is over".into(),
     };
-    story.hears(&said("resume", now), &order(resume));
+    story.hears(&said("resume", now), &command(resume));
     while let Some(due) = DebateMachine::deadlines(story.state())
         .into_iter()
         .min_by_key(|one| one.due)
@@ -194,7 +194,7 @@ proptest! {
         prop_assert!(resolved <= 1, "resolved {} times", resolved);
         let at_gate = ladder(&story).level == Level::Gate && play.gate;
         prop_assert!(resolved == 1 || at_gate, "{:?}", story.state().ladder);
-        prop_assert_eq!(crate::assurance::replay::recount(&story.records), vec![]);
+        prop_assert_eq!(crate::assurance::replay::recount::<DebateMachine>(&story.records), vec![]);
         let (rebuilt, differences) = crate::assurance::replay::rebuild::<DebateMachine>(&story.records);
         prop_assert_eq!(differences, vec![]);
         prop_assert_eq!(&rebuilt.state, story.state());

@@ -6,22 +6,23 @@ use concord_wire::payload::{Circumstances, OutcomeReport, Position};
 use serde_json::json;
 
 use super::*;
-use crate::aggregates::debate::{Standing, ToldOutcome, verdicts};
+use crate::aggregates::debate::state::position_changes;
+use crate::aggregates::debate::{Eligibility, OutcomeMessage, verdicts};
 
-const OPENER: Standing = Standing {
+const OPENER: Eligibility = Eligibility {
     opened_case: true,
     is_expert: false,
 };
-const EXPERT: Standing = Standing {
+const EXPERT: Eligibility = Eligibility {
     opened_case: false,
     is_expert: true,
 };
-const NOBODY: Standing = Standing {
+const NOBODY: Eligibility = Eligibility {
     opened_case: false,
     is_expert: false,
 };
 
-fn tells(from: &str, id: &str, standing: Standing, more: serde_json::Value) -> DebateInput {
+fn tells(from: &str, id: &str, eligibility: Eligibility, more: serde_json::Value) -> DebateInput {
     let mut whole = json!({ "debate_id": "d-1", "explanation": "the annual report" });
     whole
         .as_object_mut()
@@ -29,13 +30,13 @@ fn tells(from: &str, id: &str, standing: Standing, more: serde_json::Value) -> D
         .extend(more.as_object().unwrap().clone());
     let report: OutcomeReport = serde_json::from_value(whole).unwrap();
     let (case_id, digest) = (Some(case_id()), format!("{report:?}"));
-    let told = ToldOutcome {
+    let told = OutcomeMessage {
         agent_id: agent(from),
         message_id: message(id),
         digest,
         case_id,
         report,
-        standing,
+        eligibility,
     };
     DebateInput::Outcome(Box::new(told))
 }
@@ -65,7 +66,7 @@ fn settled() -> Story<DebateMachine> {
         circumstances,
         ..terms(None)
     };
-    let mut story = challenged_with(rules_of_case, terms, Known::default());
+    let mut story = challenged_with(rules_of_case, terms, PriorKnowledge::default());
     passes(&mut story, "acknowledge", after(15 * MINUTE));
     passes(&mut story, "compare", after(15 * MINUTE));
     assert_eq!(
@@ -92,7 +93,7 @@ fn settled() -> Story<DebateMachine> {
 #[test]
 fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
     let right = || json!({ "held_by": "finance" });
-    for (from, standing, more, expected) in [
+    for (from, eligibility, more, expected) in [
         ("finance", OPENER, right(), "refused: /from_agent"),
         ("strategy", EXPERT, right(), "refused: /from_agent"),
         ("nosy", NOBODY, right(), "refused: /from_agent"),
@@ -113,7 +114,7 @@ fn only_somebody_without_a_part_in_it_says_what_proved_right_and_once() {
         ("archive", NOBODY, right(), "outcome_known"),
     ] {
         let mut story = settled();
-        let told = tells(from, "o-1", standing, more);
+        let told = tells(from, "o-1", eligibility, more);
         assert_eq!(
             story.hears(&said("o-1", 20 * MINUTE), &told),
             expected,
@@ -217,7 +218,7 @@ fn a_change_between_two_briefs_is_one_line() {
         reasoning: None,
         evidence_omitted: 0,
     };
-    let changes = |after: &Position| crate::aggregates::escalation::changes(&before, after);
+    let changes = |after: &Position| position_changes(&before, after);
     assert!(changes(&before).is_empty());
     let moved = Position {
         position: "25 %".into(),

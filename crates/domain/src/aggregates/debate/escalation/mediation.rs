@@ -6,17 +6,16 @@ use concord_wire::payload::{
     Credibility, Level, MediatedSide, Mediation, Position, Resolution, SettlementReason, Status,
 };
 
-use super::Ladder;
-use super::deadlines::{Climb, climb};
-use crate::aggregates::debate::{DebateState, Resolving};
-use crate::machine::Context;
+use super::OnLadder;
+use super::levels::{Escalation, escalate};
+use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::rules::credibility;
 use crate::rules::vote;
 
-/// Sides that are reported, the most credible first.
+/// Most sides that are reported, the most credible first.
 const SIDES_MAX: usize = 16;
 
-/// A side: its option, and the most credible of its holders.
+/// The holders of one option, and the most credible of them.
 struct Side<'a> {
     position_id: String,
     held: Vec<&'a Position>,
@@ -24,8 +23,8 @@ struct Side<'a> {
     credibility: Credibility,
 }
 
-/// Compares the sides. The one with the greatest credibility wins when it settles against every other one.
-pub(crate) fn mediate(
+/// Compares the sides by credibility. The most credible side wins if it settles against each of the others.
+pub(in crate::aggregates::debate) fn mediate(
     opened: &DebateOpened,
     positions: &[Position],
     opinion: Option<&str>,
@@ -154,26 +153,27 @@ fn reasoning(
     }
 }
 
-/// Mediation takes place: it settles the debate, or the debate goes to a person.
-pub(super) fn conclude(
-    state: &DebateState,
-    opened: &DebateOpened,
-    ladder: &Ladder,
-    context: &Context,
-) -> DebateEvent {
-    let (mediation, resolution) = mediate(opened, &state.positions, ladder.opinion.as_deref());
+/// The event by which mediation settles the debate, or takes it to a person.
+pub(super) fn conclude(on: &OnLadder<'_>) -> DebateEvent {
+    debug_assert!(
+        on.ladder.level == Level::Mediation,
+        "track records are compared on level 2 only"
+    );
+    let positions = &on.state.positions;
+    let (mediation, resolution) = mediate(on.opened, positions, on.ladder.opinion.as_deref());
     if resolution.is_some() {
-        let resolving = Resolving::of(opened, Status::Mediation, Level::Mediation, resolution);
-        return resolving.mediated(mediation).event(state, context);
+        return OutcomeBuilder::new(on.opened, Status::Mediation, Level::Mediation, resolution)
+            .mediation(mediation)
+            .event(on.state, on.context);
     }
-    climb(
-        opened,
-        context,
-        Climb {
+    escalate(
+        on.opened,
+        on.context,
+        Escalation {
             from: Level::Mediation,
             reason: EscalationReason::CredibilityInconclusive,
-            positions: &state.positions,
-            heard: None,
+            positions,
+            message: None,
             discussion: None,
             mediation: Some(mediation),
         },

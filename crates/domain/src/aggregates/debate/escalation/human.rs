@@ -1,144 +1,141 @@
-//! Level 3: a person is given the debate, and rules.
+//! Level 3: the review queue assigns the debate to an expert, and the expert rules.
 
-use concord_events::{
-    DebateAssigned, DebateEvent, DebateOpened, RulingRefusal, RulingSetAside, Unassigned,
-};
+use concord_events::{DebateAssigned, DebateEvent, RulingRefusal, RulingSetAside, Unassigned};
 use concord_wire::AgentId;
 use concord_wire::payload::{Contact, Level, Overflow, Resolution, RuledBy, Ruling, Status};
 use concord_wire::{ErrorCode, Fault};
 
-use super::fallback::Because;
-use super::messages::heard;
-use super::{Ladder, Said, brief, fallback};
-use crate::aggregates::debate::{DebateState, Resolving};
-use crate::machine::{Context, Decision, Ignored};
+use super::fallback::{self, FallbackReason};
+use super::{OnLadder, brief};
+use crate::aggregates::debate::input::LadderMessage;
+use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
+use crate::machine::{Decision, Ignored};
 use crate::rules::size_budget::truncate;
 
 type DebateDecision = Decision<DebateEvent>;
 
-/// The queue has given the debate to an expert.
-pub(crate) fn assigned(
-    state: &DebateState,
-    opened: &DebateOpened,
-    ladder: &Ladder,
+fn waits_for_person(on: &OnLadder<'_>) -> bool {
+    on.ladder.level == Level::Person && !on.is_resolved()
+}
+
+/// The review queue has assigned the debate to an expert.
+pub(in crate::aggregates::debate) fn assigned(
+    on: &OnLadder<'_>,
     expert: &AgentId,
     contact: &Contact,
 ) -> DebateDecision {
-    let waits = ladder.level == Level::Person && state.outcome.is_none();
-    if !waits || ladder.expert.as_ref() == Some(expert) {
+    if !waits_for_person(on) || on.ladder.expert.as_ref() == Some(expert) {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    match brief::briefed(opened, ladder, &state.positions, expert) {
+    match brief::briefed(on.opened, on.ladder, &on.state.positions, expert) {
         Some(briefed) => Decision::Append(DebateEvent::Assigned(Box::new(DebateAssigned {
-            case_id: opened.case_id.clone(),
+            case_id: on.opened.case_id.clone(),
             briefed,
             contact: contact.clone(),
-            waits_for: ladder.waits_for.clone(),
+            waits_for: on.ladder.waits_for.clone(),
         }))),
-        // Its time is held: the expert is given it when it runs again, by the brief of that fact.
+        // Its time is held: the expert is given it when it runs again, by the brief of that event.
         None => Decision::Ignore(Ignored::AlreadyDone),
     }
 }
 
 /// The expert who has the debate has left.
-pub(crate) fn unassigned(
-    state: &DebateState,
-    opened: &DebateOpened,
-    ladder: &Ladder,
+pub(in crate::aggregates::debate) fn unassigned(
+    on: &OnLadder<'_>,
     expert: &AgentId,
 ) -> DebateDecision {
-    let waits = ladder.level == Level::Person && state.outcome.is_none();
-    if !waits || ladder.expert.as_ref() != Some(expert) {
+    if !waits_for_person(on) || on.ladder.expert.as_ref() != Some(expert) {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
     Decision::Append(DebateEvent::Unassigned(Unassigned {
-        case_id: opened.case_id.clone(),
-        topic: opened.conflict.topic.clone(),
+        case_id: on.opened.case_id.clone(),
+        topic: on.opened.conflict.topic.clone(),
         expert: expert.clone(),
     }))
 }
 
-/// The queue has no place for the debate.
-pub(crate) fn overflowed(
-    state: &DebateState,
-    opened: &DebateOpened,
-    ladder: &Ladder,
-    context: &Context,
+/// The review queue has no place for the debate.
+pub(in crate::aggregates::debate) fn overflowed(
+    on: &OnLadder<'_>,
     handling: Overflow,
 ) -> DebateDecision {
-    if ladder.level != Level::Person || state.outcome.is_some() {
+    if !waits_for_person(on) {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    let because = match handling {
-        Overflow::Escalate => Because::NoPlace,
-        Overflow::Defer => Because::Deferred,
+    let reason = match handling {
+        Overflow::Escalate => FallbackReason::NoPlace,
+        Overflow::Defer => FallbackReason::Deferred,
     };
-    Decision::Append(fallback::fell_back(state, opened, context, because))
+    Decision::Append(fallback::fell_back(on, reason))
 }
 
-/// A person's ruling. Only that of the expert who has the debate, on the brief as it is, counts; others that come from an
-/// expert who had it are recorded with the reason why they do not.
+/// What to do about a ruling. It counts when it comes from the expert who has the debate and names the present brief. One
+/// that does not count is recorded with the reason when it comes from that expert, and refused when it comes from others.
 pub(super) fn ruling(
-    state: &DebateState,
-    opened: &DebateOpened,
-    ladder: &Ladder,
-    context: &Context,
-    said: &Said,
+    on: &OnLadder<'_>,
+    message: &LadderMessage,
     ruling: &Ruling,
 ) -> DebateDecision {
-    if ladder.expert.as_ref() != Some(&said.agent_id) {
+    if on.ladder.expert.as_ref() != Some(&message.agent_id) {
         return Decision::Reject(Fault::new(
             ErrorCode::Unauthorized,
             "/from_agent",
-            format!("{} has not been given this debate.", said.agent_id),
+            format!("{} has not been given this debate.", message.agent_id),
             "Only the expert to whom the queue has given a debate can rule on it; see `concord queue`.",
         ));
     }
-    if let Some((reason, explanation)) = refusal(state, ladder, ruling) {
-        let changed = reason == RulingRefusal::Changed;
-        return Decision::Append(DebateEvent::RulingSetAside(Box::new(RulingSetAside {
-            case_id: opened.case_id.clone(),
-            heard: heard(said),
-            reason,
-            explanation,
-            changes: if changed {
-                brief::changes_since(ladder, &ruling.digest)
-            } else {
-                Vec::new()
-            },
-            brief: brief::briefed_again(opened, ladder, &state.positions).filter(|_| changed),
-        })));
+    if let Some((reason, explanation)) = refusal(on, ruling) {
+        return Decision::Append(ruling_set_aside(on, message, ruling, reason, explanation));
     }
-    let resolution = match resolution(state, opened, said, ruling) {
+    let resolution = match resolution(on, message, ruling) {
         Ok(resolution) => resolution,
         Err(fault) => return Decision::Reject(fault),
     };
     let ruled = RuledBy {
-        expert: said.agent_id.clone(),
+        expert: message.agent_id.clone(),
         rationale: truncate::words(&ruling.rationale),
         digest: Some(ruling.digest.clone()),
     };
-    let resolving = Resolving::of(opened, Status::Ruling, Level::Person, Some(resolution));
     Decision::Append(
-        resolving
-            .ruled(ruled)
-            .heard(heard(said))
-            .event(state, context),
+        OutcomeBuilder::new(on.opened, Status::Ruling, Level::Person, Some(resolution))
+            .ruled_by(ruled)
+            .message(message.reference())
+            .event(on.state, on.context),
     )
 }
 
-/// Why a ruling of the right expert does not count, and what stands instead.
-fn refusal(
-    state: &DebateState,
-    ladder: &Ladder,
+fn ruling_set_aside(
+    on: &OnLadder<'_>,
+    message: &LadderMessage,
     ruling: &Ruling,
-) -> Option<(RulingRefusal, String)> {
+    reason: RulingRefusal,
+    explanation: String,
+) -> DebateEvent {
+    let has_changed = reason == RulingRefusal::Changed;
+    DebateEvent::RulingSetAside(Box::new(RulingSetAside {
+        case_id: on.opened.case_id.clone(),
+        heard: message.reference(),
+        reason,
+        explanation,
+        changes: if has_changed {
+            brief::changes_since(on.ladder, &ruling.digest)
+        } else {
+            Vec::new()
+        },
+        brief: brief::briefed_again(on.opened, on.ladder, &on.state.positions)
+            .filter(|_| has_changed),
+    }))
+}
+
+/// Why a ruling of the right expert does not count, with an explanation that names what stands instead.
+fn refusal(on: &OnLadder<'_>, ruling: &Ruling) -> Option<(RulingRefusal, String)> {
     let stands = |position: Option<&Resolution>| {
         position
             .map_or("nothing", |one| one.position.as_str())
             .to_owned()
     };
-    if let Some(outcome) = &state.outcome {
+    let ladder = on.ladder;
+    if let Some(outcome) = &on.state.outcome {
         let stands = stands(outcome.resolution.as_ref());
         let reason = if outcome.status == Status::Ruling {
             RulingRefusal::Second
@@ -170,9 +167,8 @@ fn refusal(
 }
 
 fn resolution(
-    state: &DebateState,
-    opened: &DebateOpened,
-    said: &Said,
+    on: &OnLadder<'_>,
+    message: &LadderMessage,
     ruling: &Ruling,
 ) -> Result<Resolution, Fault> {
     let Some(position_id) = &ruling.position_id else {
@@ -181,10 +177,10 @@ fn resolution(
         return Ok(Resolution {
             position,
             value,
-            supporters: vec![said.agent_id.clone()],
+            supporters: vec![message.agent_id.clone()],
         });
     };
-    let positions = brief::briefed_positions(opened, &state.positions);
+    let positions = brief::briefed_positions(on.opened, &on.state.positions);
     let known = positions
         .iter()
         .map(|one| one.position_id.as_str())

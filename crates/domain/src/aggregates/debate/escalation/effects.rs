@@ -1,4 +1,4 @@
-//! What others are told because of a fact of the ladder.
+//! The effects of the events of the ladder.
 
 use concord_events::{DebateEvent, DebateOpened, Escalated};
 use concord_wire::payload::notification::{
@@ -10,8 +10,11 @@ use concord_wire::{AgentId, DebateId};
 
 use crate::effect::Effect;
 
-/// What follows from a fact of the ladder; nothing from others.
-pub(crate) fn effects(debate_id: &DebateId, event: &DebateEvent) -> Vec<Effect> {
+/// The effects of an event of the ladder. Other events have none here.
+pub(in crate::aggregates::debate) fn effects(
+    debate_id: &DebateId,
+    event: &DebateEvent,
+) -> Vec<Effect> {
     match event {
         DebateEvent::Opened(opened) => challenge(opened),
         DebateEvent::Acknowledged(acknowledged) => {

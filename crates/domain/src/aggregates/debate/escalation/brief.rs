@@ -1,72 +1,17 @@
-//! What an expert is shown, and how it differs from what they were shown before.
+//! The brief: what an expert is shown, and how it differs from what they were shown before.
 
 use concord_events::names::PERSON;
 use concord_events::{Briefed, DebateOpened};
 use concord_wire::AgentId;
 use concord_wire::payload::{Brief, BriefedPosition, Level, Position};
 
-use super::Ladder;
-use crate::rules::size_budget::truncate;
+use crate::aggregates::debate::state::Ladder;
 use crate::{digest, rules::vote};
 
-/// Most bytes of a text in a line about a change.
-const LINE_BYTES_MAX: usize = 160;
-/// Most lines about changes in one answer.
+/// Most lines about changes in one message.
 const CHANGES_MAX: usize = 40;
 
-/// What is different in a party's position, one line a change, for an expert who has seen it before.
-pub(crate) fn changes(before: &Position, after: &Position) -> Vec<String> {
-    let agent = &after.agent_id;
-    let mut lines = Vec::new();
-    if (&before.position, &before.value) != (&after.position, &after.value) {
-        let said = |one: &Position| match &one.value {
-            Some(value) => format!(
-                "{} ({})",
-                quoted(&one.position),
-                shortened(&value.to_string())
-            ),
-            None => quoted(&one.position),
-        };
-        lines.push(format!(
-            "{agent}: position {} instead of {}",
-            said(after),
-            said(before)
-        ));
-    }
-    let new = after
-        .evidence
-        .iter()
-        .filter(|item| !before.evidence.contains(item));
-    lines.extend(new.map(|item| format!("{agent}: new evidence {}", quoted(item))));
-    let gone = before
-        .evidence
-        .iter()
-        .filter(|item| !after.evidence.contains(item))
-        .count();
-    if gone > 0 {
-        lines.push(format!(
-            "{agent}: {gone} earlier items of evidence are no longer shown"
-        ));
-    }
-    if before.reasoning != after.reasoning {
-        let words = after
-            .reasoning
-            .as_deref()
-            .map_or_else(|| "none".to_owned(), quoted);
-        lines.push(format!("{agent}: reasoning {words}"));
-    }
-    lines
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", shortened(text))
-}
-
-fn shortened(text: &str) -> String {
-    truncate::line(text, LINE_BYTES_MAX)
-}
-
-/// What has changed since the brief with this digest; nothing where no expert has been shown such a brief.
+/// What has changed since the brief with this digest. Empty where no expert has been shown such a brief.
 pub(super) fn changes_since(ladder: &Ladder, digest: &str) -> Vec<String> {
     let since = ladder
         .changes
@@ -81,8 +26,8 @@ pub(super) fn changes_since(ladder: &Ladder, digest: &str) -> Vec<String> {
     lines
 }
 
-/// The brief of a debate as it stands with these positions.
-pub(super) fn brief(opened: &DebateOpened, ladder: &Ladder, positions: &[Position]) -> Brief {
+/// The brief of a debate with these positions.
+fn brief(opened: &DebateOpened, ladder: &Ladder, positions: &[Position]) -> Brief {
     Brief {
         debate_id: opened.conflict.conflict_id.clone(),
         case_id: opened.case_id.clone(),
@@ -123,7 +68,7 @@ pub(super) fn briefed_positions(
     briefed
 }
 
-/// The brief for this expert.
+/// The brief for this expert, with its digest; `None` where the debate waits for no person.
 pub(super) fn briefed(
     opened: &DebateOpened,
     ladder: &Ladder,
@@ -139,7 +84,7 @@ pub(super) fn briefed(
             .flat_map(|(held, _)| held)
             .find(|deadline| deadline.name.as_str() == PERSON)
     };
-    // While the time is held it is later in the end than is said here; what is shown is no less bound to its digest.
+    // While an operator holds the time, it ends later than stated here. The brief is bound to its digest all the same.
     let due = ladder
         .due(PERSON)
         .or_else(|| held().map(|deadline| deadline.due))?;
@@ -151,7 +96,7 @@ pub(super) fn briefed(
     })
 }
 
-/// The brief after a change, where an expert has one already.
+/// The brief after a change of positions, where an expert has one already.
 pub(super) fn briefed_again(
     opened: &DebateOpened,
     ladder: &Ladder,

@@ -10,27 +10,27 @@ use concord_wire::payload::{
 };
 use concord_wire::{DebateId, Fault};
 
-use super::{Ladder, brief, named};
-use crate::aggregates::debate::{DebateState, Resolving};
-use crate::machine::{Context, Decision, Ignored};
+use super::{OnLadder, brief, named};
+use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
+use crate::machine::{Decision, Ignored};
 use crate::rules::conservative;
 use crate::rules::size_budget::truncate;
 
 /// Alternatives that a provisional decision repeats; all positions stand beside them in its outcome.
 const ALTERNATIVES_MAX: usize = 8;
 
-/// Why a debate falls back.
+/// Why a debate falls back to the cautious position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Because {
-    /// Level 3 ran out.
+pub(super) enum FallbackReason {
+    /// The time of level 3 is over.
     NobodyRuled,
-    /// The queue of people had no place, and the policy lets it fall back.
+    /// The review queue was full, and the policy lets the debate fall back.
     NoPlace,
-    /// The queue of people had no place, and the policy defers it to the gate.
+    /// The review queue was full, and the policy defers the debate to the gate.
     Deferred,
 }
 
-impl Because {
+impl FallbackReason {
     fn in_words(self) -> &'static str {
         match self {
             Self::NobodyRuled => "Nobody ruled in time",
@@ -40,42 +40,43 @@ impl Because {
     }
 }
 
-/// The debate falls back to the cautious position.
-pub(super) fn fell_back(
-    state: &DebateState,
-    opened: &DebateOpened,
-    context: &Context,
-    because: Because,
-) -> DebateEvent {
+/// The event by which the debate falls back to the cautious position.
+pub(super) fn fell_back(on: &OnLadder<'_>, reason: FallbackReason) -> DebateEvent {
+    debug_assert!(
+        on.ladder.level == Level::Person,
+        "a debate falls back from level 3 only"
+    );
+    let opened = on.opened;
     let rules = &opened.policy.ladder;
     let window = rules.scaled(rules.times_of(opened.terms.priority).provisional_ms);
     // What is deferred to the gate has no window of its own.
-    let until = context.now.plus_millis(if because == Because::Deferred {
-        0
-    } else {
-        window
-    });
-    let positions = brief::briefed_positions(opened, &state.positions);
+    let until = on
+        .context
+        .now
+        .plus_millis(if reason == FallbackReason::Deferred {
+            0
+        } else {
+            window
+        });
+    let positions = brief::briefed_positions(opened, &on.state.positions);
     let (chosen, rule) = cautious(opened, &positions);
     let others = positions.iter().filter(|one| Some(*one) != chosen);
     let alternatives = others.take(ALTERNATIVES_MAX).map(as_resolution).collect();
     let provisional = Provisional {
-        rationale: format!("{}: {rule}", because.in_words()),
+        rationale: format!("{}: {rule}", reason.in_words()),
         alternatives,
         review_at: opened.terms.gate.clone(),
         until,
         dependants: opened.terms.dependants.clone(),
     };
-    let resolving = Resolving::of(
-        opened,
-        Status::Provisional,
-        Level::Fallback,
-        chosen.map(as_resolution),
-    );
+    let resolution = chosen.map(as_resolution);
+    let outcome = OutcomeBuilder::new(opened, Status::Provisional, Level::Fallback, resolution)
+        .provisional(provisional)
+        .outcome(on.state, on.context);
     DebateEvent::FellBack(Box::new(FellBack {
         case_id: opened.case_id.clone(),
         topic: opened.conflict.topic.clone(),
-        outcome: resolving.provisional(provisional).outcome(state, context),
+        outcome,
         waits_for: vec![named(PROVISIONAL, until)],
     }))
 }
@@ -92,17 +93,15 @@ fn as_resolution(position: &BriefedPosition) -> Resolution {
     }
 }
 
-/// The most cautious position, and by which rule it is that: of the metric, of the kind of conflict, else the sceptical
-/// one, that of the challenger; else the one with the lower id.
+/// The most cautious position, and the rule that makes it that: the rule for the metric, else the rule for the kind of
+/// conflict. Where no rule decides, it is the position of the challenger, else the one with the lower id.
 fn cautious<'a>(
     opened: &DebateOpened,
     positions: &'a [BriefedPosition],
 ) -> (Option<&'a BriefedPosition>, String) {
-    let (kind, subject, policy) = (
-        opened.conflict.kind,
-        opened.conflict.subject.as_str(),
-        &opened.policy,
-    );
+    let kind = opened.conflict.kind;
+    let subject = opened.conflict.subject.as_str();
+    let policy = &opened.policy;
     let compare = |a: &BriefedPosition, b: &BriefedPosition| {
         conservative::compare_about(kind, subject, policy, a.value.as_ref(), b.value.as_ref())
     };
@@ -114,12 +113,12 @@ fn cautious<'a>(
             best
         }
     });
-    let decides = best.is_some_and(|best| {
+    let is_decided_by_rule = best.is_some_and(|best| {
         positions
             .iter()
             .any(|one| compare(best, one) == Ordering::Greater)
     });
-    if decides {
+    if is_decided_by_rule {
         let rule = conservative::rule_in_words(kind, subject, policy);
         return (
             best,
@@ -152,21 +151,14 @@ fn cautious<'a>(
     }
 }
 
-/// A gate has reviewed the provisional decision.
-pub(crate) fn reviewed(
-    state: &DebateState,
-    opened: &DebateOpened,
-    ladder: &Ladder,
-    context: &Context,
+/// What to do about the review of the provisional decision at a gate.
+pub(in crate::aggregates::debate) fn reviewed(
+    on: &OnLadder<'_>,
     by: &AgentId,
     review: &Review,
     again: Option<&DebateId>,
 ) -> Decision<DebateEvent> {
-    let Some(provisional) = ladder
-        .provisional
-        .as_ref()
-        .filter(|_| state.outcome.is_none())
-    else {
+    let Some(provisional) = on.ladder.provisional.as_ref().filter(|_| !on.is_resolved()) else {
         return Decision::Ignore(Ignored::AlreadyDone);
     };
     let (status, resolution) = match review.action {
@@ -186,10 +178,12 @@ pub(crate) fn reviewed(
         rationale: truncate::words(&review.rationale),
         digest: None,
     };
-    let resolving = Resolving::of(opened, status, Level::Gate, resolution)
-        .ruled(ruled)
-        .again(again.cloned());
-    Decision::Append(resolving.event(state, context))
+    Decision::Append(
+        OutcomeBuilder::new(on.opened, status, Level::Gate, resolution)
+            .ruled_by(ruled)
+            .debated_again_as(again.cloned())
+            .event(on.state, on.context),
+    )
 }
 
 fn overriding(by: &AgentId, review: &Review) -> Resolution {

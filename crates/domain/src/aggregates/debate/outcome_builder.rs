@@ -1,4 +1,4 @@
-//! The end of a debate on the ladder, provisional or final, with everything that its record must say.
+//! Builds the outcome of a debate on the ladder, provisional or final.
 
 use concord_events::{DebateEvent, DebateOpened, DebateResolved, Heard};
 use concord_wire::DebateId;
@@ -9,8 +9,8 @@ use concord_wire::payload::{
 use super::state::DebateState;
 use crate::machine::Context;
 
-/// An end in the making.
-pub(crate) struct Resolving<'a> {
+/// The parts of an outcome that depend on how the debate ends.
+pub(super) struct OutcomeBuilder<'a> {
     opened: &'a DebateOpened,
     status: Status,
     level: Level,
@@ -18,70 +18,69 @@ pub(crate) struct Resolving<'a> {
     mediation: Option<Mediation>,
     ruled_by: Option<RuledBy>,
     provisional: Option<Provisional>,
-    heard: Option<Heard>,
+    message: Option<Heard>,
     again: Option<DebateId>,
 }
 
-impl<'a> Resolving<'a> {
-    pub(crate) fn of(
+impl<'a> OutcomeBuilder<'a> {
+    pub(super) fn new(
         opened: &'a DebateOpened,
         status: Status,
         level: Level,
         resolution: Option<Resolution>,
     ) -> Self {
-        let (mediation, ruled_by, provisional, heard, again) = (None, None, None, None, None);
         Self {
             opened,
             status,
             level,
             resolution,
-            mediation,
-            ruled_by,
-            provisional,
-            heard,
-            again,
+            mediation: None,
+            ruled_by: None,
+            provisional: None,
+            message: None,
+            again: None,
         }
     }
 
-    /// With what mediation came to.
-    pub(crate) fn mediated(self, mediation: Mediation) -> Self {
+    /// Adds the result of mediation.
+    pub(super) fn mediation(self, mediation: Mediation) -> Self {
         Self {
             mediation: Some(mediation),
             ..self
         }
     }
 
-    /// With who decided.
-    pub(crate) fn ruled(self, ruled_by: RuledBy) -> Self {
+    /// Adds the person who decided.
+    pub(super) fn ruled_by(self, ruled_by: RuledBy) -> Self {
         Self {
             ruled_by: Some(ruled_by),
             ..self
         }
     }
 
-    /// With what a provisional decision must say.
-    pub(crate) fn provisional(self, provisional: Provisional) -> Self {
+    /// Adds what a provisional decision states.
+    pub(super) fn provisional(self, provisional: Provisional) -> Self {
         Self {
             provisional: Some(provisional),
             ..self
         }
     }
 
-    /// By this message.
-    pub(crate) fn heard(self, heard: Heard) -> Self {
+    /// Adds the message that ends the debate.
+    pub(super) fn message(self, message: Heard) -> Self {
         Self {
-            heard: Some(heard),
+            message: Some(message),
             ..self
         }
     }
 
-    /// Taken up again by another debate.
-    pub(crate) fn again(self, again: Option<DebateId>) -> Self {
+    /// Adds the debate that takes the conflict up again.
+    pub(super) fn debated_again_as(self, again: Option<DebateId>) -> Self {
         Self { again, ..self }
     }
 
-    /// The outcome.
-    pub(crate) fn outcome(self, state: &DebateState, context: &Context) -> ConflictOutcome {
+    /// The outcome, with the positions and rounds of `state`.
+    pub(super) fn outcome(self, state: &DebateState, context: &Context) -> ConflictOutcome {
         let ladder = state.ladder.as_deref();
         ConflictOutcome {
             conflict_id: self.opened.conflict.conflict_id.clone(),
@@ -103,20 +102,20 @@ impl<'a> Resolving<'a> {
         }
     }
 
-    /// The fact that the debate is resolved.
-    pub(crate) fn event(mut self, state: &DebateState, context: &Context) -> DebateEvent {
-        let heard = self.heard.take();
-        let (case_id, topic) = (
-            self.opened.case_id.clone(),
-            self.opened.conflict.topic.clone(),
+    /// The event that resolves the debate.
+    pub(super) fn event(mut self, state: &DebateState, context: &Context) -> DebateEvent {
+        debug_assert!(state.outcome.is_none(), "a debate is resolved once");
+        debug_assert!(
+            self.status != Status::Provisional,
+            "a provisional decision does not resolve a debate"
         );
-        let outcome = self.outcome(state, context);
+        let message = self.message.take();
         DebateEvent::Resolved(Box::new(DebateResolved {
-            case_id,
+            case_id: self.opened.case_id.clone(),
             last: None,
-            topic,
-            outcome,
-            heard,
+            topic: self.opened.conflict.topic.clone(),
+            outcome: self.outcome(state, context),
+            heard: message,
         }))
     }
 }

@@ -6,14 +6,16 @@ use concord_events::Aggregate;
 use concord_events::{DeadlineControl, DebateEvent, EscalationReason};
 use concord_wire::Timestamp;
 use concord_wire::payload::{
-    ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Level,
-    OpenDebate, Overflow, Review, ReviewAction, Ruling, Status,
+    ChallengeTerms, ConflictType, Contact, Credibility, DebatePriority, DebateTerms, Evidence,
+    Level, OpenDebate, Overflow, Review, ReviewAction, Ruling, Status,
 };
 use concord_wire::policy::{ConflictHandling, Policy};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::aggregates::debate::{DebateInput, DebateMachine, Known, Opening};
+use crate::aggregates::debate::{
+    Command, DebateInput, DebateMachine, LadderMessage, MessageBody, Opening, PriorKnowledge,
+};
 use crate::fixtures::{
     Story, after, agent, case_id, conflict, elapsed, happened, joins, keeps, message, moves_to,
     open_debate, policy, said,
@@ -48,7 +50,7 @@ fn terms(gate: Option<&str>) -> DebateTerms {
     }
 }
 
-fn known(points: f64, finance: f64, strategy: f64) -> Known {
+fn known(points: f64, finance: f64, strategy: f64) -> PriorKnowledge {
     let of = |score| Credibility {
         score,
         data_points: points,
@@ -58,7 +60,7 @@ fn known(points: f64, finance: f64, strategy: f64) -> Known {
         (agent("finance"), of(finance)),
         (agent("strategy"), of(strategy)),
     ]);
-    Known {
+    PriorKnowledge {
         credibility,
         precedents: Vec::new(),
     }
@@ -70,7 +72,7 @@ fn half_width(half: f64, score: f64) -> Credibility {
     known
 }
 
-fn opening(policy: Policy, terms: DebateTerms, known: Known) -> DebateInput {
+fn opening(policy: Policy, terms: DebateTerms, known: PriorKnowledge) -> DebateInput {
     let held = [("finance", json!(25), 0.8), ("strategy", json!(30), 0.7)];
     let conflict = conflict("d-1", ConflictType::Challenge, "operating margin", &held);
     let request = OpenDebate {
@@ -79,14 +81,25 @@ fn opening(policy: Policy, terms: DebateTerms, known: Known) -> DebateInput {
         policy,
         terms,
     };
-    DebateInput::Open(Box::new(Opening { request, known }))
+    DebateInput::Open(Box::new(Opening {
+        request,
+        prior_knowledge: known,
+    }))
 }
 
 fn challenged() -> Story<DebateMachine> {
-    challenged_with(policy(), terms(Some("valuation review")), Known::default())
+    challenged_with(
+        policy(),
+        terms(Some("valuation review")),
+        PriorKnowledge::default(),
+    )
 }
 
-fn challenged_with(policy: Policy, terms: DebateTerms, known: Known) -> Story<DebateMachine> {
+fn challenged_with(
+    policy: Policy,
+    terms: DebateTerms,
+    known: PriorKnowledge,
+) -> Story<DebateMachine> {
     let mut story = Story::<DebateMachine>::of("d-1");
     assert_eq!(
         story.hears(&said("m-open", 0), &opening(policy, terms, known)),
@@ -95,12 +108,12 @@ fn challenged_with(policy: Policy, terms: DebateTerms, known: Known) -> Story<De
     story
 }
 
-fn says(from: &str, id: &str, word: Word) -> DebateInput {
-    DebateInput::Said(Box::new(Said {
+fn says(from: &str, id: &str, body: MessageBody) -> DebateInput {
+    DebateInput::Message(Box::new(LadderMessage {
         agent_id: agent(from),
         message_id: message(id),
-        digest: format!("{word:?}"),
-        word,
+        digest: format!("{body:?}"),
+        body,
     }))
 }
 
@@ -110,15 +123,15 @@ fn evidence(from: &str, id: &str) -> DebateInput {
         evidence: vec![format!("10-K page {id}")],
         limitation: None,
     };
-    says(from, id, Word::Evidence(given))
+    says(from, id, MessageBody::Evidence(given))
 }
 
-fn order(order: Order) -> DebateInput {
-    DebateInput::Order(Box::new(order))
+fn command(command: Command) -> DebateInput {
+    DebateInput::Command(Box::new(command))
 }
 
 fn assigned_to(expert: &str) -> DebateInput {
-    order(Order::Assigned {
+    command(Command::Assigned {
         expert: agent(expert),
         contact: contact_of(expert),
     })
@@ -140,7 +153,7 @@ fn rules(expert: &str, id: &str, digest: &str, position_id: &str) -> DebateInput
         value: None,
         rationale: "The filing says so.".into(),
     };
-    says(expert, id, Word::Ruling(Box::new(ruling)))
+    says(expert, id, MessageBody::Ruling(Box::new(ruling)))
 }
 
 fn reviews(action: ReviewAction) -> DebateInput {
@@ -153,7 +166,7 @@ fn reviews(action: ReviewAction) -> DebateInput {
         rationale: "Management guidance.".into(),
         context: None,
     };
-    order(Order::Reviewed {
+    command(Command::Reviewed {
         by: agent("gail"),
         review: Box::new(review),
         again: None,
@@ -211,7 +224,11 @@ fn the_table_of_timeouts_in_the_specification() {
         (Level::Mediation, EscalationReason::Unacknowledged)
     );
     let mut story = challenged();
-    let seen = says("finance", "m-1", Word::Acknowledgement { commit_by: None });
+    let seen = says(
+        "finance",
+        "m-1",
+        MessageBody::Acknowledgement { commit_by: None },
+    );
     assert_eq!(story.hears(&said("m-1", MINUTE), &seen), "acknowledged");
     assert_eq!(passes(&mut story, "evidence", after(HOUR)), "escalated");
     assert_eq!(
@@ -273,7 +290,10 @@ fn the_table_of_timeouts_in_the_specification() {
         story.state().outcome.as_ref().unwrap().status,
         Status::Confirmed
     );
-    assert_eq!(crate::assurance::replay::recount(&story.records), vec![]);
+    assert_eq!(
+        crate::assurance::replay::recount::<DebateMachine>(&story.records),
+        vec![]
+    );
 }
 
 #[test]
@@ -285,7 +305,11 @@ fn of_two_deadlines_that_are_over_the_earlier_is_the_reason() {
         (Level::Mediation, EscalationReason::Unacknowledged)
     );
     let mut story = challenged();
-    let word = says("finance", "m-1", Word::Acknowledgement { commit_by: None });
+    let word = says(
+        "finance",
+        "m-1",
+        MessageBody::Acknowledgement { commit_by: None },
+    );
     assert_eq!(story.hears(&said("m-1", MINUTE), &word), "acknowledged");
     passes(&mut story, "evidence", after(HOUR));
     assert_eq!(
@@ -301,7 +325,7 @@ fn challenger_and_challenged_settle_it_themselves() {
         says(
             from,
             id,
-            Word::Clarification {
+            MessageBody::Clarification {
                 text: "Which year?".into(),
             },
         )
@@ -413,7 +437,10 @@ fn mediation_settles_by_track_record_only_where_enough_is_known_and_the_gap_is_w
                     .contains("leads with credibility 0.900")
             );
         }
-        assert_eq!(crate::assurance::replay::recount(&story.records), vec![]);
+        assert_eq!(
+            crate::assurance::replay::recount::<DebateMachine>(&story.records),
+            vec![]
+        );
     }
 }
 
@@ -421,7 +448,7 @@ fn mediation_settles_by_track_record_only_where_enough_is_known_and_the_gap_is_w
 fn a_mediators_opinion_is_recorded_and_never_replaces_the_rule() {
     let mut rules = policy();
     rules.ladder.mediator = Some(agent("mia"));
-    let mut story = challenged_with(rules, terms(None), Known::default());
+    let mut story = challenged_with(rules, terms(None), PriorKnowledge::default());
     assert_eq!(
         story.hears(&said("m-0", 1), &evidence("mia", "m-0")),
         "refused: /from_agent",
@@ -452,7 +479,7 @@ fn a_mediators_opinion_is_recorded_and_never_replaces_the_rule() {
 
 #[test]
 fn without_a_gate_the_default_becomes_final() {
-    let mut story = challenged_with(policy(), terms(None), Known::default());
+    let mut story = challenged_with(policy(), terms(None), PriorKnowledge::default());
     passes(&mut story, "acknowledge", after(15 * MINUTE));
     passes(&mut story, "compare", after(15 * MINUTE));
     passes(&mut story, "person", after(6 * HOUR + 15 * MINUTE));
@@ -470,7 +497,7 @@ fn without_a_gate_the_default_becomes_final() {
 fn operators_hold_resume_and_extend() {
     let mut story = challenged();
     let control = |control, later_ms| {
-        order(Order::Deadlines {
+        command(Command::Deadlines {
             control,
             later_ms,
             by: agent("olga"),
@@ -509,7 +536,7 @@ fn operators_hold_resume_and_extend() {
         ),
         "refused: /later_ms"
     );
-    let cancel = order(Order::Cancel {
+    let cancel = command(Command::Cancel {
         by: agent("olga"),
         why: "the deal is off".into(),
     });

@@ -38,7 +38,7 @@ fn the_contact_is_in_the_facts_and_in_no_message() {
 #[test]
 fn nobody_is_reminded_of_a_debate_that_was_taken_back() {
     let (mut story, _) = with_eve();
-    let leaves = order(Order::Unassigned {
+    let leaves = command(Command::Unassigned {
         expert: agent("eve"),
     });
     assert_eq!(

@@ -93,7 +93,7 @@ fn an_expert_who_disappears_stops_nothing_and_another_can_be_given_the_debate() 
         "refused: /from_agent"
     );
     let leaves = |expert: &str| {
-        order(Order::Unassigned {
+        command(Command::Unassigned {
             expert: agent(expert),
         })
     };
@@ -134,7 +134,7 @@ fn what_the_queue_has_no_place_for_falls_back_at_once() {
         let mut story = challenged();
         passes(&mut story, "acknowledge", after(15 * MINUTE));
         passes(&mut story, "compare", after(15 * MINUTE));
-        let overflow = order(Order::Overflowed { handling });
+        let overflow = command(Command::Overflowed { handling });
         assert_eq!(
             story.hears(&happened("q-1", 16 * MINUTE), &overflow),
             "fell_back"
