@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use concord_runtime::broker::Heard;
+use concord_runtime::codec::ObservedMessage;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::settings::Secret;
@@ -169,7 +169,7 @@ impl Awaited {
     }
 
     /// What was published is in the dialect of whoever had asked.
-    fn heard(&self, shell: &ServiceRunner, agent: &AgentId, heard: &Heard) {
+    fn heard(&self, shell: &ServiceRunner, agent: &AgentId, heard: &ObservedMessage) {
         let Some(asked) = reply_to(shell, heard) else {
             return;
         };
@@ -207,11 +207,11 @@ impl Awaited {
 /// What a message is an answer to.
 fn reply_to(
     shell: &ServiceRunner,
-    Heard {
+    ObservedMessage {
         subject,
         dialect,
         payload,
-    }: &Heard,
+    }: &ObservedMessage,
 ) -> Option<String> {
     let subject = shell.broker.subjects().parse(subject).ok()?;
     let declared = Dialect::declared(dialect.as_deref()).ok()?;

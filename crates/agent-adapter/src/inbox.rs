@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use concord_domain::aggregates::request::admissibility;
 use concord_events::Remembered;
-use concord_runtime::codec::dialect;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceRunner;
 use concord_wire::payload::notification::{EventData, Woken};
@@ -25,7 +24,7 @@ pub(crate) struct Inbox {
 impl Handler for Inbox {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         // What another agent garbled is its own affair, and is in the transcript; the agent is not bothered with it.
-        let heard = match dialect::envelope(&self.shell, delivery).await {
+        let heard = match delivery.read(&self.shell).await {
             Ok(heard) => Some(heard),
             Err(failed @ HandleError::Retry(_)) => return Err(failed),
             Err(_) => None,

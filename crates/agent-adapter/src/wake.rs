@@ -14,11 +14,11 @@ use concord_domain::activation::conversation::{
 use concord_domain::activation::{Conversation, Decisions, LoopBounds, Message, decide_all};
 use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
+use concord_runtime::Directory;
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::WakeLabels;
-use concord_runtime::{Directory, codec::dialect};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;
@@ -109,7 +109,7 @@ impl Handler for Ears {
             return Ok(Ack::Acknowledge);
         }
         // What somebody garbled is answered by whom it is addressed to, if by anyone.
-        let envelope = match dialect::envelope(&self.shell, delivery).await {
+        let envelope = match delivery.read(&self.shell).await {
             Ok(envelope) => envelope,
             Err(failed @ HandleError::Retry(_)) => return Err(failed),
             Err(_) => {

@@ -10,7 +10,6 @@ use concord_domain::activation::{
 };
 use concord_events::Remembered;
 use concord_events::topology::{ConsumerKind, is_given_twice};
-use concord_runtime::codec::dialect;
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::{Binder, ServiceContext};
@@ -80,7 +79,7 @@ impl Handler for Waking {
         {
             return Ok(Ack::Acknowledge);
         }
-        let envelope = match dialect::envelope(&self.context, delivery).await {
+        let envelope = match delivery.read(&self.context).await {
             Err(HandleError::Refused(_)) => return Ok(Ack::Acknowledge),
             read => read?,
         };
