@@ -132,7 +132,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             sequence: stored.sequence,
             aggregate,
             id: &id,
-            fact: &fact,
+            event: &fact,
             bytes,
         });
     }
@@ -280,7 +280,7 @@ impl Archive {
             .for_each(|records| differences.extend(rebuild::<WakeMachine>(records).1));
         for records in self.debates.values() {
             differences.extend(rebuild::<DebateMachine>(records).1);
-            differences.extend(recount(records));
+            differences.extend(recount::<DebateMachine>(records));
         }
         let told = differences.into_iter();
         violations

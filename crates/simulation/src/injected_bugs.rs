@@ -2,8 +2,8 @@
 //! what is known. Bugs of the event store, the publisher and the clock are in [`crate::ports`].
 
 use concord_debate_facilitator::route::{self, FollowUp};
+use concord_domain::aggregates::debate::MessageBody;
 use concord_domain::aggregates::debate::{DebateInput, DebateMachine};
-use concord_domain::aggregates::escalation::Word;
 use concord_domain::aggregates::review_queue::{self, QueueInput, ReviewQueueMachine};
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
@@ -76,12 +76,12 @@ async fn rule_badly(
     };
     let Ok(Routed::Step {
         id,
-        input: DebateInput::Said(mut said),
+        input: DebateInput::Message(mut said),
     }) = route::from_message(&envelope)
     else {
         return Ok(());
     };
-    let Word::Ruling(ruling) = &mut said.word else {
+    let MessageBody::Ruling(ruling) = &mut said.body else {
         return Ok(());
     };
     let ports = &service.ports;
@@ -93,7 +93,7 @@ async fn rule_badly(
                 DebateEvent::FellBack(_) | DebateEvent::AwaitsGate(_)
             )
         };
-        let input = DebateInput::Said(said);
+        let input = DebateInput::Message(said);
         return decided_on::<DebateMachine>(ports, &id, &context, &input, in_time, |_| {}).await;
     }
     let loaded = ports
@@ -104,7 +104,7 @@ async fn rule_badly(
         return Ok(());
     };
     ruling.digest = digest;
-    let input = DebateInput::Said(said);
+    let input = DebateInput::Message(said);
     decided_on::<DebateMachine>(ports, &id, &context, &input, |_| true, |_| {}).await
 }
 

@@ -20,7 +20,7 @@ use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::metrics::WakeLabels;
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
-use concord_runtime::{Aggregates, Directory, NatsPorts, Ports, codec::dialect};
+use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;
@@ -132,7 +132,7 @@ impl<P: Ports> Handler for WakeHandler<P> {
         if is_of_service || is_copy {
             return Ok(self.ignore("nobody_to_wake"));
         }
-        let message = match dialect::envelope(&self.context, delivery).await {
+        let message = match delivery.read(&self.context).await {
             Ok(message) => message,
             Err(failed @ HandleError::Retry(_)) => return Err(failed),
             // Its recipient, if it has one, tells the sender of a garbled message.

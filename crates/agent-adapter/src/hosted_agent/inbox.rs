@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::request::admissibility;
-use concord_domain::effect::WOKEN;
 use concord_events::Remembered;
 use concord_runtime::Ports;
-use concord_runtime::codec::dialect;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_wire::payload::notification::{EventData, Woken};
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
@@ -24,7 +23,7 @@ impl<P: Ports, C: AgentCaller> Handler for InboxHandler<P, C> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let host = &*self.0;
         let context = &host.context;
-        let message = match dialect::envelope(context, delivery).await {
+        let message = match delivery.read(context).await {
             Ok(message) => message,
             Err(failed @ HandleError::Retry(_)) => return Err(failed),
             // A message that another agent garbled is in the transcript; the agent is not bothered with it.
@@ -150,7 +149,7 @@ fn wake_notification(message: &Envelope) -> Option<Notification> {
     message
         .payload()
         .ok()
-        .filter(|notification: &Notification| notification.event == WOKEN)
+        .filter(|notification: &Notification| notification.event == Woken::EVENT)
 }
 
 /// The id, sender and type of a message that wakes an agent and was too large for the notification.

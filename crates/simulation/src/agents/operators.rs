@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::case::CaseInput;
+use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
-use concord_domain::aggregates::escalation::Order;
 use concord_domain::aggregates::review_queue::QueueInput;
 use concord_events::{DeadlineControl, ExpertRegistered};
 use concord_wire::payload::Expert;
@@ -67,8 +67,8 @@ impl Operation {
                 "reassign_debate",
                 json!({ "debate_id": debate_id, "to": to, "by": by, "why": why }),
             ),
-            Verb::Debate(id, DebateInput::Order(order)) => match &**order {
-                Order::Deadlines {
+            Verb::Debate(id, DebateInput::Command(order)) => match &**order {
+                Command::Deadlines {
                     control,
                     later_ms,
                     by,
@@ -77,7 +77,7 @@ impl Operation {
                     "control_debate",
                     json!({ "debate_id": id, "control": control, "later_ms": later_ms, "by": by, "why": why }),
                 ),
-                Order::Cancel { by, why } => (
+                Command::Cancel { by, why } => (
                     "cancel_debate",
                     json!({ "debate_id": id, "by": by, "why": why }),
                 ),
@@ -194,14 +194,14 @@ impl Agents {
                 let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else {
                     return;
                 };
-                let order = Order::Cancel {
+                let order = Command::Cancel {
                     by,
                     why: "settled on the telephone".into(),
                 };
                 self.order(
                     world,
                     in_ms,
-                    Verb::Debate(id.token(), DebateInput::Order(Box::new(order))),
+                    Verb::Debate(id.token(), DebateInput::Command(Box::new(order))),
                 );
             }
             48..51 => {
@@ -246,7 +246,7 @@ impl Agents {
         let (Ok(id), Some(by)) = (DebateId::new(debate), olga()) else {
             return;
         };
-        let order = Order::Deadlines {
+        let order = Command::Deadlines {
             control,
             later_ms,
             by,
@@ -255,7 +255,7 @@ impl Agents {
         self.order(
             world,
             in_ms,
-            Verb::Debate(id.token(), DebateInput::Order(Box::new(order))),
+            Verb::Debate(id.token(), DebateInput::Command(Box::new(order))),
         );
     }
 

@@ -5,7 +5,7 @@
 
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
-use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Standing};
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Eligibility};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
@@ -87,8 +87,8 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
 fn with_known(record: &StoredEvent<DebateEvent>, input: DebateInput) -> DebateInput {
     match (input, &record.event) {
         (DebateInput::Open(mut opening), DebateEvent::Opened(opened)) => {
-            opening.known.credibility = opened.credibility.clone();
-            opening.known.precedents = opened.precedents.clone();
+            opening.prior_knowledge.credibility = opened.credibility.clone();
+            opening.prior_knowledge.precedents = opened.precedents.clone();
             DebateInput::Open(opening)
         }
         (input, _) => input,
@@ -121,7 +121,7 @@ fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateIn
         }
         _ => false,
     });
-    told.standing = Standing {
+    told.eligibility = Eligibility {
         opened_case: opened_by == Some(&told.agent_id),
         is_expert,
     };

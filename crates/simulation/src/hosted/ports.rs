@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_events::topology::Layout;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
-use concord_runtime::broker::message_lookup::Stored;
 use concord_runtime::broker::{Operation, Unavailable};
 use concord_runtime::codec;
+use concord_runtime::codec::message_lookup::Stored;
 use concord_runtime::event_store::Error;
 use concord_runtime::ports::{
     ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,

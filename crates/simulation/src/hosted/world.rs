@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use concord_domain::resilience::breaker::End;
 use concord_domain::resilience::call_policy::in_flight_max;
 use concord_events::topology::{Layout, StreamKind};
-use concord_runtime::broker::message_lookup::Stored as StoredMessage;
+use concord_runtime::codec::message_lookup::Stored as StoredMessage;
 use concord_runtime::delivery::Delivery;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, ErrorCode, Timestamp};

@@ -1,12 +1,11 @@
 //! Requests whose time is over. The coordinator tells their senders, so the adapter tells them nothing more.
 
-use concord_domain::effect::ANSWERED_LATE;
 use concord_runtime::Ports;
 use concord_runtime::delivery::HandleError;
-use concord_wire::payload::{Notification, NotificationSeverity};
+use concord_wire::payload::Notification;
+use concord_wire::payload::notification::AnsweredLate;
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageType, Recipient, Timestamp};
-use serde_json::json;
 
 use super::Host;
 use crate::hosted_agent::agent_caller::AgentCaller;
@@ -32,11 +31,7 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         let agent = &self.agent.agent_id;
         tracing::info!(%agent, request = %incoming.message_id, "A request's time was over when the agent answered.");
         span.set_failure("late");
-        let notification = Notification {
-            event: ANSWERED_LATE.into(),
-            data: json!({ "message": answer }),
-            severity: NotificationSeverity::Info,
-        };
+        let notification = Notification::new(&AnsweredLate::new(answer)?.into())?;
         let payload = serde_json::value::to_raw_value(&notification)?;
         let now = self.context.ports.now();
         let notice = incoming.reply(agent, now, MessageType::Notification, payload);

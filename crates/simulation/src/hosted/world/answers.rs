@@ -1,6 +1,6 @@
 //! The messages of the adapter: what they say to whom, and where they are stored.
 
-use concord_runtime::broker::message_lookup::Stored as StoredMessage;
+use concord_runtime::codec::message_lookup::Stored as StoredMessage;
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service};
 use concord_wire::{Envelope, MessageType};
