@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use concord_domain::aggregates::request::admissibility;
-use concord_domain::effect::WOKEN;
 use concord_events::Remembered;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceRunner;
+use concord_wire::payload::notification::{EventData, Woken};
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, ErrorCode, MessageType, Recipient, Timestamp, Token};
@@ -146,7 +146,7 @@ fn woken(heard: &Envelope) -> Option<Notification> {
     heard
         .payload()
         .ok()
-        .filter(|notification: &Notification| notification.event == WOKEN)
+        .filter(|notification: &Notification| notification.event == Woken::EVENT)
 }
 
 /// Of a message that wakes an agent and was too large to be repeated, who said it, and where.

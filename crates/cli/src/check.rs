@@ -190,7 +190,7 @@ fn event(broker: &Broker, auditor: &mut Auditor, stored: &Stored) -> Result<(), 
         sequence: stored.sequence,
         aggregate,
         id: &id,
-        fact: &fact,
+        event: &fact,
         bytes,
     });
     Ok(())

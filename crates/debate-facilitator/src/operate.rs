@@ -1,7 +1,7 @@
 //! What operators ask by request and reply: who can rule, who has which debate, and when its deadlines run.
 
+use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
-use concord_domain::aggregates::escalation::Order;
 use concord_domain::aggregates::review_queue::{self, QueueInput};
 use concord_events::{DeadlineControl, ExpertRegistered};
 use concord_runtime::Ports;
@@ -123,7 +123,7 @@ fn control(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
     } = read(request)?;
     Ok((
         debate_id.token(),
-        DebateInput::Order(Box::new(Order::Deadlines {
+        DebateInput::Command(Box::new(Command::Deadlines {
             control,
             later_ms,
             by,
@@ -136,6 +136,6 @@ fn cancel(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
     let Cancel { debate_id, by, why } = read(request)?;
     Ok((
         debate_id.token(),
-        DebateInput::Order(Box::new(Order::Cancel { by, why })),
+        DebateInput::Command(Box::new(Command::Cancel { by, why })),
     ))
 }

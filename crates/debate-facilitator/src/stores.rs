@@ -6,7 +6,7 @@ use std::sync::Arc;
 use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::debate::verdicts::domain_of;
 use concord_domain::aggregates::debate::{
-    DebateInput, DebateMachine, Known, Opening, Standing, ToldOutcome,
+    DebateInput, DebateMachine, Eligibility, Opening, OutcomeMessage, PriorKnowledge, strategy,
 };
 use concord_domain::aggregates::precedent::{self, PrecedentMachine};
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
@@ -18,7 +18,6 @@ use concord_runtime::{Aggregates, Ports, event_store::step};
 use concord_wire::Timestamp;
 use concord_wire::payload::OpenDebate;
 use concord_wire::payload::track_record::{Credibility, Query};
-use concord_wire::policy::{ConflictHandling, VoteRule};
 
 /// Debates kept in memory for each other aggregate. Thousands may have a deadline at one instant, in the order in which
 /// they were opened; of as many as do not fit, each would have been let go just before its turn, and be read again then.
@@ -76,10 +75,11 @@ impl<P: Ports> Stores<P> {
         request: OpenDebate,
         now: Timestamp,
     ) -> Result<Opening, step::Error> {
-        if !needs_the_past(&request) {
+        let strategy = strategy::of_debate(&request.policy, &request.terms);
+        if !strategy.needs_prior_knowledge(&request.policy) {
             return Ok(Opening::of(request));
         }
-        let mut known = Known::default();
+        let mut known = PriorKnowledge::default();
         let ladder = &request.policy.ladder;
         for position in &request.conflict.positions {
             let record = self.records.load(&position.agent_id.token()).await?;
@@ -108,29 +108,25 @@ impl<P: Ports> Stores<P> {
             .into_iter()
             .cloned()
             .collect();
-        Ok(Opening { request, known })
+        Ok(Opening {
+            request,
+            prior_knowledge: known,
+        })
     }
 
     /// Whether somebody's word on what proved right counts, besides what the policy says.
-    async fn standing(&self, told: &ToldOutcome) -> Result<Standing, step::Error> {
+    async fn eligibility(&self, told: &OutcomeMessage) -> Result<Eligibility, step::Error> {
         let queue = self.queue.load(&review_queue::id()).await?;
         let case = match &told.case_id {
             Some(case) => Some(self.cases.load(&case.token()).await?),
             None => None,
         };
-        Ok(Standing::of(
+        Ok(Eligibility::of(
             &told.agent_id,
             case.as_ref().map(|case| &case.state),
             &queue.state,
         ))
     }
-}
-
-fn needs_the_past(request: &OpenDebate) -> bool {
-    let policy = &request.policy;
-    policy.conflict_handling != ConflictHandling::Vote
-        || policy.vote_rule == VoteRule::Credibility
-        || request.terms.challenge.is_some()
 }
 
 impl<P: Ports> Prepare<DebateInput> for Stores<P> {
@@ -142,9 +138,9 @@ impl<P: Ports> Prepare<DebateInput> for Stores<P> {
                 Ok(DebateInput::Open(Box::new(opening)))
             }
             DebateInput::Outcome(told) => {
-                let standing = Box::pin(self.standing(&told)).await?;
-                Ok(DebateInput::Outcome(Box::new(ToldOutcome {
-                    standing,
+                let eligibility = Box::pin(self.eligibility(&told)).await?;
+                Ok(DebateInput::Outcome(Box::new(OutcomeMessage {
+                    eligibility,
                     ..*told
                 })))
             }

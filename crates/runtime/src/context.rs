@@ -51,7 +51,7 @@ impl<P: Ports> ServiceContext<P> {
 
     /// The context of a decision that is made now because of an event.
     pub fn of_event(&self, event_id: MessageId) -> Context {
-        Context::of_fact(self.ports.now(), event_id)
+        Context::of_event(self.ports.now(), event_id)
     }
 }
 

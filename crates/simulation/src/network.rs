@@ -4,23 +4,21 @@
 //! during either. A request that is under way when its process dies still arrives: the broker does not know.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use concord_events::Deadline;
 use concord_events::topology::StreamKind;
 use concord_runtime::Appended;
 use concord_runtime::broker::Operation;
 use concord_runtime::event_store::Error;
 use concord_wire::{Timestamp, subject::SubjectSpace};
 
-use crate::broker::{Publication, Receipt};
+use crate::broker::{Publication, Receipt, Stored};
 use crate::executor::Life;
 use crate::faults::Plant;
 use crate::world::{Happening, Shared, World};
 
 /// How long a process waits for an answer.
 const PATIENCE_MS: u64 = 5_000;
-/// How long the watchdog leaves an overdue deadline to the broker.
-pub(crate) const WATCHDOG_GRACE_MS: u64 = 5_000;
 
 /// What is asked of the broker.
 #[derive(Debug, Clone)]
@@ -62,8 +60,12 @@ pub(crate) enum Request {
     At { sequence: u64 },
     /// All events from a sequence on.
     Scan { first: u64 },
-    /// The last fact of every aggregate that has a deadline overdue.
-    Overdue,
+    /// The first message of a stream at or after a sequence whose subject matches the filter.
+    NextMessage {
+        kind: StreamKind,
+        filter: String,
+        sequence: u64,
+    },
 }
 
 /// What the broker answers.
@@ -73,6 +75,7 @@ pub(crate) enum Reply {
     /// Facts, and the sequence of the last message under their lock, a fact or not.
     Events(Vec<(u64, String, Arc<[u8]>)>, u64),
     Published(Receipt),
+    Found(Option<Stored>),
     Done,
 }
 
@@ -137,6 +140,16 @@ impl Connection {
         }
         world.plan(PATIENCE_MS, Happening::GiveUp(cell.clone()));
         crate::oneshot::Answer(cell)
+    }
+
+    /// Waits until this time is over.
+    pub(crate) async fn sleep(&self, time: Duration) {
+        let cell = Cell::default();
+        let wait_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let happening = Happening::GiveUp(cell.clone());
+        self.world.lock().plan(wait_ms, happening);
+        let ended: Option<Reply> = crate::oneshot::Answer(cell).await;
+        debug_assert!(ended.is_none(), "the end of a wait brings no answer");
     }
 
     /// Sends a request and waits for the answer.
@@ -211,7 +224,11 @@ impl World {
                 Reply::Events(stored.map(content).into_iter().collect(), sequence)
             }
             Request::Scan { first } => self.scan(first),
-            Request::Overdue => self.overdue(),
+            Request::NextMessage {
+                kind,
+                filter,
+                sequence,
+            } => Reply::Found(self.broker.next_message(kind, &filter, sequence).cloned()),
         }
     }
 
@@ -263,20 +280,6 @@ impl World {
         let skipped = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);
         let next = events.len() as u64 + 1;
         Reply::Events(events.iter().skip(skipped).map(content).collect(), next)
-    }
-
-    fn overdue(&self) -> Reply {
-        let now = self.clock();
-        let late = |open: &[Deadline]| {
-            open.iter()
-                .any(|deadline| now.millis_since(deadline.due) > WATCHDOG_GRACE_MS)
-        };
-        let overdue = self
-            .broker
-            .open_deadlines()
-            .filter(|(_, open)| late(open))
-            .map(|(stored, _)| stored);
-        Reply::Events(overdue.map(content).collect(), 0)
     }
 }
 

@@ -1,12 +1,11 @@
 //! What comes of a request whose time is over: whoever asked is told so by the coordinator, and nothing more by the adapter.
 
-use concord_domain::effect::ANSWERED_LATE;
 use concord_runtime::delivery::HandleError;
 use concord_runtime::service::clock;
-use concord_wire::payload::{Notification, NotificationSeverity};
+use concord_wire::payload::Notification;
+use concord_wire::payload::notification::AnsweredLate;
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageType, Recipient};
-use serde_json::json;
 
 use super::Host;
 use crate::spans::Turn;
@@ -34,12 +33,7 @@ impl Host {
         let agent = &self.agent.agent_id;
         tracing::info!(%agent, request = %asked.message_id, "A request's time was over when the agent answered.");
         turn.failed("late");
-        let (data, severity) = (json!({ "message": answer }), NotificationSeverity::Info);
-        let notification = Notification {
-            event: ANSWERED_LATE.into(),
-            data,
-            severity,
-        };
+        let notification = Notification::new(&AnsweredLate::new(answer)?.into())?;
         let payload = serde_json::value::to_raw_value(&notification)?;
         let notice = asked.reply(agent, clock::now(), MessageType::Notification, payload);
         let to_agent = Recipient::Agent(Service::Coordinator.agent_id());

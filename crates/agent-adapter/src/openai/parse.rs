@@ -90,7 +90,7 @@ impl Form {
 /// A mediator gives its opinion as evidence.
 fn is_mediation(asked: &Envelope) -> bool {
     let payload: Value = serde_json::from_str(asked.payload.get()).unwrap_or_default();
-    payload.get("action").and_then(Value::as_str) == Some(concord_domain::effect::MEDIATE)
+    payload.get("action").and_then(Value::as_str) == Some(concord_wire::payload::MEDIATE)
 }
 
 type Typed = (MessageType, serde_json::Result<Box<RawValue>>);

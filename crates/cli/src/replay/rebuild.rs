@@ -13,7 +13,7 @@ use concord_domain::aggregates::precedent::PrecedentMachine;
 use concord_domain::aggregates::request::RequestMachine;
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::aggregates::track_record::TrackRecordMachine;
-use concord_domain::assurance::replay::{Difference, recount_one, step};
+use concord_domain::assurance::replay::{Difference, step};
 use concord_domain::machine::Versioned;
 use concord_events::Aggregate;
 use concord_events::{AggregateEvent, DebateEvent, DetectionEvent, StoredEvent};
@@ -236,7 +236,7 @@ impl Rebuilt {
         if let DebateEvent::Resolved(resolved) = &taken.record.event {
             self.ended_again += 1;
             self.votes_again += u64::from(resolved.outcome.tally.is_some());
-            differences.extend(recount_one(taken.after, &taken.record));
+            differences.extend(DebateMachine::recount(taken.after, &taken.record));
         }
         Ok(differences)
     }

@@ -36,16 +36,26 @@ pub struct Directory {
     loaded: watch::Sender<bool>,
 }
 
+impl Default for Directory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Directory {
-    /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
-    pub fn follow(shell: &ServiceRunner) -> Arc<Self> {
-        let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
-        let directory = Arc::new(Self {
+    /// Nobody is known, and nothing is followed; see [`Self::apply`].
+    pub fn new() -> Self {
+        Self {
             agents: RwLock::default(),
             preferences: RwLock::default(),
-            changed,
-            loaded,
-        });
+            changed: watch::Sender::new(0),
+            loaded: watch::Sender::new(false),
+        }
+    }
+
+    /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
+    pub fn follow(shell: &ServiceRunner) -> Arc<Self> {
+        let directory = Arc::new(Self::new());
         let known = Arc::clone(&directory);
         shell
             .broker
