@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_runtime::broker::shared_value::Register;
+use concord_runtime::broker::shared_value::SharedValue;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::{BudgetLabels, Metrics};
@@ -35,7 +35,7 @@ pub(crate) type Budgets = BTreeMap<Token, Arc<Budget>>;
 pub(crate) struct Budget {
     metrics: Metrics,
     provider: Token,
-    register: Register,
+    register: SharedValue,
     limits: Limits,
     /// Who waits for a lease holds this, so that the others wait in their order.
     turn: tokio::sync::Mutex<()>,
@@ -65,7 +65,7 @@ impl Budget {
         Self {
             metrics,
             provider: provider.clone(),
-            register: Register::new(broker, Service::AgentAdapter.agent_id(), topic),
+            register: SharedValue::new(broker, Service::AgentAdapter.agent_id(), topic),
             limits: Limits {
                 requests: settings.requests_per_minute,
                 tokens: settings.tokens_per_minute,
