@@ -1,4 +1,4 @@
-//! What people are told, made from the facts of debates.
+//! The notices that people are sent, made from the events of debates.
 
 use concord_events::{AwaitsGate, DebateAssigned, DebateEvent, FellBack, Reminded, StoredEvent};
 use concord_wire::payload::{BriefedPosition, Contact, DebatePriority, Resolution};
@@ -6,38 +6,38 @@ use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One thing that people are told.
+/// One notice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Notice {
-    /// Position of the fact in the stream of events.
+    /// The sequence of the event in the stream of events.
     pub(crate) sequence: u64,
-    /// When it happened.
+    /// When the event was decided.
     pub(crate) at: Timestamp,
-    /// The debate.
+    /// The debate that the notice is about.
     pub(crate) debate_id: DebateId,
-    /// Its case.
+    /// The case of the debate.
     pub(crate) case_id: CaseId,
-    /// What is disputed; written by strangers.
+    /// The topic of the debate, which strangers wrote.
     pub(crate) topic: String,
     /// What happened.
     pub(crate) what: What,
-    /// Who is told.
+    /// The recipients.
     pub(crate) to: Audience,
-    /// Until when it is of use, if that ends.
+    /// When the notice becomes useless, if it does.
     pub(crate) until: Option<Timestamp>,
 }
 
-/// Who is told.
+/// The recipients of a notice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Audience {
     /// The expert who has the debate, where one has.
     Expert {
-        /// Who.
+        /// The agent id of the expert.
         expert: Option<AgentId>,
-        /// Where.
+        /// The addresses of the expert.
         contact: Contact,
     },
-    /// Those who review at this gate.
+    /// The people who review at this gate.
     Gate(String),
 }
 
@@ -46,14 +46,14 @@ pub(crate) enum Audience {
 pub(crate) enum What {
     /// The expert was given the debate.
     Assigned {
-        /// How urgent it is.
+        /// The priority of the debate.
         priority: DebatePriority,
-        /// What a ruling must name.
+        /// The digest of the brief, which a ruling must name.
         digest: String,
-        /// The positions.
+        /// The positions of the brief.
         positions: Vec<Position>,
     },
-    /// So much of the time is over, in percent.
+    /// This share of the time is over, in percent.
     Reminded(u8),
     /// It was decided provisionally, on this position.
     FellBack(Option<Position>),
@@ -61,24 +61,25 @@ pub(crate) enum What {
     AwaitsGate,
 }
 
-/// A position; written by strangers.
+/// A position, which strangers wrote.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Position {
     /// `p1`, `p2`, ..., by which a ruling can name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) position_id: Option<String>,
-    /// In words.
+    /// The position in words.
     pub(crate) position: String,
-    /// As a value, where it has one.
+    /// The value of the position, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) value: Option<Value>,
 }
 
 impl Notice {
-    /// What people are told because of a fact, if anything.
-    pub(crate) fn of(record: StoredEvent<DebateEvent>) -> Option<Self> {
-        let (sequence, at) = (record.sequence, record.meta.at);
-        let debate_id = DebateId::new(record.meta.id.as_str()).ok()?;
+    /// The notice of an event. None where people are not told of it.
+    pub(crate) fn of(event: StoredEvent<DebateEvent>) -> Option<Self> {
+        let sequence = event.sequence;
+        let at = event.meta.at;
+        let debate_id = DebateId::new(event.meta.id.as_str()).ok()?;
         let new = |case_id, topic, what, to, until| {
             Some(Self {
                 sequence,
@@ -91,7 +92,7 @@ impl Notice {
                 until,
             })
         };
-        match record.event {
+        match event.event {
             DebateEvent::Assigned(assigned) => {
                 let DebateAssigned {
                     case_id,
@@ -176,7 +177,7 @@ impl Notice {
         }
     }
 
-    /// The kind of notice, as recipients know it.
+    /// The type of the notice, as recipients read it.
     pub(crate) fn kind(&self) -> &'static str {
         match self.what {
             What::Assigned { .. } => "debate.assigned",
@@ -186,13 +187,13 @@ impl Notice {
         }
     }
 
-    /// An id that is the same whenever this is delivered, so that recipients know a repetition. Without a dot, which
-    /// separates ids from what follows them in signatures.
+    /// An id that is the same each time the notice is delivered, so that recipients recognize a repetition. It has no dot,
+    /// because a dot ends the id in signatures.
     pub(crate) fn id(&self, prefix: &str, channel: &str) -> String {
         format!("{prefix}-{}-{}-{channel}", self.debate_id, self.sequence)
     }
 
-    /// Why telling it now would be of no use, if so.
+    /// Why the notice is of no use now. None where it is of use.
     pub(crate) fn stale(&self, now: Timestamp, age_max_ms: u64) -> Option<&'static str> {
         if self.until.is_some_and(|until| until <= now) {
             Some("its time is over")
