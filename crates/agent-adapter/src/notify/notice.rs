@@ -1,7 +1,7 @@
 //! The notices that people are sent, made from the events of debates.
 
 use concord_events::{AwaitsGate, DebateAssigned, DebateEvent, FellBack, Reminded, StoredEvent};
-use concord_wire::payload::{BriefedPosition, Contact, DebatePriority, Resolution};
+use concord_wire::payload::{BriefedPosition, Contact, DebatePriority};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
@@ -74,107 +74,114 @@ pub(crate) struct Position {
     pub(crate) value: Option<Value>,
 }
 
-impl Notice {
-    /// The notice of an event. None where people are not told of it.
-    pub(crate) fn of(event: StoredEvent<DebateEvent>) -> Option<Self> {
-        let sequence = event.sequence;
-        let at = event.meta.at;
-        let debate_id = DebateId::new(event.meta.id.as_str()).ok()?;
-        let new = |case_id, topic, what, to, until| {
-            Some(Self {
-                sequence,
-                at,
-                debate_id,
-                case_id,
-                topic,
-                what,
-                to,
-                until,
-            })
-        };
-        match event.event {
-            DebateEvent::Assigned(assigned) => {
-                let DebateAssigned {
-                    case_id,
-                    briefed,
-                    contact,
-                    ..
-                } = *assigned;
-                let named = |one: BriefedPosition| {
-                    let BriefedPosition {
-                        position_id,
-                        position,
-                        value,
-                        ..
-                    } = one;
-                    Position {
-                        position_id: Some(position_id),
-                        position,
-                        value,
-                    }
-                };
-                let what = What::Assigned {
-                    priority: briefed.brief.priority,
-                    digest: briefed.digest,
-                    positions: briefed.brief.positions.into_iter().map(named).collect(),
-                };
-                let to = Audience::Expert {
-                    expert: Some(briefed.expert),
-                    contact,
-                };
-                new(case_id, briefed.brief.topic, what, to, Some(briefed.due))
-            }
-            DebateEvent::Reminded(Reminded {
-                case_id,
-                topic,
-                expert,
-                contact,
-                percent,
-                due,
-                ..
-            }) => new(
-                case_id,
-                topic,
-                What::Reminded(percent),
-                Audience::Expert { expert, contact },
-                Some(due),
-            ),
-            DebateEvent::FellBack(fell) => {
-                let FellBack {
-                    case_id,
-                    topic,
-                    outcome,
-                    ..
-                } = *fell;
-                let provisional = outcome.provisional?;
-                // Without a gate ahead there is nothing for anybody to do.
-                let gate = provisional.review_at?;
-                let position = outcome.resolution.map(|chosen| {
-                    let Resolution {
-                        position, value, ..
-                    } = chosen;
-                    Position {
-                        position_id: None,
-                        position,
-                        value,
-                    }
-                });
-                // When the window has closed, the gate is told that it is awaited: one of the two is enough.
-                new(
-                    case_id,
-                    topic,
-                    What::FellBack(position),
-                    Audience::Gate(gate),
-                    Some(provisional.until),
-                )
-            }
+/// What of a notice follows from the content of an event alone.
+struct Content {
+    case_id: CaseId,
+    topic: String,
+    what: What,
+    to: Audience,
+    until: Option<Timestamp>,
+}
+
+impl Content {
+    fn of(event: DebateEvent) -> Option<Self> {
+        match event {
+            DebateEvent::Assigned(assigned) => Some(Self::assigned(*assigned)),
+            DebateEvent::Reminded(reminded) => Some(Self::reminded(reminded)),
+            DebateEvent::FellBack(fell_back) => Self::fell_back(*fell_back),
             DebateEvent::AwaitsGate(AwaitsGate {
                 case_id,
                 topic,
                 gate,
-            }) => new(case_id, topic, What::AwaitsGate, Audience::Gate(gate), None),
+            }) => Some(Self {
+                case_id,
+                topic,
+                what: What::AwaitsGate,
+                to: Audience::Gate(gate),
+                until: None,
+            }),
             _ => None,
         }
+    }
+
+    fn assigned(assigned: DebateAssigned) -> Self {
+        let briefed = assigned.briefed;
+        let named = |one: BriefedPosition| Position {
+            position_id: Some(one.position_id),
+            position: one.position,
+            value: one.value,
+        };
+        Self {
+            case_id: assigned.case_id,
+            topic: briefed.brief.topic,
+            what: What::Assigned {
+                priority: briefed.brief.priority,
+                digest: briefed.digest,
+                positions: briefed.brief.positions.into_iter().map(named).collect(),
+            },
+            to: Audience::Expert {
+                expert: Some(briefed.expert),
+                contact: assigned.contact,
+            },
+            until: Some(briefed.due),
+        }
+    }
+
+    fn reminded(reminded: Reminded) -> Self {
+        debug_assert!(reminded.percent <= 100, "more than all of the time is over");
+        Self {
+            case_id: reminded.case_id,
+            topic: reminded.topic,
+            what: What::Reminded(reminded.percent),
+            to: Audience::Expert {
+                expert: reminded.expert,
+                contact: reminded.contact,
+            },
+            until: Some(reminded.due),
+        }
+    }
+
+    /// None where no gate is ahead, because then there is nothing for anybody to do.
+    fn fell_back(fell_back: FellBack) -> Option<Self> {
+        let provisional = fell_back.outcome.provisional?;
+        let gate = provisional.review_at?;
+        let position = fell_back.outcome.resolution.map(|chosen| Position {
+            position_id: None,
+            position: chosen.position,
+            value: chosen.value,
+        });
+        // When the window has closed, the gate is told that it is awaited: one of the two notices is enough.
+        Some(Self {
+            case_id: fell_back.case_id,
+            topic: fell_back.topic,
+            what: What::FellBack(position),
+            to: Audience::Gate(gate),
+            until: Some(provisional.until),
+        })
+    }
+}
+
+impl Notice {
+    /// The notice of an event. None where people are not told of it.
+    pub(crate) fn of(event: StoredEvent<DebateEvent>) -> Option<Self> {
+        let debate_id = DebateId::new(event.meta.id.as_str()).ok()?;
+        let Content {
+            case_id,
+            topic,
+            what,
+            to,
+            until,
+        } = Content::of(event.event)?;
+        Some(Self {
+            sequence: event.sequence,
+            at: event.meta.at,
+            debate_id,
+            case_id,
+            topic,
+            what,
+            to,
+            until,
+        })
     }
 
     /// The type of the notice, as recipients read it.
