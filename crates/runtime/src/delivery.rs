@@ -23,7 +23,7 @@ use crate::telemetry::trace::Trace;
 pub use crate::error_chain::ErrorChain;
 pub use failure::{Failure, HandleError};
 
-/// A message or fact as it was delivered.
+/// A message or event as it was delivered.
 pub struct Delivery {
     /// Its subject.
     pub subject: String,

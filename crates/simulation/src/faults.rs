@@ -22,7 +22,7 @@ pub struct Faults {
     pub restart_ms_max: u64,
     /// A read that may be answered by any copy is answered by one that lags.
     pub stale_read: f64,
-    /// The broker's answer to somebody is stored among the facts of an aggregate, just before one of its own.
+    /// The broker's answer to somebody is stored among the events of an aggregate, just before one of its own.
     pub foreign: f64,
     /// A delivery is lost, and comes again when its acknowledgement is overdue.
     pub lost_delivery: f64,
@@ -118,19 +118,19 @@ impl Faults {
 /// A bug to plant: a checker that has never found anything proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plant {
-    /// Facts are appended without regard to the sequence that the step expects.
+    /// Events are appended without regard to the sequence that the step expects.
     MissingFence,
-    /// What follows from a fact is published before the fact is appended.
+    /// What follows from an event is published before the event is appended.
     EffectBeforeEvent,
     /// A deadline does not remember that it has elapsed.
     DeadlineTwice,
     /// A delivery is acknowledged before it is handled.
     AckFirst,
-    /// What follows from a fact is published in part.
+    /// What follows from an event is published in part.
     EffectForgotten,
     /// Decisions not to append rest on reads that may be stale.
     StaleRefusal,
-    /// The lock expects the last fact, whatever else was stored after it.
+    /// The lock expects the last event, whatever else was stored after it.
     HeadForgotten,
     /// Nobody looks for deadlines that the broker did not fire.
     NoWatchdog,

@@ -44,7 +44,7 @@ async fn assign_badly(
     let Ok(SystemSubject::Event { aggregate, .. }) = subject else {
         return Ok(());
     };
-    let follow_ups = route::follows(aggregate, &delivery.payload, delivery.sequence)?;
+    let follow_ups = route::follow_ups(aggregate, &delivery.payload, delivery.sequence)?;
     let advances = |follow_up: &FollowUp| matches!(follow_up, FollowUp::Queue(QueueInput::Advance));
     if aggregate != Aggregate::ReviewQueue || !follow_ups.iter().any(advances) {
         return Ok(());

@@ -23,13 +23,13 @@ const PATIENCE_MS: u64 = 5_000;
 /// What is asked of the broker.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
-    /// Store a fact, if the last sequence under `lock` is still `expected`; none asks for no lock.
+    /// Store an event, if the last sequence under `lock` is still `expected`; none asks for no lock.
     Append {
         lock: String,
         expected: Option<u64>,
         fact: Publication,
     },
-    /// Facts under `lock` after a sequence.
+    /// Events under `lock` after a sequence.
     Events {
         lock: String,
         after: u64,
@@ -72,7 +72,7 @@ pub(crate) enum Request {
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Appended(Appended),
-    /// Facts, and the sequence of the last message under their lock, a fact or not.
+    /// Events, and the sequence of the last message under their lock, an event or not.
     Events(Vec<(u64, String, Arc<[u8]>)>, u64),
     Published(Receipt),
     Found(Option<Stored>),

@@ -118,7 +118,7 @@ impl SimPorts {
         Ok(Some(kept))
     }
 
-    /// An injected bug: what would follow from the fact, were it stored next, is published now.
+    /// An injected bug: what would follow from the event, were it stored next, is published now.
     async fn publish_early<E: AggregateEvent>(&self, record: &StoredEvent<E>) -> Result<(), Error> {
         let bytes = record.encode()?;
         let next = self

@@ -20,13 +20,13 @@ use crate::telemetry::trace::Trace;
 
 /// What stands last under an aggregate.
 struct Last {
-    /// The last fact; none where there is none after what is known.
-    fact: Option<StreamMessage>,
-    /// Sequence of the last message, a fact or not.
+    /// The last event; none where there is none after what is known.
+    event: Option<StreamMessage>,
+    /// Sequence of the last message, an event or not.
     head: u64,
 }
 
-/// Facts and messages on the broker's streams.
+/// Events and messages on the broker's streams.
 #[derive(Clone)]
 pub struct NatsEventStore {
     pub(super) broker: Broker,
@@ -64,14 +64,14 @@ impl NatsEventStore {
         };
         let Some(stands) = stands else {
             return Ok(Last {
-                fact: None,
+                event: None,
                 head: 0,
             });
         };
         let head = stands.sequence;
         if head <= after || non_event_in(&stands, consistency).is_none() {
             return Ok(Last {
-                fact: Some(stands),
+                event: Some(stands),
                 head,
             });
         }
@@ -84,11 +84,11 @@ impl NatsEventStore {
         };
         let events = aggregate.events().iter();
         let named: Vec<String> = events.map(|info| build(info.name)).collect();
-        let fact = Box::pin(self.last_before(&filter, &named, (after, head))).await?;
-        Ok(Last { fact, head })
+        let event = Box::pin(self.last_before(&filter, &named, (after, head))).await?;
+        Ok(Last { event, head })
     }
 
-    /// The last fact on one subject, as stored.
+    /// The last event on one subject, as stored.
     pub async fn last_on(&self, subject: &str) -> Result<Option<StreamMessage>, Error> {
         let Some(stands) = found(self.events.direct_get_last_for_subject(subject).await)? else {
             return Ok(None);
@@ -99,10 +99,10 @@ impl NatsEventStore {
         }
     }
 
-    /// The last fact between two sequences, of which the second is that of a message that is none.
+    /// The last event between two sequences, of which the second is that of a message that is none.
     ///
     /// Each message in between is asked for, from the last on that stands last on one of the subjects `named`: few, unless
-    /// somebody stores many. The next fact is again the last message, and this is over.
+    /// somebody stores many. The next event is again the last message, and this is over.
     async fn last_before(
         &self,
         filter: &str,
@@ -114,8 +114,8 @@ impl NatsEventStore {
             .iter()
             .map(async |subject| found(self.events.direct_get_last_for_subject(subject).await));
         let on_each = try_join_all(on_each).await?.into_iter().flatten();
-        let facts = on_each.filter(|message| non_event_in(message, Consistency::Any).is_none());
-        let mut last = facts
+        let events = on_each.filter(|message| non_event_in(message, Consistency::Any).is_none());
+        let mut last = events
             .map(|message| message.sequence)
             .filter(|found| (after..head).contains(found))
             .max();
@@ -167,13 +167,13 @@ impl EventStore for NatsEventStore {
         after: u64,
         consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
-        let Last { fact, head } = self
+        let Last { event, head } = self
             .last_after(E::AGGREGATE, id, after, consistency)
             .await?;
-        let Some(last) = fact.filter(|last| last.sequence > after) else {
+        let Some(last) = event.filter(|last| last.sequence > after) else {
             return Ok(Loaded::nothing(head));
         };
-        // The last fact names those before it, so they are fetched by sequence instead of by a search.
+        // The last event names those before it, so they are fetched by sequence instead of by a search.
         let records = self.history(&last.payload, last.sequence, after).await?;
         Ok(Loaded { records, head })
     }
@@ -209,7 +209,7 @@ impl EventStore for NatsEventStore {
         consistency: Consistency,
     ) -> Result<Option<LastEvent>, Error> {
         let last = self.last_after(aggregate, id, 0, consistency).await?;
-        Ok(last.fact.map(|message| LastEvent {
+        Ok(last.event.map(|message| LastEvent {
             sequence: message.sequence,
             trace: trace_of(Some(&message.headers)),
             payload: message.payload,

@@ -1,7 +1,6 @@
 //! How a service says which handler is for which consumers.
 
 use concord_events::topology::ConsumerKind;
-use concord_wire::subject::Service;
 
 use crate::delivery::Handler;
 use crate::delivery::reject_all::RejectAll;
@@ -22,13 +21,10 @@ pub trait Binder {
     fn answer(&mut self, name: &'static str, verb: Verb);
 
     /// Answers the messages to a service that acts on none.
-    fn handle_no_messages<P: Ports>(&mut self, context: &ServiceContext<P>) {
-        let service: Service = context.service;
-        self.handle(ConsumerKind::Inbox(service), RejectAll(context.clone()));
-        self.handle(
-            ConsumerKind::UrgentInbox(service),
-            RejectAll(context.clone()),
-        );
+    fn handle_no_messages<P: Ports>(&mut self, service: &ServiceContext<P>) {
+        let name = service.service;
+        self.handle(ConsumerKind::Inbox(name), RejectAll(service.clone()));
+        self.handle(ConsumerKind::UrgentInbox(name), RejectAll(service.clone()));
     }
 }
 
