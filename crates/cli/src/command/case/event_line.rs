@@ -1,4 +1,4 @@
-//! Messages and facts on one line each.
+//! Messages and events as they are printed: on one line each, or as JSON.
 
 use concord_events::Aggregate;
 use concord_events::subject::{AnySubject, SystemSubject};
@@ -11,30 +11,30 @@ use serde_json::Value;
 use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, one_line, styled};
 use crate::shared::stream_reader::StreamMessage;
 
-/// How much of what was said is shown.
+/// At most so many characters of a message are shown.
 const SENTENCE: usize = 110;
 
-/// A message or fact as it is printed.
+/// A message or event as it is printed.
 #[derive(Debug, Serialize)]
-pub(super) struct Line {
-    /// When it was stored.
+pub(super) struct EventLine {
+    /// The time at which the broker stored it.
     pub(super) stored_at: Timestamp,
-    /// Its position in its stream.
+    /// Its sequence in its stream.
     pub(super) sequence: u64,
     /// Its subject.
     pub(super) subject: String,
-    /// The dialect in which it was said, where that is not the canonical one.
+    /// The dialect of the message, where that is not the canonical one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dialect: Option<Dialect>,
-    /// The envelope or fact; a text where it is no JSON.
+    /// The envelope or the stored event; a string where the body is no JSON.
     pub(super) body: Value,
-    /// What was said in a dialect, as it was written.
+    /// The body of a message in another dialect, as its sender wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) original: Option<Value>,
 }
 
-impl Line {
-    /// What was stored on `subject`, the parsed one, where it is one.
+impl EventLine {
+    /// Reads a stored message; `subject` is its parsed subject, where it can be parsed.
     pub(super) fn new(stored: &StreamMessage, subject: Option<&AnySubject>) -> Self {
         let written = serde_json::from_slice(&stored.payload).unwrap_or_else(|_| {
             Value::String(String::from_utf8_lossy(&stored.payload).into_owned())
@@ -57,7 +57,7 @@ impl Line {
         }
     }
 
-    /// For the eye; `subject` is the parsed one, where it is one.
+    /// One line of text; `subject` is the parsed subject, where it can be parsed.
     pub(super) fn text(&self, subject: Option<&AnySubject>) -> String {
         let at = self.stored_at.to_string();
         // The day is that of the case; what matters here is the time within it.
@@ -70,7 +70,7 @@ impl Line {
                     .and_then(Value::as_u64)
                     .filter(|round| *round > 0);
                 let round = round.map_or(String::new(), |round| format!(" (round {round})"));
-                let said = said(
+                let text = message_text(
                     kind.as_str(),
                     self.body.get("payload").unwrap_or(&Value::Null),
                 );
@@ -81,7 +81,7 @@ impl Line {
                     _ => PLAIN,
                 };
                 format!(
-                    "{} -> {to} {}{round}: {said}",
+                    "{} -> {to} {}{round}: {text}",
                     styled(NAMED, from),
                     styled(style, kind)
                 )
@@ -89,13 +89,14 @@ impl Line {
             Some(AnySubject::System(SystemSubject::Event {
                 aggregate,
                 id,
-                event: fact,
+                event: name,
             })) => {
-                let happened = happened(*aggregate, self.body.get("data").unwrap_or(&Value::Null));
+                let event_text =
+                    event_text(*aggregate, self.body.get("data").unwrap_or(&Value::Null));
                 format!(
                     "{} {}",
-                    styled(FAINT, format!("* {aggregate} {id} {fact}")),
-                    happened
+                    styled(FAINT, format!("* {aggregate} {id} {name}")),
+                    event_text
                 )
                 .trim_end()
                 .to_owned()
@@ -110,7 +111,7 @@ impl Line {
     }
 }
 
-/// What was said in a dialect, as an envelope.
+/// The dialect of a message that is not in the canonical one, and the message as an envelope.
 fn translated(stored: &StreamMessage, subject: &Subject) -> Option<(Dialect, Value)> {
     let declared = Dialect::parse(stored.header(DIALECT));
     let (envelope, spoken) = dialect::read(&stored.payload, declared, subject).ok()?;
@@ -130,8 +131,8 @@ fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// What a message says, by its type.
-fn said(kind: &str, payload: &Value) -> String {
+/// The main contents of a message, by its type.
+fn message_text(kind: &str, payload: &Value) -> String {
     let text = match kind {
         "finding" | "finding_with_precedent" => text_at(payload, "/summary").to_owned(),
         "task_assignment" => {
@@ -199,8 +200,8 @@ fn brief(value: Option<&Value>) -> String {
     short.collect::<Vec<_>>().join(" ")
 }
 
-/// What a fact says beyond its name.
-fn happened(aggregate: Aggregate, data: &Value) -> String {
+/// The main contents of an event.
+fn event_text(aggregate: Aggregate, data: &Value) -> String {
     let lists = ["debated", "deferred", "missing"];
     let counts = lists
         .iter()

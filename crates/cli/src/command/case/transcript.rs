@@ -5,7 +5,7 @@ use concord_events::topology::StreamKind;
 use concord_wire::CaseId;
 use concord_wire::subject::Lane;
 
-use crate::command::case::event_line::Line;
+use crate::command::case::event_line::EventLine;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
 use crate::shared::case_file::unknown;
@@ -21,7 +21,7 @@ Examples:
   concord case transcript c-42
   concord case transcript c-42 --json
 
-Messages are kept by age (storage.message_days); facts, which `concord case show` reads, are kept for ever.")]
+Messages are kept by age (storage.message_days); events, which `concord case show` reads, are kept for ever.")]
 pub(crate) struct TranscriptArgs {
     /// The case.
     #[arg(value_parser = case_id)]
@@ -45,7 +45,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> R
             "reading messages",
             |stored| {
                 let subject = broker.subjects().parse(&stored.subject).ok();
-                lines.push(Line::new(&stored, subject.as_ref()));
+                lines.push(EventLine::new(&stored, subject.as_ref()));
                 Ok(())
             },
         )

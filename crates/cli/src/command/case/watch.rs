@@ -1,4 +1,4 @@
-//! `concord case watch`: messages and facts as they come.
+//! `concord case watch`: messages and events as they come.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use concord_wire::{CaseId, Token};
 use futures::StreamExt;
 use futures::stream::select_all;
 
-use crate::command::case::event_line::Line;
+use crate::command::case::event_line::EventLine;
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
 use crate::shared::case_file;
@@ -43,64 +43,57 @@ pub(crate) struct WatchArgs {
     json: JsonArg,
 }
 
-/// Which case is watched, and which debates belong to it.
+/// The places at which an event names its case.
+const CASE_IDS: [&str; 2] = ["/data/case_id", "/data/request/case_id"];
+/// The places at which an event of something else names a debate.
+const DEBATE_IDS: [&str; 2] = ["/data/debate_id", "/data/precedent/debate_id"];
+/// The place at which an elapsed deadline names the case or the debate that waited for it.
+const WAITING_ID: &str = "/data/id";
+
+/// The case that is watched, and the debates that belong to it.
 struct Watched {
     case: CaseId,
     debates: BTreeSet<Token>,
 }
 
 impl Watched {
-    fn has_debate(&self, id: &str) -> bool {
-        self.debates.iter().any(|debate| debate.as_str() == id)
-    }
-
-    /// Whether a fact is about the case; learns of debates as they open.
-    fn concerns(&mut self, aggregate: Aggregate, id: &Token, line: &Line) -> bool {
-        let data = |pointer: &str| {
+    /// Whether an event is about the case. The opening of a debate adds the debate to those of the case.
+    fn concerns(&mut self, aggregate: Aggregate, id: &Token, line: &EventLine) -> bool {
+        let at = |pointer: &str| {
             line.body
                 .pointer(pointer)
                 .and_then(serde_json::Value::as_str)
         };
+        let is_case = |id: &str| id == self.case.as_str();
+        let is_debate = |id: &str| self.debates.iter().any(|debate| debate.as_str() == id);
+        let names_case = CASE_IDS.into_iter().filter_map(at).any(is_case);
         match aggregate {
-            Aggregate::Case | Aggregate::Detection => id.as_str() == self.case.as_str(),
-            Aggregate::Debate => {
-                if data("/data/case_id") == Some(self.case.as_str()) {
-                    self.debates.insert(id.clone());
-                }
-                self.debates.contains(id)
+            Aggregate::Case | Aggregate::Detection => is_case(id.as_str()),
+            Aggregate::Debate if names_case => {
+                self.debates.insert(id.clone());
+                true
             }
-            Aggregate::TrackRecord => data("/data/case_id") == Some(self.case.as_str()),
-            Aggregate::Precedent => {
-                data("/data/precedent/debate_id").is_some_and(|of| self.has_debate(of))
-            }
-            Aggregate::Deadline => {
-                data("/data/id").is_some_and(|of| of == self.case.as_str() || self.has_debate(of))
-            }
-            Aggregate::Agent => false,
-            Aggregate::Wake => data("/data/case_id") == Some(self.case.as_str()),
-            Aggregate::Request => {
-                let case = Some(self.case.as_str());
-                data("/data/case_id") == case || data("/data/request/case_id") == case
-            }
-            Aggregate::ReviewQueue => {
-                data("/data/case_id") == Some(self.case.as_str())
-                    || data("/data/debate_id").is_some_and(|of| self.has_debate(of))
+            Aggregate::Debate => self.debates.contains(id),
+            _ => {
+                let names_debate = DEBATE_IDS.into_iter().filter_map(at).any(is_debate);
+                let was_waited_for = at(WAITING_ID).is_some_and(|id| is_case(id) || is_debate(id));
+                names_case || names_debate || was_waited_for
             }
         }
     }
 }
 
-/// What is printed, and what was.
+/// Prints what is of interest, each message once.
 struct Display<'a> {
     broker: &'a Broker,
     watched: Option<Watched>,
     json: bool,
-    /// The last message printed of each stream, for what is both read and heard.
+    /// The sequence of the last message of each stream: a message may be read from the past and arrive live too.
     last: BTreeMap<StreamKind, u64>,
 }
 
 impl Display<'_> {
-    /// Prints a message or fact that is of interest; true when it is the decision of the case that is watched.
+    /// Prints a message or event that is of interest; true when it is the decision of the case that is watched.
     fn show(&mut self, kind: StreamKind, stored: &StreamMessage) -> Result<bool, Failure> {
         if self
             .last
@@ -114,7 +107,7 @@ impl Display<'_> {
             return Ok(false);
         }
         let subject = self.broker.subjects().parse(&stored.subject).ok();
-        let line = Line::new(stored, subject.as_ref());
+        let line = EventLine::new(stored, subject.as_ref());
         if let (Some(watched), Some(AnySubject::System(SystemSubject::Event { aggregate, id, .. }))) =
             (&mut self.watched, &subject)
             && !watched.concerns(*aggregate, id, &line)
@@ -127,25 +120,25 @@ impl Display<'_> {
         }
         let Some(AnySubject::System(SystemSubject::Event {
             aggregate: Aggregate::Case,
-            event: fact,
+            event: name,
             ..
         })) = &subject
         else {
             return Ok(false);
         };
-        Ok(self.watched.is_some() && fact.as_str() == "decided")
+        Ok(self.watched.is_some() && name.as_str() == "decided")
     }
 }
 
 /// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &WatchArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    // Listening begins before anything is read, so that nothing falls between the two.
+    // The live streams begin before the past is read, so that nothing falls between the two.
     let scopes = scopes(&broker, args.case.as_ref());
-    let mut heard = Vec::new();
+    let mut live = Vec::new();
     for (kind, scope) in &scopes {
         let (_, stream) = stream_reader::follow(&broker, &scope.clone().new_only()).await?;
-        heard.push(stream.map(|stored| (*kind, stored)).boxed());
+        live.push(stream.map(|stored| (*kind, stored)).boxed());
     }
     let mut display = Display {
         broker: &broker,
@@ -178,8 +171,8 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &WatchArgs) -> Result
     if !args.json.json {
         eprintln!("watching; Ctrl-C ends it");
     }
-    let mut heard = select_all(heard);
-    while let Some((kind, stored)) = heard.next().await {
+    let mut live = select_all(live);
+    while let Some((kind, stored)) = live.next().await {
         if display.show(kind, &stored?)? {
             return Ok(0);
         }
@@ -197,7 +190,7 @@ async fn past(
 ) -> Result<bool, Failure> {
     let mut stored = Vec::new();
     for (kind, scope) in scopes {
-        stream_reader::for_each(broker, scope, "reading what was said", |message| {
+        stream_reader::for_each(broker, scope, "reading messages", |message| {
             stored.push((*kind, message));
             Ok(())
         })
@@ -216,16 +209,17 @@ fn scopes(broker: &Broker, case: Option<&CaseId>) -> Vec<(StreamKind, Scope)> {
         (StreamKind::Messages, Lane::Normal),
         (StreamKind::Urgent, Lane::Urgent),
     ];
-    let said = lanes.into_iter().map(|(kind, lane)| match case {
+    let messages = lanes.into_iter().map(|(kind, lane)| match case {
         Some(case) => (
             kind,
             Scope::of(kind, broker.subjects().transcript(lane, case)),
         ),
         None => (kind, Scope::all(kind)),
     });
-    said.chain(std::iter::once((
-        StreamKind::Events,
-        Scope::all(StreamKind::Events),
-    )))
-    .collect()
+    messages
+        .chain(std::iter::once((
+            StreamKind::Events,
+            Scope::all(StreamKind::Events),
+        )))
+        .collect()
 }

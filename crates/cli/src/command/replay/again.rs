@@ -1,20 +1,21 @@
-//! Doing again what led to a fact: deciding, and looking for conflicts.
+//! Doing again what led to an event: deciding, and looking for conflicts.
 
 use concord_domain::aggregates::case::{CASE, CaseInput, CaseMachine, CaseState, FINDINGS};
 use concord_domain::{Context, Decision, Machine, rules::conflict};
 use concord_events::Aggregate;
 use concord_events::{
-    CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin, StoredEvent,
+    AggregateEvent, CaseEvent, DeadlineElapsed, Detected, DetectionEvent, FiredBy, Origin,
+    StoredEvent,
 };
 use concord_wire::payload::Conflict;
 use concord_wire::{CaseId, Timestamp, Token};
 
-/// The debates that a detection led to; none for any other fact.
+/// The debates that a detection led to; none for any other event.
 pub(super) fn debates_of(bytes: &[u8], sequence: u64) -> Vec<Token> {
-    let Ok(record) = StoredEvent::<DetectionEvent>::decode(bytes, sequence) else {
+    let Ok(stored) = StoredEvent::<DetectionEvent>::decode(bytes, sequence) else {
         return Vec::new();
     };
-    let DetectionEvent::Completed(detected) = record.event;
+    let DetectionEvent::Completed(detected) = stored.event;
     detected
         .debated
         .iter()
@@ -22,7 +23,7 @@ pub(super) fn debates_of(bytes: &[u8], sequence: u64) -> Vec<Token> {
         .collect()
 }
 
-/// Looks for the conflicts of a case again, in the state that its facts come to.
+/// Looks for the conflicts of a case again, in the state that its events lead to.
 pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String> {
     let Some(opened) = &case.opened else {
         return Err("it belongs to a case of which there are no facts".to_owned());
@@ -48,20 +49,21 @@ pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String
     ))
 }
 
-/// Decides again what led to a fact of a case; false where the input cannot be told from the facts.
-pub(super) fn decide(before: &CaseState, record: &StoredEvent<CaseEvent>) -> Result<bool, String> {
-    let Some(input) = input(before, record) else {
+/// Decides an event of a case again; false where the events do not tell the input that led to it.
+pub(super) fn decide(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Result<bool, String> {
+    let Some(input) = input(before, stored) else {
         return Ok(false);
     };
     let context = Context {
-        now: record.meta.at,
-        cause: record.meta.cause.clone(),
+        now: stored.meta.at,
+        cause: stored.meta.cause.clone(),
         origin: Origin::Event,
     };
     match CaseMachine::decide(before, &context, &input) {
-        Decision::Append(event) if event == record.event => Ok(true),
+        Decision::Append(event) if event == stored.event => Ok(true),
         Decision::Append(event) => {
-            let (stored, again) = (name(&record.event), name(&event));
+            let stored = stored.event.name();
+            let again = event.name();
             Err(format!(
                 "it was decided as {stored}; decided again it is {again} with other contents"
             ))
@@ -74,18 +76,13 @@ pub(super) fn decide(before: &CaseState, record: &StoredEvent<CaseEvent>) -> Res
     }
 }
 
-fn name(event: &CaseEvent) -> &'static str {
-    use concord_events::AggregateEvent;
-    event.name()
-}
-
-/// What a case must have been asked for this fact to be the answer.
-fn input(before: &CaseState, record: &StoredEvent<CaseEvent>) -> Option<CaseInput> {
+/// The input that led to this event of a case; none where the events do not tell.
+fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInput> {
     let opened = before.opened.as_ref()?;
     let elapsed = |name: &'static str, due: Timestamp| {
         CaseInput::Elapsed(DeadlineElapsed {
             aggregate: Aggregate::Case,
-            id: record.meta.id.clone(),
+            id: stored.meta.id.clone(),
             name: Token::fixed(name),
             due,
             fired_by: FiredBy::Scheduler,
@@ -93,7 +90,7 @@ fn input(before: &CaseState, record: &StoredEvent<CaseEvent>) -> Option<CaseInpu
         })
     };
     let detected = |debated: &[Conflict], deferred: &[Conflict], conflicts_omitted| {
-        let case_id = CaseId::new(record.meta.id.as_str()).ok()?;
+        let case_id = CaseId::new(stored.meta.id.as_str()).ok()?;
         // Challenges were debated before the conflicts were known.
         let known = |one: &&Conflict| {
             before
@@ -119,7 +116,7 @@ fn input(before: &CaseState, record: &StoredEvent<CaseEvent>) -> Option<CaseInpu
     };
     let finding =
         |received: &concord_events::ReceivedFinding| CaseInput::Finding(Box::new(received.clone()));
-    Some(match &record.event {
+    Some(match &stored.event {
         CaseEvent::Opened(_) => return None,
         CaseEvent::FindingRecorded(recorded) => finding(&recorded.received),
         CaseEvent::FindingSetAside(aside) => finding(&aside.received),
@@ -149,7 +146,7 @@ fn input(before: &CaseState, record: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             by: cancelled.by.clone(),
             why: cancelled.why.clone(),
         },
-        // What people and challengers said is in the messages, which are kept for a time only.
+        // These inputs are messages of people and challengers, and messages are kept for a time only.
         CaseEvent::Challenged(_) | CaseEvent::GateReviewed(_) | CaseEvent::GatePassed(_) => {
             return None;
         }

@@ -1,4 +1,4 @@
-//! `concord replay`: rebuilds aggregates and counts votes again from the stored facts, with the domain alone.
+//! `concord replay`: rebuilds aggregates and counts votes again from the stored events, with the domain alone.
 
 use clap::Args;
 use concord_events::Aggregate;
@@ -85,54 +85,59 @@ fn take(broker: &Broker, rebuilt: &mut Rebuilt, stored: &StreamMessage) {
     }
     match broker.subjects().parse(&stored.subject) {
         Ok(SystemSubject::Event { aggregate, id, .. }) => {
-            rebuilt.take(aggregate, &id, stored.sequence, &stored.payload)
+            let event = rebuild::Stored {
+                id: &id,
+                sequence: stored.sequence,
+                bytes: &stored.payload,
+            };
+            rebuilt.take(aggregate, &event)
         }
-        _ => rebuilt.foreign(&stored.subject, stored.sequence),
+        _ => rebuilt.no_event(&stored.subject, stored.sequence),
     }
 }
 
-/// The facts of one case: its own, its detection's, and those of the debates that the detection led to.
+/// Takes the events of one case: its own, those of its detection, and those of the debates that the detection led to.
 async fn one(broker: &Broker, case: &CaseId, rebuilt: &mut Rebuilt) -> Result<(), Failure> {
     let id = case.token();
-    let mut stored = facts_of(broker, Aggregate::Case, &id).await?;
+    let mut stored = events_of(broker, Aggregate::Case, &id).await?;
     if stored.iter().all(|stored| stored.non_event.is_some()) {
         return Err(Failure::failed(format!(
             "there is no case {case}; `concord case list` shows those there are"
         )));
     }
-    let detection = facts_of(broker, Aggregate::Detection, &id).await?;
+    let detection = events_of(broker, Aggregate::Detection, &id).await?;
     for debate in detection
         .iter()
-        .flat_map(|fact| again::debates_of(&fact.payload, fact.sequence))
+        .flat_map(|event| again::debates_of(&event.payload, event.sequence))
     {
-        stored.extend(facts_of(broker, Aggregate::Debate, &debate).await?);
+        stored.extend(events_of(broker, Aggregate::Debate, &debate).await?);
     }
     stored.extend(detection);
     // In the order in which they happened, as in the stream.
-    stored.sort_by_key(|fact| fact.sequence);
-    for fact in &stored {
-        take(broker, rebuilt, fact);
+    stored.sort_by_key(|event| event.sequence);
+    for event in &stored {
+        take(broker, rebuilt, event);
     }
     Ok(())
 }
 
-async fn facts_of(
+async fn events_of(
     broker: &Broker,
     aggregate: Aggregate,
     id: &Token,
 ) -> Result<Vec<StreamMessage>, Failure> {
-    let mut facts = Vec::new();
+    let mut events = Vec::new();
     let scope = Scope::of(
         StreamKind::Events,
         broker.subjects().events_of(aggregate, id),
     )
     .with_non_events();
-    stream_reader::for_each(broker, &scope, "reading facts", |fact| {
-        facts.push(fact);
+    stream_reader::for_each(broker, &scope, "reading events", |event| {
+        events.push(event);
         Ok(())
     })
     .await?;
-    Ok(facts)
+    Ok(events)
 }
 
 fn text(report: &Report) -> String {
@@ -141,7 +146,7 @@ fn text(report: &Report) -> String {
         table.row([
             Cell::text(row.aggregate),
             Cell::number(row.aggregates),
-            Cell::number(row.facts),
+            Cell::number(row.events),
         ]);
     }
     let mut text = table.to_string();

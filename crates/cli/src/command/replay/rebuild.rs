@@ -1,18 +1,16 @@
-//! Every aggregate, rebuilt fact by fact.
+//! Every aggregate, rebuilt event by event.
+//!
+//! The table of aggregates gives the machines. Four kinds of aggregates have checks of their own: what led to their events is
+//! done again and compared.
 
 use std::collections::BTreeMap;
 
 use concord_domain::Machine;
-use concord_domain::activation::conversation::WakeMachine;
-use concord_domain::aggregates::agent::AgentMachine;
 use concord_domain::aggregates::case::CaseMachine;
-use concord_domain::aggregates::deadline::DeadlineMachine;
 use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
-use concord_domain::aggregates::precedent::PrecedentMachine;
-use concord_domain::aggregates::request::RequestMachine;
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
-use concord_domain::aggregates::track_record::TrackRecordMachine;
+use concord_domain::aggregates::table::{MachineVisitor, visit_machine};
 use concord_domain::assurance::replay::{Difference, recount_one, step};
 use concord_domain::machine::Versioned;
 use concord_events::Aggregate;
@@ -22,19 +20,15 @@ use serde::Serialize;
 
 use super::again;
 
-/// What was rebuilt so far.
+/// The aggregates that are rebuilt so far, and what differs from what is stored.
 #[derive(Default)]
 pub(super) struct Rebuilt {
-    cases: Of<CaseMachine>,
-    detections: Of<DetectionMachine>,
-    debates: Of<DebateMachine>,
-    deadlines: Of<DeadlineMachine>,
-    records: Of<TrackRecordMachine>,
-    precedents: Of<PrecedentMachine>,
-    queues: Of<ReviewQueueMachine>,
-    agents: Of<AgentMachine>,
-    requests: Of<RequestMachine>,
-    conversations: Of<WakeMachine>,
+    cases: Kind<CaseMachine>,
+    detections: Kind<DetectionMachine>,
+    debates: Kind<DebateMachine>,
+    queues: Kind<ReviewQueueMachine>,
+    /// All other kinds, made when their first event comes.
+    others: BTreeMap<Aggregate, Box<dyn AnyKind>>,
     detected_again: u64,
     decided_again: u64,
     ended_again: u64,
@@ -44,61 +38,83 @@ pub(super) struct Rebuilt {
     differences: Vec<Difference>,
 }
 
-/// The aggregates of one kind.
-struct Of<M: Machine> {
+/// The aggregates of one kind, rebuilt so far.
+struct Kind<M: Machine> {
     aggregates: BTreeMap<Token, Versioned<M>>,
-    facts: u64,
+    events: u64,
 }
 
-impl<M: Machine> Default for Of<M> {
+impl<M: Machine> Default for Kind<M> {
     fn default() -> Self {
         Self {
             aggregates: BTreeMap::new(),
-            facts: 0,
+            events: 0,
         }
     }
 }
 
-/// What was found.
+/// A kind of aggregate whose events are checked without knowing their type.
+trait AnyKind {
+    /// Applies one more event and says what differs; an error when the event cannot be read.
+    fn check(&mut self, stored: &Stored<'_>) -> Result<Vec<String>, String>;
+
+    /// The numbers for the report.
+    fn row(&self) -> Row;
+}
+
+/// Makes the empty [`Kind`] of an aggregate.
+struct NewKind;
+
+impl MachineVisitor for NewKind {
+    type Output = Box<dyn AnyKind>;
+
+    fn visit<M: Machine>(self) -> Self::Output {
+        Box::new(Kind::<M>::default())
+    }
+}
+
+/// An event as it is stored.
+pub(super) struct Stored<'a> {
+    /// The id of its aggregate, from the subject.
+    pub(super) id: &'a Token,
+    /// Its sequence in the stream of events.
+    pub(super) sequence: u64,
+    /// Its body.
+    pub(super) bytes: &'a [u8],
+}
+
+/// What replaying has found.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// By kind of aggregate.
+    /// What was rebuilt, by kind of aggregate.
     pub(super) rebuilt: Vec<Row>,
     /// Detections whose conflicts were looked for again.
     pub(super) detected_again: u64,
-    /// Facts of cases that were decided again.
+    /// Events of cases that were decided again.
     pub(super) decided_again: u64,
     /// Debates whose end was decided again.
     pub(super) ended_again: u64,
     /// Votes that were counted again.
     pub(super) votes_again: u64,
-    /// Facts of the queue that were decided again.
+    /// Events of the review queue that were decided again.
     pub(super) queued_again: u64,
-    /// What stands among the facts and is none.
+    /// Messages among the events that no service wrote.
     pub(super) passed_over: u64,
-    /// What differs from what is stored.
+    /// Differences from what is stored.
     pub(super) differences: Vec<Difference>,
 }
 
-/// One kind of aggregate.
+/// The numbers of one kind of aggregate.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) aggregate: &'static str,
     pub(super) aggregates: u64,
-    pub(super) facts: u64,
+    #[serde(rename = "facts")]
+    pub(super) events: u64,
 }
 
-impl<M: Machine> Of<M> {
-    fn row(&self) -> Row {
-        let aggregates = self.aggregates.len() as u64;
-        Row {
-            aggregate: M::Event::AGGREGATE.as_str(),
-            aggregates,
-            facts: self.facts,
-        }
-    }
-
-    /// The state so far.
+impl<M: Machine> Kind<M> {
+    /// The state of an aggregate so far.
     fn state(&self, id: &Token) -> M::State {
         self.aggregates
             .get(id)
@@ -106,95 +122,89 @@ impl<M: Machine> Of<M> {
             .unwrap_or_default()
     }
 
-    /// One more fact: the state after it, its record, and where that differs from what the facts lead to.
-    fn take(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Taken<'_, M>, String> {
-        let (rebuilt, record) = self.read(id, sequence, bytes)?;
-        let differences = step(rebuilt, &record);
-        Ok(Taken {
+    /// Reads and applies one more event.
+    fn apply(&mut self, stored: &Stored<'_>) -> Result<Applied<'_, M>, String> {
+        let (rebuilt, event) = self.read(stored)?;
+        let differences = step(rebuilt, &event);
+        Ok(Applied {
             after: &rebuilt.state,
-            record,
+            event,
             differences,
         })
     }
 
-    /// One more fact, before it is applied: its aggregate and its record.
-    fn read(
-        &mut self,
-        id: &Token,
-        sequence: u64,
-        bytes: &[u8],
-    ) -> Result<Unapplied<'_, M>, String> {
-        self.facts += 1;
-        let record = StoredEvent::<M::Event>::decode(bytes, sequence)
+    /// Reads one more event, and finds its aggregate as it is before the event.
+    fn read(&mut self, stored: &Stored<'_>) -> Result<Unapplied<'_, M>, String> {
+        self.events += 1;
+        let event = StoredEvent::<M::Event>::decode(stored.bytes, stored.sequence)
             .map_err(|error| format!("it cannot be read: {error}"))?;
-        if record.meta.id != *id {
+        let id = stored.id;
+        if event.meta.id != *id {
             return Err(format!(
                 "it is stored under {id} and says of itself that it is of {}",
-                record.meta.id
+                event.meta.id
             ));
         }
-        Ok((self.aggregates.entry(id.clone()).or_default(), record))
+        Ok((self.aggregates.entry(id.clone()).or_default(), event))
+    }
+}
+
+impl<M: Machine> AnyKind for Kind<M> {
+    fn check(&mut self, stored: &Stored<'_>) -> Result<Vec<String>, String> {
+        self.apply(stored).map(|applied| applied.differences)
+    }
+
+    fn row(&self) -> Row {
+        Row {
+            aggregate: M::Event::AGGREGATE.as_str(),
+            aggregates: self.aggregates.len() as u64,
+            events: self.events,
+        }
     }
 }
 
 type Unapplied<'a, M> = (&'a mut Versioned<M>, StoredEvent<<M as Machine>::Event>);
 
-struct Taken<'a, M: Machine> {
+/// An event that has been applied.
+struct Applied<'a, M: Machine> {
+    /// The state after the event.
     after: &'a M::State,
-    record: StoredEvent<M::Event>,
+    event: StoredEvent<M::Event>,
+    /// Where the event differs from what the events before it lead to.
     differences: Vec<String>,
 }
 
 impl Rebuilt {
-    /// One more fact, in the order of the stream.
-    pub(super) fn take(&mut self, aggregate: Aggregate, id: &Token, sequence: u64, bytes: &[u8]) {
+    /// Takes one more event, in the order of the stream.
+    pub(super) fn take(&mut self, aggregate: Aggregate, stored: &Stored<'_>) {
         let differences = match aggregate {
-            Aggregate::Case => self.case(id, sequence, bytes),
-            Aggregate::Detection => self.detection(id, sequence, bytes),
-            Aggregate::Debate => self.debate(id, sequence, bytes),
-            Aggregate::Deadline => self
-                .deadlines
-                .take(id, sequence, bytes)
-                .map(|taken| taken.differences),
-            Aggregate::TrackRecord => self
-                .records
-                .take(id, sequence, bytes)
-                .map(|taken| taken.differences),
-            Aggregate::Precedent => self
-                .precedents
-                .take(id, sequence, bytes)
-                .map(|taken| taken.differences),
-            Aggregate::ReviewQueue => self.queue(id, sequence, bytes),
-            Aggregate::Agent => self
-                .agents
-                .take(id, sequence, bytes)
-                .map(|taken| taken.differences),
-            Aggregate::Wake => self
-                .conversations
-                .take(id, sequence, bytes)
-                .map(|taken| taken.differences),
-            Aggregate::Request => self
-                .requests
-                .take(id, sequence, bytes)
-                .map(|taken| taken.differences),
+            Aggregate::Case => self.case(stored),
+            Aggregate::Detection => self.detection(stored),
+            Aggregate::Debate => self.debate(stored),
+            Aggregate::ReviewQueue => self.queue(stored),
+            other => self
+                .others
+                .entry(other)
+                .or_insert_with(|| visit_machine(other, NewKind))
+                .check(stored),
         };
-        let place = format!("{aggregate}/{id}");
+        let place = format!("{aggregate}/{}", stored.id);
         let differences = differences.unwrap_or_else(|unreadable| vec![unreadable]);
         let found = differences.into_iter().map(|what| Difference {
             aggregate: place.clone(),
-            sequence,
+            sequence: stored.sequence,
             what,
         });
         self.differences.extend(found);
     }
 
-    /// Something that stands among the facts and that readers pass over.
+    /// Counts a message among the events that readers pass over.
     pub(super) fn pass_over(&mut self) {
         self.passed_over += 1;
     }
 
-    /// Something that is no fact.
-    pub(super) fn foreign(&mut self, subject: &str, sequence: u64) {
+    /// Reports a message whose subject is none of an event.
+    pub(super) fn no_event(&mut self, subject: &str, sequence: u64) {
         let what = "it is in the stream of facts and is none".to_owned();
         self.differences.push(Difference {
             aggregate: subject.to_owned(),
@@ -203,26 +213,21 @@ impl Rebuilt {
         });
     }
 
-    fn case(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
-        let before = self.cases.state(id);
-        let taken = self.cases.take(id, sequence, bytes)?;
-        let mut differences = taken.differences;
-        match again::decide(&before, &taken.record) {
+    fn case(&mut self, stored: &Stored<'_>) -> Result<Vec<String>, String> {
+        let before = self.cases.state(stored.id);
+        let applied = self.cases.apply(stored)?;
+        let mut differences = applied.differences;
+        match again::decide(&before, &applied.event) {
             Ok(decided) => self.decided_again += u64::from(decided),
             Err(difference) => differences.push(difference),
         }
         Ok(differences)
     }
 
-    fn detection(
-        &mut self,
-        id: &Token,
-        sequence: u64,
-        bytes: &[u8],
-    ) -> Result<Vec<String>, String> {
-        let taken = self.detections.take(id, sequence, bytes)?;
-        let mut differences = taken.differences;
-        let DetectionEvent::Completed(detected) = &taken.record.event;
+    fn detection(&mut self, stored: &Stored<'_>) -> Result<Vec<String>, String> {
+        let applied = self.detections.apply(stored)?;
+        let mut differences = applied.differences;
+        let DetectionEvent::Completed(detected) = &applied.event.event;
         match again::detect(&self.cases.state(&detected.case_id.token()), detected) {
             Ok(()) => self.detected_again += 1,
             Err(difference) => differences.push(difference),
@@ -230,22 +235,22 @@ impl Rebuilt {
         Ok(differences)
     }
 
-    fn debate(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
-        let taken = self.debates.take(id, sequence, bytes)?;
-        let mut differences = taken.differences;
-        if let DebateEvent::Resolved(resolved) = &taken.record.event {
+    fn debate(&mut self, stored: &Stored<'_>) -> Result<Vec<String>, String> {
+        let applied = self.debates.apply(stored)?;
+        let mut differences = applied.differences;
+        if let DebateEvent::Resolved(resolved) = &applied.event.event {
             self.ended_again += 1;
             self.votes_again += u64::from(resolved.outcome.tally.is_some());
-            differences.extend(recount_one(taken.after, &taken.record));
+            differences.extend(recount_one(applied.after, &applied.event));
         }
         Ok(differences)
     }
 
-    /// The one queue is large and has many facts, so no copy of it is made for each.
-    fn queue(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
-        let (rebuilt, record) = self.queues.read(id, sequence, bytes)?;
-        let decided = review_queue::decided_again(&rebuilt.state, &record);
-        let mut differences = step(rebuilt, &record);
+    /// The review queue is one large aggregate with many events, so its state is not copied for each event.
+    fn queue(&mut self, stored: &Stored<'_>) -> Result<Vec<String>, String> {
+        let (rebuilt, event) = self.queues.read(stored)?;
+        let decided = review_queue::decided_again(&rebuilt.state, &event);
+        let mut differences = step(rebuilt, &event);
         match decided {
             Ok(decided) => self.queued_again += u64::from(decided),
             Err(difference) => differences.push(difference),
@@ -253,21 +258,24 @@ impl Rebuilt {
         Ok(differences)
     }
 
-    /// What was found.
+    fn row(&self, aggregate: Aggregate) -> Row {
+        match aggregate {
+            Aggregate::Case => self.cases.row(),
+            Aggregate::Detection => self.detections.row(),
+            Aggregate::Debate => self.debates.row(),
+            Aggregate::ReviewQueue => self.queues.row(),
+            other => match self.others.get(&other) {
+                Some(kind) => kind.row(),
+                None => visit_machine(other, NewKind).row(),
+            },
+        }
+    }
+
+    /// The report, with a row for each kind of aggregate in the order of the table.
     pub(super) fn report(self) -> Report {
+        let kinds = Aggregate::ALL.iter();
         Report {
-            rebuilt: vec![
-                self.cases.row(),
-                self.detections.row(),
-                self.debates.row(),
-                self.deadlines.row(),
-                self.records.row(),
-                self.precedents.row(),
-                self.queues.row(),
-                self.agents.row(),
-                self.requests.row(),
-                self.conversations.row(),
-            ],
+            rebuilt: kinds.map(|aggregate| self.row(*aggregate)).collect(),
             detected_again: self.detected_again,
             decided_again: self.decided_again,
             ended_again: self.ended_again,
