@@ -1,5 +1,5 @@
-//! What the facts of the ladder say, read as they come and without the project's own machines: so what is checked here is
-//! checked twice.
+//! The stored events of the ladder, read as they come and checked without the project's own state machines: so the same rules
+//! are checked by two programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,30 +8,29 @@ use concord_testkit::{Stored, stored_from};
 use concord_wire::Timestamp;
 use serde_json::Value;
 
-/// A fact as it is stored.
+/// A stored event.
 #[derive(Debug, Clone)]
-pub(crate) struct Fact {
+pub(crate) struct Event {
     /// When the broker stored it.
     pub(crate) stored_at: Timestamp,
-    /// Of which aggregate, as `debate/d-1`.
+    /// Its aggregate and the id, as `debate/d-1`.
     pub(crate) of: String,
-    /// Which, as `debate.opened`.
+    /// Its aggregate and its name, as `debate.opened`.
     pub(crate) name: String,
-    /// All of it.
+    /// The whole body.
     pub(crate) body: Value,
 }
 
-impl Fact {
+impl Event {
     fn of(stored: &Stored) -> Self {
         let tokens: Vec<&str> = stored.subject.split('.').collect();
-        let [.., aggregate, id, fact] = tokens[..] else {
-            panic!("{} is no subject of a fact", stored.subject)
+        let [.., aggregate, id, event] = tokens[..] else {
+            panic!("{} is no subject of an event", stored.subject)
         };
-        let (of, name) = (format!("{aggregate}/{id}"), format!("{aggregate}.{fact}"));
         Self {
             stored_at: stored.at,
-            of,
-            name,
+            of: format!("{aggregate}/{id}"),
+            name: format!("{aggregate}.{event}"),
             body: stored.json(),
         }
     }
@@ -41,16 +40,17 @@ impl Fact {
         text(&self.body["id"])
     }
 
-    /// What it says.
+    /// Its contents.
     pub(crate) fn data(&self) -> &Value {
         &self.body["data"]
     }
 
+    /// When it happened.
     fn at(&self) -> Timestamp {
         instant(&self.body["at"])
     }
 
-    /// The deadlines that are open after it.
+    /// The deadlines that are open after it: when each is due, by name.
     fn deadlines(&self) -> BTreeMap<String, Timestamp> {
         let open = self.body["deadlines"].as_array().into_iter().flatten();
         open.map(|deadline| {
@@ -72,44 +72,44 @@ fn instant(value: &Value) -> Timestamp {
     Timestamp::parse(text(value)).unwrap_or_else(|error| panic!("{value}: {error}"))
 }
 
-/// All facts so far.
+/// All events that were read so far.
 #[derive(Default)]
-pub(crate) struct AggregateEvent {
+pub(crate) struct EventLog {
     /// In the order of the stream.
-    pub(crate) all: Vec<Fact>,
+    pub(crate) all: Vec<Event>,
     last: u64,
 }
 
-impl AggregateEvent {
-    /// Reads those that have come since.
+impl EventLog {
+    /// Reads the events that were stored since: these events.
     pub(crate) async fn read_on(
         &mut self,
         client: &async_nats::Client,
-    ) -> Result<Vec<Fact>, String> {
+    ) -> Result<Vec<Event>, String> {
         let new = stored_from(client, StreamKind::Events, ">", self.last + 1).await?;
         self.last = new.last().map_or(self.last, |stored| stored.sequence);
-        let new: Vec<Fact> = new.iter().map(Fact::of).collect();
+        let new: Vec<Event> = new.iter().map(Event::of).collect();
         self.all.extend(new.iter().cloned());
         Ok(new)
     }
 
-    /// How far the stream has come.
+    /// The position of the last event in the stream.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    fn named(&self, name: &str) -> impl Iterator<Item = &Fact> {
-        self.all.iter().filter(move |fact| fact.name == name)
+    fn named(&self, name: &str) -> impl Iterator<Item = &Event> {
+        self.all.iter().filter(move |event| event.name == name)
     }
 
-    /// How often there is such a fact.
+    /// How many events have this name.
     pub(crate) fn count(&self, name: &str) -> usize {
         self.named(name).count()
     }
 
-    /// How the debates ended: how many in each way. Each was opened once and has ended once.
+    /// Checks that each debate was opened once and has ended once: how many have ended with each status.
     pub(crate) fn endings(&self) -> BTreeMap<String, usize> {
-        let opened: BTreeSet<&str> = self.named("debate.opened").map(Fact::id).collect();
+        let opened: BTreeSet<&str> = self.named("debate.opened").map(Event::id).collect();
         assert_eq!(
             opened.len(),
             self.count("debate.opened"),
@@ -117,10 +117,14 @@ impl AggregateEvent {
         );
         let mut endings = BTreeMap::new();
         let mut resolved = BTreeSet::new();
-        for fact in self.named("debate.resolved") {
-            assert!(resolved.insert(fact.id()), "{} was resolved twice", fact.of);
+        for event in self.named("debate.resolved") {
+            assert!(
+                resolved.insert(event.id()),
+                "{} was resolved twice",
+                event.of
+            );
             *endings
-                .entry(text(&fact.data()["outcome"]["status"]).to_owned())
+                .entry(text(&event.data()["outcome"]["status"]).to_owned())
                 .or_default() += 1;
         }
         assert_eq!(
@@ -130,44 +134,46 @@ impl AggregateEvent {
         endings
     }
 
-    /// No debate goes back to a lower level, or enters one twice.
-    pub(crate) fn levels_rise(&self) {
+    /// Checks that no debate goes back to a lower level or enters one twice.
+    pub(crate) fn check_levels_rise(&self) {
         let mut levels: BTreeMap<&str, u64> = BTreeMap::new();
-        for fact in &self.all {
-            let entered = match fact.name.as_str() {
-                "debate.escalated" => fact.data()["to"].as_u64().expect("a level"),
+        for event in &self.all {
+            let entered = match event.name.as_str() {
+                "debate.escalated" => event.data()["to"].as_u64().expect("a level"),
                 "debate.fell_back" => 4,
                 "debate.awaits_gate" => 5,
                 _ => continue,
             };
-            let before = levels.insert(&fact.of, entered).unwrap_or(1);
+            let before = levels.insert(&event.of, entered).unwrap_or(1);
             assert!(
                 before < entered,
                 "{} goes from level {before} to level {entered}",
-                fact.of
+                event.of
             );
         }
-        for fact in self.named("debate.resolved") {
-            let level = fact.data()["outcome"]["level"]
+        for event in self.named("debate.resolved") {
+            let level = event.data()["outcome"]["level"]
                 .as_u64()
                 .expect("it was on the ladder");
-            let reached = levels.get(fact.of.as_str()).copied().unwrap_or(1);
+            let reached = levels.get(event.of.as_str()).copied().unwrap_or(1);
             assert!(
                 level >= reached,
                 "{} had reached level {reached}, and ends on level {level}",
-                fact.of
+                event.of
             );
         }
     }
 
-    /// No expert ever has more debates than they can: how many each had at most.
+    /// Checks that no expert ever has more debates than their capacity: how many each had at most.
     pub(crate) fn most_held(&self) -> BTreeMap<String, usize> {
-        let (mut capacities, mut held, mut most) =
-            (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        for fact in &self.all {
-            let data = fact.data();
-            let (debate, expert) = (text(&data["debate_id"]), text(&data["expert"]));
-            match fact.name.as_str() {
+        let mut capacities = BTreeMap::new();
+        let mut held = BTreeMap::new();
+        let mut most = BTreeMap::new();
+        for event in &self.all {
+            let data = event.data();
+            let debate = text(&data["debate_id"]);
+            let expert = text(&data["expert"]);
+            match event.name.as_str() {
                 "queue.expert_registered" => {
                     let capacity = data["expert"]["capacity"].as_u64().expect("a capacity");
                     capacities.insert(
@@ -186,7 +192,7 @@ impl AggregateEvent {
                     .values_mut()
                     .for_each(|held| held.retain(|one| *one != debate)),
                 "queue.reassigned" | "queue.expert_left" => {
-                    panic!("nobody has asked for that: {fact:?}")
+                    panic!("nobody has asked for that: {event:?}")
                 }
                 _ => {}
             }
@@ -196,35 +202,17 @@ impl AggregateEvent {
         most
     }
 
-    /// Every deadline has elapsed once and not before it was due, or was closed or replaced: how many of each.
+    /// Checks that every deadline has elapsed once and not before it was due, or was closed or replaced: how many have
+    /// elapsed, and how many were closed or replaced.
     pub(crate) fn deadlines(&self, now: Timestamp) -> (usize, usize) {
-        let mut elapsed = BTreeSet::new();
-        for fact in self
-            .all
-            .iter()
-            .filter(|fact| fact.name.starts_with("deadline."))
-        {
-            let data = fact.data();
-            let (of, due) = (
-                format!("{}/{}", text(&data["aggregate"]), text(&data["id"])),
-                instant(&data["due"]),
-            );
-            assert!(fact.at() >= due && fact.stored_at >= due, "early: {fact:?}");
-            let name = text(&data["name"]).to_owned();
-            assert!(
-                elapsed.insert((of, name, due)),
-                "it has elapsed twice: {fact:?}"
-            );
-        }
-        let (mut open, mut opened) = (BTreeMap::new(), BTreeSet::new());
-        for fact in &self.all {
-            let deadlines = fact.deadlines();
-            opened.extend(
-                deadlines
-                    .iter()
-                    .map(|(name, due)| (fact.of.clone(), name.clone(), *due)),
-            );
-            open.insert(&fact.of, deadlines);
+        let elapsed = self.elapsed_deadlines();
+        let mut open = BTreeMap::new();
+        let mut opened = BTreeSet::new();
+        for event in &self.all {
+            let deadlines = event.deadlines();
+            let named = deadlines.iter();
+            opened.extend(named.map(|(name, due)| (event.of.clone(), name.clone(), *due)));
+            open.insert(&event.of, deadlines);
         }
         let unknown: Vec<_> = elapsed.difference(&opened).collect();
         assert!(
@@ -238,15 +226,37 @@ impl AggregateEvent {
         (elapsed.len(), opened.len() - elapsed.len())
     }
 
+    /// The deadlines that have elapsed, each once and not before it was due: aggregate, name and when it was due.
+    fn elapsed_deadlines(&self) -> BTreeSet<(String, String, Timestamp)> {
+        let mut elapsed = BTreeSet::new();
+        let is_deadline = |event: &&Event| event.name.starts_with("deadline.");
+        for event in self.all.iter().filter(is_deadline) {
+            let data = event.data();
+            let of = format!("{}/{}", text(&data["aggregate"]), text(&data["id"]));
+            let due = instant(&data["due"]);
+            assert!(
+                event.at() >= due && event.stored_at >= due,
+                "early: {event:?}"
+            );
+            let name = text(&data["name"]).to_owned();
+            assert!(
+                elapsed.insert((of, name, due)),
+                "it has elapsed twice: {event:?}"
+            );
+        }
+        elapsed
+    }
+
     /// Whether a debate had left level 1 before that moment.
     pub(crate) fn had_left_the_agents(&self, debate: &str, before: Timestamp) -> bool {
-        let left = |fact: &&Fact| fact.name == "debate.escalated" || fact.name == "debate.resolved";
+        let left =
+            |event: &&Event| event.name == "debate.escalated" || event.name == "debate.resolved";
         let mut of_debate = self
             .all
             .iter()
-            .filter(|fact| fact.of.strip_prefix("debate/") == Some(debate));
+            .filter(|event| event.of.strip_prefix("debate/") == Some(debate));
         of_debate
             .find(left)
-            .is_some_and(|fact| fact.stored_at <= before)
+            .is_some_and(|event| event.stored_at <= before)
     }
 }

@@ -1,24 +1,71 @@
-//! What agents say, written by hand in each dialect as its document prints it; nothing of the code under test is used.
+//! Messages written and read by hand in each dialect, as its document prints them; nothing of the code under test is used.
 
 use serde_json::{Value, json};
 
 /// The dialects beside the canonical one.
 pub(crate) const DIALECTS: [&str; 5] = ["panel", "collaboration", "analyst", "session", "exchange"];
 
-/// Something that an agent says.
-pub(crate) struct Said<'a> {
+/// A message that an agent sends.
+#[derive(Clone)]
+pub(crate) struct Outgoing<'a> {
     pub(crate) dialect: &'a str,
     pub(crate) case: &'a str,
     pub(crate) from: &'a str,
     pub(crate) to: &'a str,
     pub(crate) kind: &'a str,
-    /// What is said, in the words of the dialect.
+    /// The content, with the field names of the dialect.
     pub(crate) content: Value,
     pub(crate) confidence: Option<f64>,
     pub(crate) reply_to: Option<String>,
 }
 
-impl Said<'_> {
+impl<'a> Outgoing<'a> {
+    /// A message without confidence that answers nothing.
+    pub(crate) fn new(
+        dialect: &'a str,
+        case: &'a str,
+        (from, to): (&'a str, &'a str),
+        kind: &'a str,
+        content: Value,
+    ) -> Self {
+        Self {
+            dialect,
+            case,
+            from,
+            to,
+            kind,
+            content,
+            confidence: None,
+            reply_to: None,
+        }
+    }
+
+    /// A request for an action, outside of any case.
+    pub(crate) fn request(
+        dialect: &'a str,
+        route: (&'a str, &'a str),
+        action: &str,
+        parameters: Value,
+    ) -> Self {
+        let content = json!({ "action": action, "parameters": parameters });
+        Self::new(dialect, "_", route, "request", content)
+    }
+
+    /// A finding for the coordinator.
+    pub(crate) fn finding(
+        dialect: &'a str,
+        case: &'a str,
+        from: &'a str,
+        (summary, score, confidence): (&str, u32, f64),
+    ) -> Self {
+        let (content, confidence) = finding(dialect, summary, score, confidence);
+        Self {
+            confidence,
+            ..Self::new(dialect, case, (from, "coordinator"), "finding", content)
+        }
+    }
+
+    /// The subject under the default prefix.
     pub(crate) fn subject(&self) -> String {
         format!(
             "concord.v1.msg.{}.{}.{}.{}",
@@ -26,7 +73,7 @@ impl Said<'_> {
         )
     }
 
-    /// The message as the dialect has it.
+    /// The body in the dialect.
     pub(crate) fn body(&self) -> Value {
         let Self {
             dialect,
@@ -81,13 +128,8 @@ impl Said<'_> {
     }
 }
 
-/// A finding, in the words of the dialect, and the confidence where the message has a place for it.
-pub(crate) fn finding(
-    dialect: &str,
-    summary: &str,
-    score: u32,
-    confidence: f64,
-) -> (Value, Option<f64>) {
+/// A finding with the field names of the dialect, and the confidence where the message itself has a field for it.
+fn finding(dialect: &str, summary: &str, score: u32, confidence: f64) -> (Value, Option<f64>) {
     match dialect {
         "panel" => (
             json!({ "summary": summary, "riskScore": score, "confidence": confidence }),
@@ -104,26 +146,24 @@ pub(crate) fn finding(
     }
 }
 
-/// What an agent hears, read by hand as the dialect has it.
-pub(crate) struct Heard {
+/// A message that an agent receives.
+pub(crate) struct Incoming {
     pub(crate) kind: String,
     pub(crate) case: String,
-    /// What an answer refers to.
+    /// The id to which an answer refers.
     pub(crate) reply_with: String,
     pub(crate) content: Value,
 }
 
-impl Heard {
+impl Incoming {
+    /// Reads a message of the dialect.
     pub(crate) fn new(dialect: &str, message: &async_nats::Message) -> Self {
         let body: Value = serde_json::from_slice(&message.payload).expect("JSON");
         let tokens: Vec<&str> = message.subject.split('.').collect();
         let serialised = |content: &Value| {
-            serde_json::from_str(
-                content
-                    .as_str()
-                    .unwrap_or_else(|| panic!("{dialect}: {body:#}")),
-            )
-            .expect("JSON inside")
+            let text = content.as_str();
+            let text = text.unwrap_or_else(|| panic!("{dialect}: {body:#}"));
+            serde_json::from_str(text).expect("JSON inside")
         };
         let (id, content) = match dialect {
             "panel" => (&body["id"], serialised(&body["content"])),

@@ -1,18 +1,15 @@
-//! Whoever is known to speak a dialect is written to in it.
+//! A message to an agent that is known to speak a dialect is sent in that dialect.
 
-use concord_events::topology::StreamKind;
 use concord_runtime::Broker;
 use concord_runtime::service::settings::{BrokerSettings, StorageSettings};
-use concord_testkit::{TestInstallation, stored};
+use concord_testkit::{TestInstallation, messages};
 use concord_wire::header::DIALECT;
-use concord_wire::subject::Service;
 use concord_wire::{Dialect, Envelope};
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_whose_dialect_is_known_is_written_to_in_it() {
-    let installation =
-        TestInstallation::start_with(|plan| plan.with_replicas(Service::AgentAdapter, 0)).await;
+    let installation = TestInstallation::start_without_adapter().await;
     let settings = BrokerSettings {
         servers: installation.server_url().to_owned(),
         ..BrokerSettings::default()
@@ -36,13 +33,9 @@ async fn an_agent_whose_dialect_is_known_is_written_to_in_it() {
             .await
             .expect("it is stored");
     }
-    let sent = stored(
-        installation.client(),
-        StreamKind::Messages,
-        "concord.v1.msg.c-1.>",
-    )
-    .await
-    .expect("a stream");
+    let sent = messages(installation.client(), "concord.v1.msg.c-1.>")
+        .await
+        .expect("the stream can be read");
     let [panel, session, concord, nobody] = sent.as_slice() else {
         panic!("{sent:?}")
     };
