@@ -1,16 +1,14 @@
-//! What a service does with what it is given: a delivery, who handles it, and what may become of it. How deliveries are
-//! pulled is in [`crate::delivery::worker`].
+//! Deliveries: what a delivery carries, who handles it, and what becomes of it. The service's worker pulls them.
 
 pub mod dead_letter;
 mod failure;
-pub(crate) mod fair_queue;
 pub mod handlers;
-pub(crate) mod poison;
+pub(crate) mod non_event;
+mod read;
 pub mod reject;
 pub mod reject_all;
 pub mod route;
 pub mod settle;
-pub(crate) mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +16,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_wire::{Fault, Timestamp};
 
-use crate::codec::trace::Trace;
 use crate::ports::Headers;
-use crate::service::settings::WorkSettings;
+use crate::settings::WorkSettings;
+use crate::telemetry::trace::Trace;
 
+pub use crate::error_chain::ErrorChain;
 pub use failure::{Failure, HandleError};
 
 /// A message or fact as it was delivered.
@@ -120,21 +119,6 @@ impl Delivery {
     /// How long before `now` it was stored.
     pub fn age(&self, now: Timestamp) -> Duration {
         Duration::from_millis(now.millis_since(self.stored_at))
-    }
-}
-
-/// An error with its causes, on one line.
-pub struct ErrorChain<'a>(pub &'a (dyn std::error::Error + 'a));
-
-impl std::fmt::Display for ErrorChain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod effects;
 pub mod nats;
+pub(crate) mod publish;
 mod scan;
 pub mod step;
 
@@ -12,7 +13,7 @@ use concord_wire::{Dialect, Envelope, Token};
 use futures::future::try_join_all;
 
 use crate::broker::Unavailable;
-use crate::codec::trace::Trace;
+use crate::telemetry::trace::Trace;
 
 /// From where to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use concord_wire::header as wire;
 use concord_wire::{ErrorCode, Fault, Timestamp};
 
 use crate::broker::headers;
+use crate::context::ServiceContext;
 use crate::delivery::Delivery;
 use crate::delivery::reject;
 use crate::event_store::Error;
 use crate::ports::{Headers, Ports};
-use crate::service::ServiceContext;
 
 /// Keeps a refused delivery.
 pub async fn keep<P: Ports>(

@@ -6,16 +6,15 @@ use concord_domain::{Context, Machine};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::{EventMeta, StoredEvent};
-use concord_wire::subject::SubjectForm;
 use concord_wire::{CaseId, Envelope, Fault, Token};
 use tracing::Instrument;
 
-use crate::codec::trace_context::TraceContext;
+use crate::context::ServiceContext;
+use crate::context::trace_context::TraceContext;
 use crate::delivery::{Ack, Delivery, HandleError, Handler};
 use crate::event_store::step::{Aggregates, Outcome};
 use crate::ports::Ports;
-use crate::service::ServiceContext;
-use crate::{codec::dialect, delivery::route::Routed, event_store::effects, service::telemetry};
+use crate::{codec::parse_subject, delivery::route::Routed, event_store::effects, telemetry};
 
 type MessageRoute<I> = fn(&Envelope) -> Result<Routed<I>, Fault>;
 type EventRoute<I> = fn(Aggregate, &[u8], u64) -> Result<Routed<I>, concord_events::Error>;
@@ -69,8 +68,7 @@ impl<P: Ports, M: Machine> MessageHandler<P, M> {
 
 impl<P: Ports, M: Machine, R: Prepare<M::Input>> Handler for MessageHandler<P, M, R> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        self.take(dialect::envelope(&self.shell, delivery).await?, delivery)
-            .await
+        self.take(delivery.read(&self.shell).await?, delivery).await
     }
 }
 
@@ -96,29 +94,6 @@ impl<P: Ports, M: Machine, R: Prepare<M::Input>> MessageHandler<P, M, R> {
             }
         }
     }
-}
-
-pub(crate) fn subject_of<P: Ports, S: SubjectForm>(
-    shell: &ServiceContext<P>,
-    delivery: &Delivery,
-) -> Result<S, HandleError> {
-    shell
-        .ports
-        .subjects()
-        .parse(&delivery.subject)
-        .map_err(|error| {
-            HandleError::Refused(Fault::invalid(
-                "",
-                format!("The subject {error}{}.", source_text(&error)),
-                "Publish on <prefix>.v1.msg.<case>.<from>.<to>.<type>; see docs/subjects.md.",
-            ))
-        })
-}
-
-fn source_text(error: &dyn std::error::Error) -> String {
-    error
-        .source()
-        .map_or_else(String::new, |source| format!(" {source}"))
 }
 
 /// The case that an aggregate is: the request to open it belongs to no case yet.
@@ -169,7 +144,7 @@ pub fn aggregate_of<P: Ports>(
     shell: &ServiceContext<P>,
     delivery: &Delivery,
 ) -> Result<(Aggregate, Token), HandleError> {
-    match subject_of::<_, SystemSubject>(shell, delivery)? {
+    match parse_subject(shell.ports.subjects(), &delivery.subject)? {
         SystemSubject::Event { aggregate, id, .. } => Ok((aggregate, id)),
         _ => Err(HandleError::Refused(Fault::invalid(
             "",

@@ -7,15 +7,15 @@ use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{
     CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
-    dialect,
+    dialect as wire_dialect,
 };
 use serde_json::{Value, json};
 
-use crate::codec::dialect::{answered_in, plain};
+use crate::codec::dialect::{plain, to_answer_in};
+use crate::context::ServiceContext;
 use crate::delivery::Delivery;
 use crate::event_store::Error;
 use crate::ports::Ports;
-use crate::service::ServiceContext;
 
 /// Suffix of the `message_id` of a refusal, which follows from the place of the refused message in its stream.
 pub const SUFFIX: &str = "refused";
@@ -60,7 +60,12 @@ pub(crate) async fn tell<P: Ports>(
     if is_error || Service::parse(sender.as_str()).is_ok() {
         return Ok(());
     }
-    let answered_in = answered_in(&shell.ports, delivery, &sender, parsed.as_ref());
+    let dialect = to_answer_in(
+        delivery.headers.as_ref(),
+        &delivery.payload,
+        parsed.as_ref(),
+        || shell.ports.dialect_by_card(&sender),
+    );
     let case = match parsed {
         Some(Subject::Message { case, .. }) => case,
         _ => None,
@@ -72,7 +77,7 @@ pub(crate) async fn tell<P: Ports>(
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
     let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
     let refused_id = body
-        .and_then(|body| dialect::id_of(&body))
+        .and_then(|body| wire_dialect::id_of(&body))
         .map(|id| id.to_string());
     let envelope = error_message(
         shell.service,
@@ -86,7 +91,7 @@ pub(crate) async fn tell<P: Ports>(
     )?;
     shell
         .ports
-        .publish_in(answered_in, &envelope, delivery.trace.as_ref())
+        .publish_in(dialect, &envelope, delivery.trace.as_ref())
         .await
 }
 

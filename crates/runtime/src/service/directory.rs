@@ -17,9 +17,9 @@ use concord_wire::AgentId;
 use futures::StreamExt;
 use tokio::sync::watch;
 
+use crate::broker::wire_preferences::WirePreference;
 use crate::broker::{Broker, Operation};
-use crate::codec::wire_preferences::Spoken;
-use crate::delivery::ErrorChain;
+use crate::error_chain::ErrorChain;
 use crate::event_store::Error;
 use crate::event_store::nats::NatsEventStore;
 use crate::service::ServiceRunner;
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub struct Directory {
     agents: RwLock<BTreeMap<AgentId, Versioned<AgentMachine>>>,
     /// How all that were ever registered are written to: who leaves is told so in its own dialect.
-    spoken: RwLock<BTreeMap<AgentId, Spoken>>,
+    preferences: RwLock<BTreeMap<AgentId, WirePreference>>,
     changed: watch::Sender<u64>,
     loaded: watch::Sender<bool>,
 }
@@ -47,7 +47,7 @@ impl Directory {
     pub fn new() -> Self {
         Self {
             agents: RwLock::default(),
-            spoken: RwLock::default(),
+            preferences: RwLock::default(),
             changed: watch::Sender::new(0),
             loaded: watch::Sender::new(false),
         }
@@ -59,7 +59,7 @@ impl Directory {
         let known = Arc::clone(&directory);
         shell
             .broker
-            .speak(Box::new(move |agent| known.spoken_by(agent)));
+            .write_by_cards(Box::new(move |agent| known.preference_of(agent)));
         shell.knows(Arc::clone(&directory));
         let (followed, broker, stop) = (
             Arc::clone(&directory),
@@ -163,8 +163,11 @@ impl Directory {
         if let AgentEvent::Registered(registered) = &record.event
             && record.sequence > known.sequence()
         {
-            let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
-            spoken.insert(agent, Spoken::from(&registered.card));
+            let mut preferences = self
+                .preferences
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            preferences.insert(agent, WirePreference::from(&registered.card));
         }
         known.apply(record);
         drop(agents);
@@ -207,8 +210,8 @@ impl Directory {
     }
 
     /// How an agent wants to be written to; none when it was never registered.
-    pub(crate) fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
-        self.spoken
+    pub(crate) fn preference_of(&self, agent: &AgentId) -> Option<WirePreference> {
+        self.preferences
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .get(agent)

@@ -1,8 +1,7 @@
 //! Health for orchestrators: `/healthz` (the process lives), `/readyz` (broker reachable, consumers bound, lag bearable),
 //! `/metrics`.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,8 +13,8 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::context::metrics::Consumer;
 use crate::service::ServiceRunner;
-use crate::service::metrics::Consumer;
 
 /// How often the broker is asked how much waits.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -31,33 +30,6 @@ pub struct Readiness {
     pub reasons: Vec<String>,
     /// What is restricted while it can.
     pub notes: Vec<String>,
-}
-
-/// What is restricted in a service that can do its work, by what it is about.
-#[derive(Debug, Default)]
-pub(crate) struct Notes(Mutex<BTreeMap<String, String>>);
-
-impl Notes {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Says what is restricted, or that nothing is any more.
-    pub(crate) fn set(&self, about: &str, restriction: Option<String>) {
-        let mut all = self.all();
-        match restriction {
-            Some(restriction) => all.insert(about.to_owned(), restriction),
-            None => all.remove(about),
-        };
-    }
-
-    pub(crate) fn is_about(&self, about: &str) -> bool {
-        self.all().contains_key(about)
-    }
-
-    pub(crate) fn texts(&self) -> Vec<String> {
-        self.all().values().cloned().collect()
-    }
 }
 
 /// Serves until `stop`.

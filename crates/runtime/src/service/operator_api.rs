@@ -7,10 +7,10 @@ use concord_domain::Machine;
 use concord_wire::{ErrorCode, Fault, MessageId, Token};
 use serde_json::json;
 
-use crate::delivery::ErrorChain;
+use crate::context::ServiceContext;
+use crate::error_chain::ErrorChain;
 use crate::event_store::step::{Aggregates, Outcome};
 use crate::ports::Ports;
-use crate::service::ServiceContext;
 use crate::service::api::{Answer, Verb, answer};
 
 /// Makes of a request the aggregate that it is about and an input for it.

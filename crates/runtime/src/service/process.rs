@@ -14,14 +14,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{ServiceContext, ServiceRunner};
-use crate::admission::rate_limit::Limits;
 use crate::broker::{Broker, Unavailable};
-use crate::delivery::ErrorChain;
-use crate::service::metrics::Metrics;
-use crate::service::settings::{self, Settings, Sources};
+use crate::context::metrics::Metrics;
+use crate::error_chain::ErrorChain;
+use crate::settings::{self, Settings, Sources};
 use crate::{
-    NatsPorts, broker::provision, service::api, service::health, service::shutdown,
-    service::telemetry,
+    NatsPorts, broker::provision, service::api, service::health, service::shutdown, telemetry,
 };
 
 /// Exit code for settings that cannot be used (`EX_USAGE`).
@@ -162,10 +160,9 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
         Err(error) => return fail(EXIT_UNAVAILABLE, &error),
     };
     let work = Arc::new(settings.work.clone());
-    let limits = Limits::new(&settings.work);
     let mut context = ServiceContext::new(R::SERVICE, ports, Metrics::default(), work);
     context.records_spans = !settings.telemetry.otlp_endpoint.is_empty();
-    let shell = ServiceRunner::new(context, limits, settings.http.ready_lag_max, stop);
+    let shell = ServiceRunner::new(context, settings.http.ready_lag_max, stop);
     serve::<R>(shell, listener, settings).await
 }
 

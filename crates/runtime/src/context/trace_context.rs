@@ -3,9 +3,9 @@
 use concord_wire::CaseId;
 use tracing::Span;
 
-use crate::codec::trace::Trace;
-use crate::service::ServiceContext;
-use crate::service::telemetry;
+use crate::context::ServiceContext;
+use crate::telemetry;
+use crate::telemetry::trace::Trace;
 
 /// The trace contexts in which something is handled.
 #[derive(Debug, Clone, Default)]

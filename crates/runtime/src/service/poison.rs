@@ -17,10 +17,11 @@ use concord_events::topology::StreamKind;
 use concord_wire::Fault;
 
 use crate::broker::provision::PullConsumer;
-use crate::broker::raw_message::{self, Described};
-use crate::delivery::{Delivery, ErrorChain};
+use crate::broker::raw_message::{self, RawMessage};
+use crate::delivery::Delivery;
+use crate::error_chain::ErrorChain;
 use crate::service::ServiceRunner;
-use crate::{delivery::reject, service::clock};
+use crate::{clock, delivery::reject};
 
 /// How often is looked whether the connection was lost.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -129,7 +130,7 @@ async fn look_between(
     Ok(())
 }
 
-fn delivery(consumer: &PullConsumer, found: Described) -> Result<Delivery, AnyError> {
+fn delivery(consumer: &PullConsumer, found: RawMessage) -> Result<Delivery, AnyError> {
     Ok(Delivery {
         payload: Bytes::from(found.body()?),
         // One word, whatever it was: it becomes part of a header.

@@ -4,17 +4,18 @@ use concord_events::topology::StreamKind;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, Timestamp};
 
+use crate::broker::raw_message;
 use crate::broker::{Broker, Operation, Unavailable};
-use crate::{broker::raw_message, codec, codec::claim_check, codec::dialect};
+use crate::codec::{Error, StoredMessage, claim_check, dialect, read_message};
 
 /// A message that is stored.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// Where in its stream.
+    /// Its sequence in its stream.
     pub sequence: u64,
     /// When it was stored.
     pub stored_at: Timestamp,
-    /// What it says; none where it cannot be read.
+    /// The message; none where it cannot be read.
     pub envelope: Option<Envelope>,
 }
 
@@ -30,25 +31,23 @@ pub(crate) async fn next(
     let Some(found) = found.map_err(|error| Operation::FindMessage.failed(error))? else {
         return Ok(None);
     };
-    let subject = broker.subjects().parse(&found.subject).ok();
-    let body = found.body().unwrap_or_default();
     let Ok(stored_at) = Timestamp::parse(&found.time) else {
         return Ok(None);
     };
+    let body = found.body().unwrap_or_default();
     let headers = dialect::headers_of(&found.headers().unwrap_or_default());
-    let read = |subject| {
-        dialect::read(&body, headers.as_ref(), &subject, found.sequence, stored_at)
-            .ok()
-            .map(|(read, _)| read)
+    let message = StoredMessage {
+        subject: &found.subject,
+        headers: headers.as_ref(),
+        body: &body,
+        sequence: found.sequence,
+        stored_at,
     };
-    let envelope = subject.and_then(read);
-    let envelope = match envelope {
-        None => None,
-        Some(envelope) => match claim_check::whole(broker, envelope).await {
-            Ok(envelope) => Some(envelope),
-            Err(codec::Error::Unavailable(error)) => return Err(error),
-            Err(codec::Error::Refused(_)) => None,
-        },
+    let whole = |envelope, _| claim_check::whole(broker, envelope);
+    let envelope = match read_message(broker.subjects(), &message, whole).await {
+        Ok(envelope) => Some(envelope),
+        Err(Error::Unavailable(error)) => return Err(error),
+        Err(Error::Refused(_)) => None,
     };
     Ok(Some(Stored {
         sequence: found.sequence,

@@ -1,6 +1,9 @@
 //! What the handlers of a service share.
 
-use std::ops::Deref;
+pub mod metrics;
+pub(crate) mod restrictions;
+pub mod trace_context;
+
 use std::sync::Arc;
 
 use concord_domain::{Context, Machine};
@@ -9,10 +12,10 @@ use concord_events::dead_letter::DeadReason;
 use concord_wire::MessageId;
 use concord_wire::subject::Service;
 
+use crate::context::metrics::{Metrics, Reason, StepLabels};
 use crate::event_store::step::Outcome;
 use crate::ports::Ports;
-use crate::service::metrics::{Metrics, Reason, StepLabels};
-use crate::service::settings::WorkSettings;
+use crate::settings::WorkSettings;
 
 /// What the handlers of a service share. Cheap to clone.
 #[derive(Clone)]
@@ -84,14 +87,5 @@ impl<P> ServiceContext<P> {
                 reason: reason.to_owned(),
             })
             .inc();
-    }
-}
-
-/// Whoever runs a service has all that its handlers have.
-impl Deref for super::ServiceRunner {
-    type Target = ServiceContext<crate::NatsPorts>;
-
-    fn deref(&self) -> &Self::Target {
-        self.context()
     }
 }

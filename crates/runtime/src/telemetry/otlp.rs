@@ -9,7 +9,7 @@ use concord_outbound::{Allowed, Caller, Limits, Origin, TlsError};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use url::Url;
 
-use crate::delivery::ErrorChain;
+use crate::error_chain::ErrorChain;
 
 /// How long one attempt to send spans may take.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);

@@ -1,5 +1,8 @@
 //! Logs, and traces over OTLP with the context carried in NATS headers: one case is one trace across all services.
 
+pub mod otlp;
+pub mod trace;
+
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -17,9 +20,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::codec::trace::Trace;
-use crate::service::otlp::{self, Collector};
-use crate::service::settings::{LogFormat, TelemetrySettings};
+use crate::settings::{LogFormat, TelemetrySettings};
+use crate::telemetry::trace::Trace;
+use otlp::Collector;
 
 /// How long the last spans may take at the end of a service, where the time to drain is not shorter.
 const END_MAX: Duration = Duration::from_secs(1);
