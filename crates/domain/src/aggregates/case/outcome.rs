@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::state::CaseState;
 use crate::rules::canonical::{Canonical, canonical, normalise};
-use crate::rules::conflict::contested_clauses;
+use crate::rules::conflict_type::contested_clauses;
 use crate::rules::conservative;
 use crate::rules::size_budget::{self, CLAUSES_BYTES_MAX, json_bytes};
 

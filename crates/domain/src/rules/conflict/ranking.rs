@@ -6,7 +6,7 @@ use concord_wire::payload::{Conflict, ConflictType, Position};
 use concord_wire::policy::Policy;
 use concord_wire::{CaseId, DebateId};
 
-use super::{Found, Held};
+use crate::rules::conflict_type::{Found, Held, rule_of};
 use crate::rules::size_budget::truncate::{self, Room};
 use crate::rules::vote;
 
@@ -28,10 +28,7 @@ impl Ranked<'_> {
 
     /// Whether it is about the score or the recommendation, of which a case has one.
     pub(super) fn is_about_the_result(&self) -> bool {
-        matches!(
-            self.conflict.kind,
-            ConflictType::RecommendationConflict | ConflictType::RiskScoreDisagreement
-        )
+        rule_of(self.conflict.kind).is_about_the_result()
     }
 }
 
@@ -67,6 +64,10 @@ impl<'a> Ranking<'a> {
             return;
         }
         let weight = found.stake * contested(found.kind, self.policy, &positions);
+        debug_assert!(
+            weight.is_finite() && weight >= 0.0,
+            "a conflict has a weight, not {weight}"
+        );
         let conflict = Conflict {
             conflict_id: DebateId::of_conflict(self.case, found.kind.as_str(), &found.subject),
             kind: found.kind,
