@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use concord_events::{
-    Deadline, LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
+    LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
 };
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
@@ -192,14 +192,6 @@ impl Machine for WakeMachine {
         {
             state.turns.pause(&from, &to, until);
         }
-    }
-
-    fn deadlines(_: &WakeState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn deadlines_after(_: &WakeState, _: &StoredEvent<WakeEvent>) -> Vec<Deadline> {
-        Vec::new()
     }
 
     fn effects(record: &StoredEvent<WakeEvent>) -> Vec<Effect> {

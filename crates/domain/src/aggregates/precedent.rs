@@ -15,11 +15,10 @@
 //! place. The later of two entries is the one of the later time; at the same time, that of the higher level. What would be forgotten at
 //! once is not recorded: it may have been recorded before, and forgotten since.
 
-use concord_events::{Deadline, PrecedentEvent, PrecedentRecorded, StoredEvent};
+use concord_events::{PrecedentEvent, PrecedentRecorded, StoredEvent};
 use concord_wire::payload::{ConflictType, Precedent};
-use concord_wire::{CaseId, DebateId, Timestamp, Token};
+use concord_wire::{DebateId, Timestamp, Token};
 
-use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::canonical::normalise;
 use crate::rules::size_budget::truncate;
@@ -27,14 +26,15 @@ use crate::rules::size_budget::truncate;
 /// Most debates of one precedent; beyond that the oldest are forgotten.
 pub const DEBATES_MAX: usize = 20;
 
-/// The machine of precedents.
+/// The state machine of a precedent.
 #[derive(Debug, Clone, Copy)]
 pub struct PrecedentMachine;
 
-/// What is known of a precedent.
+/// The state of a precedent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PrecedentState {
-    /// One entry a debate, the oldest first; those of one instant in the order of their arrival.
+    /// One entry for each debate, the oldest first; entries of one instant in the order of their
+    /// arrival.
     kept: Vec<Precedent>,
 }
 
@@ -44,7 +44,7 @@ impl PrecedentState {
         self.kept.iter().find(|entry| entry.debate_id == *debate)
     }
 
-    /// Whether an entry of this time, of a debate that is not known, would be forgotten at once.
+    /// Whether an entry of this time, of a new debate, would be forgotten at once.
     fn is_past(&self, at: Timestamp, most: usize) -> bool {
         self.kept.len() >= most && self.kept.first().is_some_and(|oldest| at <= oldest.at)
     }
@@ -60,17 +60,18 @@ impl PrecedentState {
     }
 }
 
-/// The last entries, the newest first, of at most so many debates.
+/// The newest entries, of at most `most` debates, the newest first.
 pub fn recent(state: &PrecedentState, most: usize) -> Vec<&Precedent> {
     state.kept.iter().rev().take(most).collect()
 }
 
-/// The id of the precedent for conflicts of this kind about this subject, however the subject's name is written.
+/// The id of the precedent for conflicts of this kind about this subject. Spellings of the subject
+/// that compare as equal give the same id.
 pub fn id_of(kind: ConflictType, subject: &str) -> Token {
     Token::derived(&format!("{}/{}", kind.as_str(), normalise(subject)))
 }
 
-/// Where the entry stands in the message that brings it.
+/// The JSON pointer of the entry in the message that brings it.
 const POINTER: &str = "/payload/precedent";
 
 impl Machine for PrecedentMachine {
@@ -102,23 +103,6 @@ impl Machine for PrecedentMachine {
     fn apply(state: &mut PrecedentState, record: StoredEvent<PrecedentEvent>) {
         let PrecedentEvent::Recorded(recorded) = record.event;
         state.keep(recorded.precedent, DEBATES_MAX);
-    }
-
-    fn deadlines(_: &PrecedentState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn effects(_: &StoredEvent<PrecedentEvent>) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    fn case_of(_: &StoredEvent<PrecedentEvent>) -> Option<CaseId> {
-        None
-    }
-
-    // Most kinds of conflict are met again and again.
-    fn creates(_: &Precedent) -> bool {
-        false
     }
 }
 

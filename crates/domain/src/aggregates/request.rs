@@ -35,42 +35,43 @@ mod effects;
 
 pub use decide::is_asked;
 
-/// Name of the deadline for the answer.
+/// The name of the deadline for the answer.
 pub const ANSWER: &str = "answer";
-/// Name of the deadline for the acknowledgement.
+/// The name of the deadline for the acknowledgement.
 pub const ACKNOWLEDGE: &str = "acknowledge";
-/// How long an answer may take when nothing is said, in milliseconds (specification 5).
+/// How long an answer may take when the request states no deadline, in milliseconds (specification
+/// 5).
 pub const ANSWER_MS: u64 = 30_000;
-/// The same for a request with a callback, which is acknowledged at once.
+/// The same for a request with a callback, which is acknowledged first.
 pub const COMPLETION_MS: u64 = 3_600_000;
 /// How long the acknowledgement of a request with a callback may take, in milliseconds.
 pub const ACKNOWLEDGE_MS: u64 = 30_000;
-/// The latest deadline that can be asked for, from when the request was stored, in milliseconds: thirty days.
+/// The latest deadline that a request may state, in milliseconds after it was stored: thirty days.
 pub const DUE_MAX_MS: u64 = 30 * 86_400_000;
-/// Late answers that are recorded of one request.
+/// How many late answers are recorded for one request.
 pub const LATE_MAX: usize = 16;
 
-/// The request machine.
+/// The state machine of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestMachine;
 
-/// What is known of a request.
+/// The state of a request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestState {
-    /// What was asked; none before it is known.
+    /// The request; `None` before it was read.
     pub opened: Option<RequestOpened>,
-    /// Who will answer later.
+    /// The acknowledgement of the agent that will answer later.
     pub acknowledged: Option<RequestAcknowledged>,
-    /// What was heard before the request was read.
+    /// Answers and acknowledgements that came before the request was read.
     pub early: Vec<HeardAnswer>,
     /// How it ended.
     pub ended: Option<Ended>,
-    /// Messages of late answers.
+    /// The ids of late answers.
     pub late: Vec<MessageId>,
 }
 
 impl RequestState {
-    /// Whether the fact is of a request in the same words as one that has ended.
+    /// Whether the event begins a request in the same words as this one, which has ended.
     fn is_asked_again_by(&self, event: &RequestEvent) -> bool {
         let Some(opened) = self.opened.as_ref().filter(|_| self.ended.is_some()) else {
             return false;
@@ -84,59 +85,61 @@ impl RequestState {
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// By this answer.
+    /// The message with this id answered it.
     Answered(MessageId),
-    /// Without one.
+    /// It failed with this code.
     Failed(ErrorCode),
 }
 
-/// What can be asked of a request.
+/// One input of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestInput {
-    /// Somebody asks.
+    /// An agent makes the request.
     Ask {
-        /// What, with its times.
+        /// The request with its deadlines.
         opened: Box<RequestOpened>,
-        /// Why it cannot be carried out.
+        /// Why it cannot be carried out, if so.
         refusal: Option<Refusal>,
     },
-    /// Whoever is asked has acknowledged it, or answers it. An acknowledgement has no contents.
+    /// The agent that was asked acknowledges or answers the request.
     Hear(Box<Said>),
     /// A deadline has passed.
     Elapsed {
-        /// Which one.
+        /// The deadline.
         elapsed: DeadlineElapsed,
         /// An answer that was stored in time and not handled yet.
         unread: Option<Box<HeardAnswer>>,
     },
 }
 
-/// An acknowledgement or an answer.
+/// A reply of the agent that was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
-    /// It had an answer when the time was over, which was kept from who asked: that is told the end by us.
+    /// An answer that came too late and was therefore kept from the sender of the request. The
+    /// coordinator tells the sender the end.
     Kept(HeardAnswer),
-    /// It will answer later.
+    /// The agent will answer later.
     Acknowledgement(RequestAcknowledged),
-    /// It answers.
+    /// The answer.
     Answer(HeardAnswer),
 }
 
 /// Why a request cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// As a code.
+    /// The error code.
     pub code: ErrorCode,
-    /// The place in the request that is wrong, where one is.
+    /// The JSON pointer of the field that is wrong, where one is.
     pub pointer: String,
-    /// As a sentence.
+    /// The reason as a sentence.
     pub why: String,
-    /// What to do.
+    /// What the sender can do.
     pub suggestion: String,
 }
 
-/// The aggregate of a request: the same for its answers, which name sender and message. Of a request without an id of its own
-/// whoever answers may not know where it is stored, so all in the same words are one aggregate, one after the other.
+/// The id of a request's aggregate. Replies lead to the same id, because they name the sender and
+/// the message. A request without an id of its own shares its aggregate with all requests in the
+/// same words, one after the other: whoever answers may not know where it is stored.
 pub fn id_of(from: &AgentId, request_id: &str) -> Token {
     Token::derived(&format!("request/{from}/{}", without_place(request_id)))
 }
@@ -228,7 +231,7 @@ impl Machine for RequestMachine {
     }
 
     const MUST_END: bool = true;
-    // Where a request is answered before it is read, the answer is heard first.
+    // Where a reply is handled before its request, the reply begins the aggregate.
     const MAY_BEGIN_LATER: bool = true;
 
     fn begins(event: &RequestEvent) -> bool {
@@ -256,7 +259,7 @@ impl Machine for RequestMachine {
     }
 
     fn may_rest(state: &RequestState) -> bool {
-        // An early answer to a request that nobody made waits for nothing.
+        // An early reply to a request that nobody made waits for nothing.
         state.opened.is_none()
     }
 }

@@ -43,11 +43,11 @@
 //! with a smaller one keeps the debates they have, and is given no more until there is room.
 
 use concord_events::{
-    AggregateEvent, Deadline, Enqueued, ExpertRegistered, Origin, ReleaseReason, ReviewQueueEvent,
+    AggregateEvent, Enqueued, ExpertRegistered, Origin, ReleaseReason, ReviewQueueEvent,
     StoredEvent, event_id,
 };
 use concord_wire::payload::Overflow;
-use concord_wire::{AgentId, CaseId, DebateId, MessageId, Token};
+use concord_wire::{AgentId, DebateId, MessageId, Token};
 
 mod decide;
 mod order;
@@ -59,78 +59,81 @@ pub use recent::Recent;
 pub use state::{Desk, Holder, InQueue, Place, QueueState};
 pub use verify::{decided_again, over_capacity};
 
-use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
 
 /// Most experts of an installation.
 pub const EXPERTS_MAX: usize = 1_000;
-/// Finished debates that are remembered.
+/// How many finished debates are remembered.
 pub const FINISHED_MAX: usize = 10_000;
-/// Causes that are remembered, to know a repetition.
+/// How many causes are remembered, to recognise a repetition.
 pub const CAUSES_MAX: usize = 10_000;
-/// Longest reason that can be given for what an operator does, in bytes of JSON.
+/// Most bytes of an operator's reason, as JSON.
 pub const WHY_BYTES_MAX: usize = 1_024;
 
-/// The id of the one queue of an installation.
+/// The id of the one review queue of an installation.
 pub fn id() -> Token {
     Token::fixed("experts")
 }
 
-/// The identity of the fact that `context` can bring about.
+/// The id of the event that `cause` can lead to.
 fn fact_id(origin: Origin, cause: &MessageId) -> MessageId {
     event_id(ReviewQueueEvent::AGGREGATE, &id(), origin, cause)
 }
 
-/// The queue machine.
+/// The state machine of the review queue.
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewQueueMachine;
 
-/// What can be asked of the queue. Faults point into the parameters of a request: `/payload/parameters/...`.
+/// One input of the review queue. Faults point into the parameters of a request:
+/// `/payload/parameters/...`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueInput {
-    /// An expert can be given debates, or has other particulars than before.
+    /// Registers an expert, or replaces the expert's particulars.
     Register(Box<ExpertRegistered>),
-    /// An expert is given no more debates.
+    /// Removes an expert.
     Leave {
         /// The expert.
         agent_id: AgentId,
-        /// Who says so.
+        /// The operator.
         by: AgentId,
-        /// Why; may be empty.
+        /// The operator's reason; may be empty.
         why: String,
     },
-    /// A debate needs a person.
+    /// Adds a debate that needs a person.
     Enqueue(Box<Enqueue>),
-    /// Assign the first debate that some expert can take.
+    /// Assigns the first debate that some expert can take.
     Advance,
-    /// A debate needs no person any more.
+    /// Releases a debate that needs no person any more.
     Release {
         /// The debate.
         debate_id: DebateId,
-        /// Why.
+        /// The reason.
         reason: ReleaseReason,
     },
-    /// An operator gives a debate to an expert of their choice, whatever its domain and its place in the queue.
+    /// Assigns a debate to an expert of the operator's choice, whatever its domain and its place in
+    /// the queue.
     Reassign {
         /// The debate.
         debate_id: DebateId,
         /// The expert.
         to: AgentId,
-        /// Who says so.
+        /// The operator.
         by: AgentId,
-        /// Why.
+        /// The operator's reason.
         why: String,
     },
 }
 
-/// A debate that needs a person, with what its policy says of the queue.
+/// A debate that needs a person, with what its policy says about the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enqueue {
-    /// The debate as it would wait. `entered_at` is when it came to need a person, not when this is asked.
+    /// The debate as it would wait. `entered_at` is the time at which it came to need a person, not
+    /// the time of this input.
     pub entry: Enqueued,
-    /// What becomes of it when the queue has no place for it.
+    /// What happens to it when the queue is full.
     pub overflow: Overflow,
-    /// How many debates may wait before others overflow; supporting ones never wait while experts are full.
+    /// How many debates may wait before others overflow. Supporting debates never wait while
+    /// experts have no room.
     pub queue_max: u32,
 }
 
@@ -149,27 +152,6 @@ impl Machine for ReviewQueueMachine {
 
     fn apply(state: &mut QueueState, record: StoredEvent<ReviewQueueEvent>) {
         state.apply(record);
-    }
-
-    fn deadlines(_: &QueueState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn deadlines_after(_: &QueueState, _: &StoredEvent<ReviewQueueEvent>) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn effects(_: &StoredEvent<ReviewQueueEvent>) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    fn case_of(_: &StoredEvent<ReviewQueueEvent>) -> Option<CaseId> {
-        None
-    }
-
-    /// Nothing does: a queue is there before anything is asked of it.
-    fn creates(_: &QueueInput) -> bool {
-        false
     }
 }
 

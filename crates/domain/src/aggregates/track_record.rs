@@ -18,7 +18,7 @@
 //! thousands of observations in one domain can displace old ones in another. What identifies an observation goes with
 //! it; were it brought again, it would be the oldest again and be forgotten at once, so it is not taken.
 
-use concord_events::{Deadline, Observed, StoredEvent, TrackRecordEvent};
+use concord_events::{Observed, StoredEvent, TrackRecordEvent};
 use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{Credibility, Query, Version};
 use concord_wire::{AgentId, CaseId, DebateId, Fault, Timestamp};
@@ -27,32 +27,32 @@ mod state;
 
 pub use state::{OBSERVATIONS_MAX, RecordState};
 
-use crate::effect::Effect;
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::credibility;
 use state::Origin;
 
-/// The machine of track records.
+/// The state machine of a track record.
 #[derive(Debug, Clone, Copy)]
 pub struct TrackRecordMachine;
 
-/// An agent has proved right or wrong.
+/// The input of a track record: the agent proved right or wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observe {
-    /// What became known.
+    /// The observation itself.
     pub observation: Observation,
-    /// The debate in which the agent held what proved right or wrong, where there was one.
+    /// The debate in which the agent held the position that proved right or wrong, where there was
+    /// one.
     pub debate_id: Option<DebateId>,
-    /// The case in which it did.
+    /// The case of that debate.
     pub case_id: Option<CaseId>,
-    /// Who says so.
+    /// The agent or person that reports it.
     pub by: AgentId,
 }
 
-/// Where the observation stands in the message that brings it.
+/// The JSON pointer of the observation in the message that brings it.
 const POINTER: &str = "/payload/observation";
 
-/// An observation that is possible, and has names that can be compared.
+/// Checks that the observation is not of the future, and that its names can be compared.
 fn check(observation: &Observation, now: Timestamp) -> Result<(), Fault> {
     if observation.at > now {
         return Err(Fault::invalid(
@@ -107,26 +107,13 @@ impl Machine for TrackRecordMachine {
         state.keep(origin, observed.observation, OBSERVATIONS_MAX);
     }
 
-    fn deadlines(_: &RecordState) -> Vec<Deadline> {
-        Vec::new()
-    }
-
-    fn effects(_: &StoredEvent<TrackRecordEvent>) -> Vec<Effect> {
-        Vec::new()
-    }
-
     fn case_of(record: &StoredEvent<TrackRecordEvent>) -> Option<CaseId> {
         let TrackRecordEvent::Observed(observed) = &record.event;
         observed.case_id.clone()
     }
-
-    // An agent that is observed was mostly observed before.
-    fn creates(_: &Observe) -> bool {
-        false
-    }
 }
 
-/// The credibility that a track record gives its agent.
+/// The credibility that follows from a track record.
 pub fn credibility_of(state: &RecordState, version: Version, query: &Query) -> Credibility {
     credibility::score(version, state.observations(), query)
 }

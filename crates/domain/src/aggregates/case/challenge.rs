@@ -1,4 +1,4 @@
-//! Challenges: one agent disputes another's finding on purpose.
+//! Challenges: one agent disputes the finding of another.
 
 use concord_events::{CaseEvent, CaseOpened, Challenged, DebateAsked, ReceivedFinding};
 use concord_wire::payload::{
@@ -16,7 +16,7 @@ use crate::rules::size_budget;
 
 type CaseDecision = Decision<CaseEvent>;
 
-/// What is disputed when the challenge names no metric.
+/// The subject of a challenge that names no metric.
 const FINDING: &str = "finding";
 
 pub(super) fn challenge(
@@ -69,7 +69,7 @@ pub(super) fn challenge(
     })))
 }
 
-/// Whether the case can take another challenge, and this one.
+/// Checks that the case can take another challenge, and this one.
 fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> Result<(), Fault> {
     if state.phase == Phase::Cancelled || (state.phase == Phase::Decided && state.gate().is_none())
     {
@@ -105,7 +105,7 @@ fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> R
     Ok(())
 }
 
-/// The finding that is disputed.
+/// The finding that the challenge disputes.
 fn disputed<'a>(state: &'a CaseState, challenge: &Challenge) -> Result<&'a ReceivedFinding, Fault> {
     let of_agent = state
         .findings
@@ -147,7 +147,7 @@ fn terms(challenge_id: MessageId, challenge: &Challenge) -> ChallengeTerms {
     }
 }
 
-/// The two positions, in the form of a detected conflict.
+/// The positions of challenger and challenged, in the form of a detected conflict.
 fn conflict(
     conflict_id: DebateId,
     received: &ReceivedChallenge,
@@ -192,7 +192,7 @@ fn conflict(
     }
 }
 
-/// What the finding says of a metric.
+/// The value that the finding states for a metric.
 fn value_of(finding: &ReceivedFinding, metric: &str) -> Option<Value> {
     let (finding, metric) = (&finding.finding, normalise(metric));
     match metric.as_str() {

@@ -1,4 +1,4 @@
-//! What to do about an input to a case. Split by input; the table is in the module above.
+//! What to do about an input of a case. The table is in the module above.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::machine::{Context, Decision, Ignored};
 use crate::rules::conflict;
 use crate::rules::size_budget::{self, TASK_BYTES_MAX, json_bytes, truncate};
 
-/// Most participants of one case.
+/// Most participants of a case.
 pub const PARTICIPANTS_MAX: usize = 64;
 
 type CaseDecision = Decision<CaseEvent>;
@@ -44,7 +44,8 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
     }
 }
 
-/// A message that was recorded before, or whose id was used for something else.
+/// What to do about a message whose id was recorded before, or was used for something else; `None`
+/// for a new id.
 pub(super) fn repeated(
     state: &CaseState,
     opened: &CaseOpened,
@@ -139,7 +140,8 @@ fn open(state: &CaseState, context: &Context, asked: &OpenRequest) -> CaseDecisi
     }))
 }
 
-/// The refusal to open a case that exists. Silence would let its sender believe that the case is theirs.
+/// The fault for opening a case that exists. If it were ignored, the sender would believe that the
+/// case is theirs.
 fn exists(case: &CaseId) -> Fault {
     Fault::invalid(
         "/payload/parameters/case_id",
@@ -185,7 +187,8 @@ fn check_participants(participants: &[concord_wire::AgentId]) -> Result<(), Faul
     Ok(())
 }
 
-/// The task is stored in one fact, with the rules and the participants, and sent to each of them in one message.
+/// Checks the size of the task: it is stored in one event, with the policy and the participants,
+/// and sent to each of them in one message.
 fn check_task(task: &Task) -> Result<(), Fault> {
     let bytes = json_bytes(task);
     if bytes <= TASK_BYTES_MAX {
@@ -216,7 +219,8 @@ fn check_size(opened: &CaseOpened, received: &ReceivedFinding) -> Result<(), Fau
 }
 
 fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -> CaseDecision {
-    // A fact's id follows from its cause: under an id that is used up the finding could never be stored.
+    // An event's id follows from its cause: under an id that is used up the finding could never be
+    // stored.
     if opened.request_id == received.message_id || state.seen.contains_key(&received.message_id) {
         return Decision::Reject(reused_message_id());
     }
@@ -276,7 +280,7 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
     }))
 }
 
-/// The refusal of a message whose id was used for something else.
+/// The fault for a message whose id was used before with other contents.
 pub(crate) fn reused_message_id() -> Fault {
     Fault::invalid(
         "/message_id",
@@ -291,7 +295,7 @@ fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> Case
         Phase::Deliberating | Phase::Decided | Phase::Cancelled => {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
-        // Whatever was detected, it was not in the findings of this case: they are not complete.
+        // These conflicts cannot be those of this case: its findings are not complete.
         Phase::New | Phase::Collecting => {
             return Decision::Reject(Fault::invalid(
                 "/case_id",
@@ -328,15 +332,15 @@ fn resolved(
     (case_id, opened): (&CaseId, &CaseOpened),
     outcome: &ConflictOutcome,
 ) -> CaseDecision {
-    // What stood provisionally is replaced by what is final, and so is nothing else.
+    // A final outcome replaces a provisional one. Nothing else is replaced.
     let replaces = state
         .outcomes
         .get(&outcome.conflict_id)
         .map(|known| known.status == Status::Provisional);
     let is_new = match replaces {
         Some(provisional) => provisional && outcome.status != Status::Provisional,
-        // After the decision the ladder goes on, and a gate waits for every debate; else a discussion that was cut short
-        // has nobody who waits for it.
+        // After the decision, debates on the ladder go on, and a gate waits for every debate.
+        // Nobody waits for a discussion that the decision has cut short.
         None => {
             let awaited = outcome.level.is_some() || state.gate().is_some();
             state.phase < Phase::Decided || (state.phase == Phase::Decided && awaited)
@@ -363,8 +367,9 @@ fn resolved(
     }))
 }
 
-/// The state from which a case is decided whose time is up. Where nobody has looked for conflicts they are looked for
-/// here, so that a dispute leads to the cautious position and not to whatever was said first.
+/// The state from which a case is decided whose time is over. Where conflicts were not detected
+/// yet, they are detected here, so that a conflict leads to the cautious position and not to the
+/// first finding.
 fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseState {
     let mut state = state.clone();
     if state.phase == Phase::Collecting {
@@ -374,14 +379,14 @@ fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed)
         (state.phase, CaseId::new(deadline.id.as_str()))
     {
         let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
-        // What was challenged goes on, whether or not the case is decided.
+        // Challenges go on, whether or not the case is decided.
         state.debated.splice(0..0, found.debated);
         (state.deferred, state.conflicts_omitted) = (found.deferred, found.omitted);
     }
     state
 }
 
-/// Whether each of these conflicts has its outcome when the debate `now` has ended too.
+/// Whether each of these conflicts has its outcome, once the debate `now` has ended too.
 fn all_settled(state: &CaseState, debated: &[Conflict], now: Option<&DebateId>) -> bool {
     let settled = |id: &DebateId| now == Some(id) || state.outcomes.contains_key(id);
     debated

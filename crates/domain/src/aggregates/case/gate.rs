@@ -1,4 +1,4 @@
-//! Gates: people review what stands provisionally, and let the case go on.
+//! Gates: people review provisional decisions and let the case pass.
 
 use concord_events::{CaseEvent, CaseOpened, DebateAsked, GatePassed, GateReviewed};
 use concord_wire::payload::{Conflict, ConflictOutcome, DebateTerms, Review, ReviewAction};
@@ -48,10 +48,10 @@ pub(super) fn review(
     })))
 }
 
-/// Most gates of one case.
+/// Most gates of a case.
 const GATES_MAX: usize = 16;
 
-/// Checks the names of a case's gates.
+/// Checks the names of the gates that a request to open a case states.
 pub(super) fn check_names(gates: &[String]) -> Result<(), Fault> {
     const POINTER: &str = "/payload/parameters/gates";
     if gates.len() > GATES_MAX {
@@ -79,10 +79,10 @@ pub(super) fn check_names(gates: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Longest name of a gate.
+/// Most bytes in the name of a gate.
 const GATE_BYTES_MAX: usize = 128;
 
-/// Whether the case is at the gate that is named, and the reviewer may review.
+/// Checks that the case is at the gate that the review names, and that the sender may review.
 fn at_gate(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Result<(), Fault> {
     let (gate, by) = (&received.review.gate, &received.heard.agent_id);
     if opened.participants.contains(by) || Service::parse(by.as_str()).is_ok() {

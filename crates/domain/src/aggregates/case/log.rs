@@ -1,4 +1,4 @@
-//! Entries of a case's decision log.
+//! The decision log of a case.
 
 use concord_wire::payload::{ConflictOutcome, Level, LogEntry};
 use concord_wire::{AgentId, CaseId, Timestamp};
@@ -6,10 +6,10 @@ use concord_wire::{AgentId, CaseId, Timestamp};
 use super::state::CaseState;
 use crate::rules::size_budget::truncate;
 
-/// Most items of evidence in one entry; the rest is counted, and stands in the outcome.
+/// Most items of evidence in one entry. The others are counted; they are in the outcome.
 const EVIDENCE_MAX: usize = 8;
 
-/// The entry for an outcome, chained to the one before.
+/// The entry for an outcome, with the hash of the entry before it.
 pub(super) fn entry(
     state: &CaseState,
     case_id: &CaseId,
@@ -85,8 +85,8 @@ pub(super) fn entry(
     )
 }
 
-/// What is wrong with an entry, in sentences, when the one before it has this number and hash; 0 and nothing when it is
-/// the first.
+/// The faults of an entry, as sentences. `number` and `hash` are those of the entry before; 0 and
+/// an empty text for the first entry.
 pub fn entry_faults(entry: &LogEntry, number: u64, hash: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if entry.number != number + 1 {

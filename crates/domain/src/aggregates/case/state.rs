@@ -1,4 +1,4 @@
-//! What is known of a case.
+//! The state of a case, and how its events change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use concord_wire::payload::{
 };
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
 
-/// Where a case stands.
+/// The phase of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Nothing is known of it.
+    /// The case was not opened yet.
     #[default]
     New,
-    /// Findings are awaited (phases 1 and 2).
+    /// The case waits for findings (phases 1 and 2).
     Collecting,
-    /// Conflicts are looked for (phase 3).
+    /// The case waits for the detection of conflicts (phase 3).
     Detecting,
-    /// Debates are awaited (phases 4 and 5).
+    /// The case waits for its debates (phases 4 and 5).
     Deliberating,
-    /// It has its decision; gates may be ahead.
+    /// The case has its decision; gates may be ahead.
     Decided,
-    /// An operator has cancelled it.
+    /// An operator has cancelled the case.
     Cancelled,
 }
 
-/// What is known of a case.
+/// The state of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CaseState {
-    /// Which case; none before it is opened.
+    /// The id of the case; `None` before it is opened.
     pub case_id: Option<CaseId>,
-    /// Where it stands.
+    /// The phase of the case.
     pub phase: Phase,
     /// How it was opened. Shared, because a state is copied to look ahead and this part of it never changes.
     pub opened: Option<Arc<CaseOpened>>,
@@ -41,33 +41,34 @@ pub struct CaseState {
     pub opened_at: Timestamp,
     /// The findings that count, in the order of arrival.
     pub findings: Vec<ReceivedFinding>,
-    /// Who had not answered when the findings were closed.
+    /// Participants that had not answered when the findings were closed.
     pub missing: Vec<AgentId>,
-    /// Findings recorded and not used.
+    /// Findings that were recorded and not used.
     pub set_aside: Vec<(SetAside, ReceivedFinding)>,
     /// Conflicts being debated, in ranking order.
     pub debated: Vec<Conflict>,
     /// Conflicts beyond the policy's limit.
     pub deferred: Vec<Conflict>,
-    /// How many more there are, for which facts have no room.
+    /// How many more conflicts there are, for which events have no room.
     pub conflicts_omitted: u32,
-    /// Debates that have ended. One may end before the case has heard of its conflicts.
+    /// The outcomes of debates. A debate may end before the case has received its conflicts.
     pub outcomes: BTreeMap<DebateId, ConflictOutcome>,
     /// The decision.
     pub decision: Option<Decision>,
     /// When it was decided.
     pub decided_at: Option<Timestamp>,
-    /// Messages other than findings that were recorded, to know a repetition.
+    /// Messages other than findings that were recorded, to recognise a repetition.
     pub seen: BTreeMap<MessageId, (AgentId, String)>,
-    /// What was asked of debates that the coordinator opened: challenges, and what is debated again.
+    /// The debates that the coordinator opened: challenges, and debates that were asked for again.
     pub asked: BTreeMap<DebateId, Arc<DebateAsked>>,
     /// Provisional decisions that a gate has reviewed.
     pub reviewed: BTreeMap<DebateId, ReviewAction>,
-    /// Conflicts found when the time was up before the findings were closed: nobody has opened debates about them.
+    /// Conflicts that were found when the time of the case was over before its findings were
+    /// closed. No debates were opened about them.
     pub never_debated: BTreeSet<DebateId>,
-    /// How many gates it has passed.
+    /// How many gates the case has passed.
     pub gates_passed: usize,
-    /// Entries in its decision log, and the hash of the last.
+    /// The number of entries in its decision log, and the hash of the last.
     pub log: (u64, String),
 }
 
@@ -176,7 +177,7 @@ impl CaseState {
         }
     }
 
-    /// The gate that is ahead.
+    /// The gate that is ahead; `None` when the case has passed all.
     pub fn gate(&self) -> Option<&str> {
         self.opened
             .as_ref()?
@@ -185,7 +186,7 @@ impl CaseState {
             .map(String::as_str)
     }
 
-    /// Provisional decisions that no gate has reviewed, in the order in which they were debated.
+    /// Provisional decisions that were not reviewed yet, in the order in which they were debated.
     pub fn unreviewed(&self) -> impl Iterator<Item = &ConflictOutcome> {
         let outcomes = self
             .debated
@@ -197,7 +198,7 @@ impl CaseState {
         })
     }
 
-    /// The finding that came under this message id before.
+    /// The finding that was recorded under this message id.
     pub(super) fn received_as(&self, message_id: &MessageId) -> Option<&ReceivedFinding> {
         let aside = self.set_aside.iter().map(|(_, received)| received);
         self.findings
@@ -206,7 +207,7 @@ impl CaseState {
             .find(|received| received.message_id == *message_id)
     }
 
-    /// Participants whose finding has not been recorded, if `answering` answers now.
+    /// Participants whose finding was not recorded yet, without `answering`, which answers now.
     pub(super) fn awaited(&self, opened: &CaseOpened, answering: Option<&AgentId>) -> Vec<AgentId> {
         let answered = |agent: &AgentId| {
             self.findings

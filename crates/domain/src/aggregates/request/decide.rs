@@ -1,4 +1,4 @@
-//! What to do about an input to a request. Split by input; the table is in the module above.
+//! What to do about an input of a request. The table is in the module above.
 
 use concord_events::{
     DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestAnsweredLate,
@@ -18,7 +18,8 @@ pub(super) fn ask(
     asked: &RequestOpened,
     refusal: Option<&Refusal>,
 ) -> RequestDecision {
-    // In the same words under no id of its own: while the first waits, one answer is for both.
+    // Two requests in the same words without ids of their own: while the first waits, one answer is
+    // for both.
     let again =
         |opened: &RequestOpened| opened.request_id != asked.request_id && state.ended.is_some();
     let again = match &state.opened {
@@ -32,7 +33,8 @@ pub(super) fn ask(
     if let Some(refusal) = refusal {
         return Decision::Append(RequestEvent::Failed(failed(asked, refusal.clone())));
     }
-    // What was heard before counts only of whoever was asked: until now nobody could know.
+    // Of the replies that came before the request, only those of the agents it asks count. That
+    // could not be known earlier.
     let early = if again { [].as_slice() } else { &state.early };
     let answers = early.iter().filter(|early| !early.is_acknowledgement());
     let mut in_time = answers.filter(|early| is_asked(asked, &early.by) && early.at <= asked.due);
@@ -45,12 +47,12 @@ pub(super) fn ask(
 pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
     let Some(opened) = &state.opened else {
         return match said {
-            // Nobody has it, so it must not become the answer.
+            // The sender did not get it, so it must not become the answer.
             Said::Kept(_) => Decision::Ignore(Ignored::AlreadyDone),
             Said::Acknowledgement(_) | Said::Answer(_) => hear_early(state, said),
         };
     };
-    // A message leads to one fact: what was heard early is not heard again.
+    // A message leads to one event: a reply that came early is not recorded again.
     if state
         .early
         .iter()
@@ -102,7 +104,7 @@ fn acknowledge(
 
 fn answer(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) -> RequestDecision {
     let repeats = matches!(&state.ended, Some(Ended::Answered(by)) if *by == answer.message_id);
-    // It was for the same request as it was made before.
+    // It answers the earlier request in the same words.
     let for_earlier = opened.request_id.is_unnamed() && answer.at < opened.asked_at;
     if repeats || for_earlier {
         return Decision::Ignore(Ignored::Repetition);
@@ -169,18 +171,18 @@ pub(super) fn elapsed(
     Decision::Append(RequestEvent::Failed(failed(opened, refusal)))
 }
 
-/// Whether an agent is one that a request is for.
+/// Whether the request is for this agent.
 pub fn is_asked(opened: &RequestOpened, by: &AgentId) -> bool {
     match &opened.to {
         Recipient::Agent(agent) => agent == by,
-        // Whoever can help; but nobody answers themselves.
+        // Any agent may answer, but not the sender itself.
         _ => opened.from != *by,
     }
 }
 
 fn answered(opened: &RequestOpened, answer: &HeardAnswer) -> RequestAnswered {
     let took_ms = answer.at.millis_since(opened.asked_at);
-    // What was answered is with the asker already; it is repeated only for those who are told of it later.
+    // The sender has the answer already. It is repeated only for those who are told of it later.
     let payload = if opened.is_asynchronous() {
         answer.payload.clone()
     } else {

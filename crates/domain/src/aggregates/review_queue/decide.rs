@@ -1,4 +1,4 @@
-//! What to do about an input to the queue. Split by input; the table is in the module above.
+//! What to do about an input of the review queue. The tables are in the module above.
 
 use concord_events::{
     Assigned, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason, Released,
@@ -16,12 +16,12 @@ use crate::machine::{Context, Decision, Ignored};
 
 type QueueDecision = Decision<ReviewQueueEvent>;
 
-/// Where the parameters of a request stand.
+/// The JSON pointer of the parameters of a request.
 const PARAMETERS: &str = "/payload/parameters";
 
 pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) -> QueueDecision {
     if let Some(earlier) = state.causes.get(&fact_id(context.origin, &context.cause)) {
-        // A fact's id follows from its cause, so a second one could not be stored.
+        // An event's id follows from its cause, so a second one could not be stored.
         let same = *earlier == asked(input);
         return if same {
             Decision::Ignore(Ignored::Repetition)
@@ -44,9 +44,7 @@ pub(super) fn decide(state: &QueueState, context: &Context, input: &QueueInput) 
     }
 }
 
-// === What was asked, to tell a repetition from another request under the same id ===
-
-/// What an input asks for.
+/// A digest of what an input asks for, to tell a repetition from another request under the same id.
 fn asked(input: &QueueInput) -> String {
     match input {
         QueueInput::Register(registered) => same("register", registered),
@@ -63,7 +61,7 @@ fn asked(input: &QueueInput) -> String {
     }
 }
 
-/// What was asked for when this was the answer.
+/// The digest of the input that led to this event.
 pub(super) fn asked_for(event: &ReviewQueueEvent) -> String {
     match event {
         ReviewQueueEvent::ExpertRegistered(registered) => same("register", registered),
@@ -83,11 +81,9 @@ pub(super) fn asked_for(event: &ReviewQueueEvent) -> String {
 }
 
 fn same(kind: &str, what: impl Serialize) -> String {
-    // Structures without maps are always written.
+    // A value without maps can always be written as JSON.
     digest(&serde_json::to_vec(&(kind, what)).unwrap_or_default())
 }
-
-// === Experts ===
 
 fn register(state: &QueueState, registered: &ExpertRegistered) -> QueueDecision {
     let expert = &registered.expert;
@@ -143,8 +139,6 @@ fn check_length(why: &str) -> Result<(), Fault> {
     ))
 }
 
-// === Debates ===
-
 fn enqueue_debate(state: &QueueState, enqueue: &Enqueue) -> QueueDecision {
     let entry = &enqueue.entry;
     if state.debates.contains_key(&entry.debate_id) || state.finished.contains(&entry.debate_id) {
@@ -179,7 +173,7 @@ fn advance(state: &QueueState, context: &Context) -> QueueDecision {
     }))
 }
 
-/// Where an expert is notified, as it is known now.
+/// Where an expert is notified at present.
 fn contact_of(state: &QueueState, expert: &AgentId) -> Contact {
     state
         .desks
@@ -247,7 +241,7 @@ fn check_why(why: &str) -> Result<(), Fault> {
     check_length(why)
 }
 
-/// Whether an operator may give the debate to this expert.
+/// Checks that an operator may assign the debate to this expert.
 fn check_receiver(state: &QueueState, debate: &InQueue, to: &AgentId) -> Result<(), Fault> {
     let pointer = || format!("{PARAMETERS}/to");
     let debate_id = &debate.entry.debate_id;

@@ -1,4 +1,4 @@
-//! Which debate is next, and who is given it.
+//! The order of the review queue: which debate is next, and which expert is assigned.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use concord_wire::AgentId;
 
 use super::state::{Desk, InQueue, QueueState};
 
-/// The first debate that some expert can take, and the expert.
+/// The first debate that some expert can take, and that expert.
 pub(super) fn next(state: &QueueState) -> Option<(&InQueue, &AgentId)> {
     let mut staff = Staff::of(state);
     if staff.with_room.is_empty() {
@@ -18,22 +18,23 @@ pub(super) fn next(state: &QueueState) -> Option<(&InQueue, &AgentId)> {
         .find_map(|debate| Some((debate, staff.choose(debate)?)))
 }
 
-/// Whether some expert could take the debate now, were it the first.
+/// Whether some expert could take the debate now if it were the first.
 pub(super) fn is_room_for(state: &QueueState, debate: &InQueue) -> bool {
     Staff::of(state).choose(debate).is_some()
 }
 
 type Named<'a> = (&'a AgentId, &'a Desk);
 
-/// The experts, while one debate after the other is looked at.
+/// The experts, with what is looked up once for many debates.
 struct Staff<'a> {
     state: &'a QueueState,
     with_room: Vec<Named<'a>>,
-    /// Who knows about a domain, once it was asked for: thousands of debates may wait for the same few.
+    /// Experts by domain, filled when a debate first asks: thousands of debates may wait for the
+    /// same few.
     knowing: BTreeMap<&'a str, Knowing<'a>>,
 }
 
-/// Experts who have a domain.
+/// The experts of a domain.
 struct Knowing<'a> {
     all: Vec<&'a AgentId>,
     with_room: Vec<Named<'a>>,
@@ -53,7 +54,7 @@ impl<'a> Staff<'a> {
         }
     }
 
-    /// Who is given the debate, of those with room.
+    /// The expert to whom the debate is assigned, of those with room.
     fn choose(&mut self, debate: &'a InQueue) -> Option<&'a AgentId> {
         let excluded = &debate.entry.excluded;
         if let Some(domain) = &debate.domain {
@@ -62,7 +63,7 @@ impl<'a> Staff<'a> {
                 .entry(domain)
                 .or_insert_with(|| Knowing::about(state, domain));
             if knowing.all.iter().any(|expert| !excluded.contains(expert)) {
-                // They are waited for when they have no room.
+                // The debate waits for them when they have no room.
                 return first(&knowing.with_room, excluded);
             }
         }
@@ -85,15 +86,16 @@ impl<'a> Knowing<'a> {
     }
 }
 
-/// Whose turn it is among these.
+/// The first of these experts, in the order of [`by_turn`], who is not excluded.
 fn first<'a>(of: &[Named<'a>], excluded: &[AgentId]) -> Option<&'a AgentId> {
     let can = of.iter().filter(|(expert, _)| !excluded.contains(expert));
     can.min_by(|a, b| by_turn(a, b)).map(|(expert, _)| *expert)
 }
 
-/// The least loaded, then the one whose last assignment is longest ago, then the lower id.
+/// The order of experts: the least loaded, then the one whose last assignment is longest ago, then
+/// the lower id.
 fn by_turn((a_id, a): &Named<'_>, (b_id, b): &Named<'_>) -> Ordering {
-    // a.held / a.capacity to b.held / b.capacity, without division.
+    // Compares a.held / a.capacity with b.held / b.capacity, without division.
     let load =
         |desk: &Desk, other: &Desk| desk.held.len() as u64 * u64::from(other.expert.capacity);
     load(a, b)

@@ -1,4 +1,4 @@
-//! What is known of the queue.
+//! The state of the review queue, and how its events change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use super::decide::asked_for;
 use super::{CAUSES_MAX, FINISHED_MAX, Recent};
 use crate::rules::canonical::normalise;
 
-/// What is known of the queue.
+/// The state of the review queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueState {
-    /// Registered experts.
+    /// The registered experts.
     pub desks: BTreeMap<AgentId, Desk>,
     /// Debates that wait or are assigned.
     pub debates: BTreeMap<DebateId, InQueue>,
-    /// Those that wait, in the order of the queue.
+    /// The places of the debates that wait, in the order of the queue.
     pub waiting: BTreeSet<Place>,
-    /// Those that were released or have overflowed, of late.
+    /// Debates that were released or have overflowed; the last of them.
     pub finished: Recent<DebateId, ()>,
-    /// What was asked for by the causes of late, by the id of the fact that each led to.
+    /// Digests of the last inputs, by the id of the event that each led to.
     pub causes: Recent<MessageId, String>,
 }
 
@@ -37,40 +37,40 @@ impl Default for QueueState {
     }
 }
 
-/// An expert at work.
+/// A registered expert with the debates they have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Desk {
     /// The expert.
     pub expert: Expert,
-    /// The expert's domains, in the form in which they are compared.
+    /// The expert's domains, in the form in which domains are compared.
     pub domains: BTreeSet<String>,
-    /// Debates that the expert has.
+    /// The debates that the expert has.
     pub held: BTreeSet<DebateId>,
-    /// Sequence of the fact by which the expert was last given one; 0 before the first. Sequences tell what was earlier
-    /// where clocks cannot.
+    /// Sequence of the event by which the expert was last assigned a debate; 0 before the first.
+    /// Sequences order events where clocks cannot.
     pub last_assigned: u64,
 }
 
 impl Desk {
-    /// Whether the expert can be given another debate.
+    /// Whether another debate can be assigned to the expert.
     pub fn has_room(&self) -> bool {
         self.held.len() < self.expert.capacity as usize
     }
 }
 
-/// A debate in the queue.
+/// A debate in the review queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InQueue {
-    /// The debate as it waits, or waited.
+    /// The debate with its particulars.
     pub entry: Enqueued,
-    /// Its domain in the form in which it is compared.
+    /// Its domain, in the form in which domains are compared.
     pub domain: Option<String>,
-    /// Who has it; none while it waits.
+    /// The expert who has it; `None` while it waits.
     pub holder: Option<Holder>,
 }
 
 impl InQueue {
-    /// A debate that nobody has.
+    /// A debate that waits.
     pub(super) fn waiting(entry: Enqueued) -> Self {
         let domain = entry.domain.as_deref().and_then(comparable);
         Self {
@@ -81,23 +81,23 @@ impl InQueue {
     }
 }
 
-/// Who has a debate.
+/// The expert who has a debate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// The expert.
     pub expert: AgentId,
-    /// Since when.
+    /// The time of the assignment.
     pub since: Timestamp,
 }
 
-/// A place in the queue; what is less comes first.
+/// A place in the queue. The lesser place comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The most urgent first.
+    /// The most urgent priority comes first.
     pub priority: DebatePriority,
-    /// Then what has waited longest.
+    /// Then the debate that has waited longest.
     pub entered_at: Timestamp,
-    /// Then by id.
+    /// Then the lower id.
     pub debate_id: DebateId,
 }
 
@@ -112,20 +112,20 @@ impl Place {
     }
 }
 
-/// A domain in the form in which it is compared; none where nothing is said.
+/// A domain in the form in which domains are compared; `None` for an empty one.
 fn comparable(domain: &str) -> Option<String> {
     Some(normalise(domain)).filter(|domain| !domain.is_empty())
 }
 
 impl QueueState {
-    /// Debates that wait, in the order of the queue.
+    /// The debates that wait, in the order of the queue.
     pub fn in_order(&self) -> impl Iterator<Item = &InQueue> {
         self.waiting
             .iter()
             .filter_map(|place| self.debates.get(&place.debate_id))
     }
 
-    /// Debates that an expert has, in the order of the queue.
+    /// The debates that an expert has, in the order of the queue.
     pub fn held_by(&self, expert: &AgentId) -> Vec<&InQueue> {
         let held = self
             .desks
@@ -212,7 +212,7 @@ impl QueueState {
         );
     }
 
-    /// Takes a debate from whoever has it, or out of those that wait.
+    /// Takes a debate from its expert, or from those that wait.
     fn take_back(&mut self, debate_id: &DebateId) {
         let Some(debate) = self.debates.get_mut(debate_id) else {
             return;

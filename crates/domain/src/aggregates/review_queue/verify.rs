@@ -1,11 +1,12 @@
-//! What can be checked of the queue's facts afterwards.
+//! Checks of the review queue's events after they are stored.
 
 use concord_events::{Origin, Reassigned, ReviewQueueEvent, StoredEvent};
 
 use super::{Enqueue, QueueInput, QueueState, ReviewQueueMachine, fact_id};
 use crate::machine::{Context, Decision, Machine};
 
-/// What is wrong with an assignment, given the state before it: the expert must have room at that time.
+/// What is wrong with an assignment, given the state before it: the expert must have room at that
+/// time.
 pub fn over_capacity(before: &QueueState, event: &ReviewQueueEvent) -> Option<String> {
     let (debate_id, expert) = match event {
         ReviewQueueEvent::Assigned(assigned) => (&assigned.debate_id, &assigned.expert),
@@ -23,7 +24,8 @@ pub fn over_capacity(before: &QueueState, event: &ReviewQueueEvent) -> Option<St
     })
 }
 
-/// Decides again what led to a fact, given the state before it; false where the input cannot be told from the fact.
+/// Decides again what led to an event, given the state before it. `false` where the event does not
+/// tell its input.
 pub fn decided_again(
     before: &QueueState,
     record: &StoredEvent<ReviewQueueEvent>,
@@ -45,7 +47,7 @@ pub fn decided_again(
     }
 }
 
-/// What the queue must have been asked for this fact to be the answer.
+/// The input that must have led to this event.
 fn input(record: &StoredEvent<ReviewQueueEvent>) -> Option<QueueInput> {
     Some(match record.event.clone() {
         ReviewQueueEvent::ExpertRegistered(registered) => {
@@ -56,14 +58,14 @@ fn input(record: &StoredEvent<ReviewQueueEvent>) -> Option<QueueInput> {
             by: left.by,
             why: left.why,
         },
-        // The limit is not in the fact. It was not reached.
+        // The limit is not in the event. It was not reached.
         ReviewQueueEvent::Enqueued(entry) => QueueInput::Enqueue(Box::new(Enqueue {
             entry,
             overflow: Default::default(),
             queue_max: u32::MAX,
         })),
         ReviewQueueEvent::Assigned(_) => QueueInput::Advance,
-        // What was asked is not in the fact: only what became of it.
+        // The input is not in the event, only its result.
         ReviewQueueEvent::Overflowed(_) => return None,
         ReviewQueueEvent::Released(released) => QueueInput::Release {
             debate_id: released.debate_id,

@@ -1,4 +1,4 @@
-//! What is known of a track record.
+//! The state of a track record.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use concord_wire::{DebateId, MessageId, Timestamp};
 /// Most observations of one agent; beyond that the oldest are forgotten.
 pub const OBSERVATIONS_MAX: usize = 5_000;
 
-/// What an observation is known by, beside its source.
+/// What identifies an observation, besides its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The debate it belongs to.
+    /// The debate that it belongs to.
     Debate(DebateId),
-    /// The message or fact that brought it, where it belongs to no debate.
+    /// The message or event that brought it, where it belongs to no debate.
     Cause(MessageId),
 }
 
@@ -33,10 +33,11 @@ struct Kept {
     observation: Observation,
 }
 
-/// What is known of a track record.
+/// The state of a track record.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecordState {
-    /// By the time they are of, the oldest first; those of one instant in the order of their arrival.
+    /// Ordered by the time of the observation, the oldest first; those of one instant in the order
+    /// of their arrival.
     kept: VecDeque<Kept>,
     forgotten: u64,
 }
@@ -47,21 +48,22 @@ impl RecordState {
         self.kept.iter().map(|kept| &kept.observation)
     }
 
-    /// How many older observations there were that are forgotten.
+    /// How many older observations were forgotten.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
     /// Whether there is an observation of this origin from this source.
     pub(super) fn has(&self, origin: &Origin, source: Source) -> bool {
-        // The newest first: what is repeated is mostly what has just arrived.
+        // The newest first: a repetition mostly repeats what has just arrived.
         self.kept
             .iter()
             .rev()
             .any(|kept| kept.observation.source == source && kept.origin == *origin)
     }
 
-    /// Whether an observation of this time would be forgotten at once: it may have been taken before, and forgotten since.
+    /// Whether an observation of this time would be forgotten at once. It may have been recorded
+    /// before, and forgotten since.
     pub(super) fn is_past(&self, at: Timestamp, most: usize) -> bool {
         self.kept.len() >= most
             && self
