@@ -2,7 +2,7 @@
 
 use concord_coordinator::route::exchange::{Place, hear, heard, is_between_agents, read_request};
 use concord_domain::Context;
-use concord_domain::aggregates::request::{RequestInput, Said, id_of, is_asked};
+use concord_domain::aggregates::request::{RequestInput, Reply, id_of, is_asked};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
@@ -92,7 +92,7 @@ impl Process {
             let (envelope, _) = dialect::read(&stored.publication.body, None, &subject).ok()?;
             let said: Result<_, Fault> = heard(&envelope, instant(stored.at));
             match said.ok()?? {
-                (of, Said::Answer(answer)) => {
+                (of, Reply::Answer(answer)) => {
                     let counts =
                         of == id && answer.at <= opened.due && is_asked(opened, &answer.by);
                     counts.then_some(answer)

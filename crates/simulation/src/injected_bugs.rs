@@ -27,7 +27,7 @@ pub(crate) async fn assigned_badly(
     let forget = |known: &mut Versioned<ReviewQueueMachine>| {
         known
             .state
-            .desks
+            .experts
             .values_mut()
             .for_each(|desk| desk.held.clear());
     };

@@ -244,7 +244,7 @@ impl Rebuilt {
     /// The one queue is large and has many facts, so no copy of it is made for each.
     fn queue(&mut self, id: &Token, sequence: u64, bytes: &[u8]) -> Result<Vec<String>, String> {
         let (rebuilt, record) = self.queues.read(id, sequence, bytes)?;
-        let decided = review_queue::decided_again(&rebuilt.state, &record);
+        let decided = review_queue::decide_again(&rebuilt.state, &record);
         let mut differences = step(rebuilt, &record);
         match decided {
             Ok(decided) => self.queued_again += u64::from(decided),

@@ -8,7 +8,7 @@
 //! [1] A card that is not valid is refused whatever the state; `must_exist` (`update_agent`) refuses a newcomer.
 //!
 //! **Always answered.** An agent that starts again registers again and waits for the answer, so a registration that
-//! changes nothing is a fact too; others are told only of what changed.
+//! changes nothing is an event too; others are told only of what changed.
 //!
 //! **A registration makes available.** Whoever registers is there. From then on the agent's heartbeats, its own word and
 //! the lack of heartbeats decide ([`liveness`]).

@@ -33,6 +33,7 @@ use concord_wire::policy::Policy;
 use concord_wire::{AgentId, CaseId, MessageId, Token};
 
 mod challenge;
+mod conclude;
 mod decide;
 mod effects;
 mod gate;

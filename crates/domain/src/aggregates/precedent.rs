@@ -35,34 +35,34 @@ pub struct PrecedentMachine;
 pub struct PrecedentState {
     /// One entry for each debate, the oldest first; entries of one instant in the order of their
     /// arrival.
-    kept: Vec<Precedent>,
+    entries: Vec<Precedent>,
 }
 
 impl PrecedentState {
     /// The entry of a debate.
     pub fn of(&self, debate: &DebateId) -> Option<&Precedent> {
-        self.kept.iter().find(|entry| entry.debate_id == *debate)
+        self.entries.iter().find(|entry| entry.debate_id == *debate)
     }
 
     /// Whether an entry of this time, of a new debate, would be forgotten at once.
     fn is_past(&self, at: Timestamp, most: usize) -> bool {
-        self.kept.len() >= most && self.kept.first().is_some_and(|oldest| at <= oldest.at)
+        self.entries.len() >= most && self.entries.first().is_some_and(|oldest| at <= oldest.at)
     }
 
     /// Adds an entry in place of an earlier one of its debate, and forgets the oldest beyond `most`.
     fn keep(&mut self, entry: Precedent, most: usize) {
-        self.kept
+        self.entries
             .retain(|earlier| earlier.debate_id != entry.debate_id);
-        let place = self.kept.partition_point(|other| other.at <= entry.at);
-        self.kept.insert(place, entry);
-        let surplus = self.kept.len().saturating_sub(most);
-        self.kept.drain(..surplus);
+        let place = self.entries.partition_point(|other| other.at <= entry.at);
+        self.entries.insert(place, entry);
+        let surplus = self.entries.len().saturating_sub(most);
+        self.entries.drain(..surplus);
     }
 }
 
 /// The newest entries, of at most `most` debates, the newest first.
 pub fn recent(state: &PrecedentState, most: usize) -> Vec<&Precedent> {
-    state.kept.iter().rev().take(most).collect()
+    state.entries.iter().rev().take(most).collect()
 }
 
 /// The id of the precedent for conflicts of this kind about this subject. Spellings of the subject

@@ -65,14 +65,14 @@ pub struct RequestState {
     /// Answers and acknowledgements that came before the request was read.
     pub early: Vec<HeardAnswer>,
     /// How it ended.
-    pub ended: Option<Ended>,
+    pub ended: Option<RequestEnd>,
     /// The ids of late answers.
     pub late: Vec<MessageId>,
 }
 
 impl RequestState {
     /// Whether the event begins a request in the same words as this one, which has ended.
-    fn is_asked_again_by(&self, event: &RequestEvent) -> bool {
+    fn is_made_again_by(&self, event: &RequestEvent) -> bool {
         let Some(opened) = self.opened.as_ref().filter(|_| self.ended.is_some()) else {
             return false;
         };
@@ -84,7 +84,7 @@ impl RequestState {
 
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum RequestEnd {
     /// The message with this id answered it.
     Answered(MessageId),
     /// It failed with this code.
@@ -102,7 +102,7 @@ pub enum RequestInput {
         refusal: Option<Refusal>,
     },
     /// The agent that was asked acknowledges or answers the request.
-    Hear(Box<Said>),
+    Reply(Box<Reply>),
     /// A deadline has passed.
     Elapsed {
         /// The deadline.
@@ -114,10 +114,10 @@ pub enum RequestInput {
 
 /// A reply of the agent that was asked.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
+pub enum Reply {
     /// An answer that came too late and was therefore kept from the sender of the request. The
     /// coordinator tells the sender the end.
-    Kept(HeardAnswer),
+    Withheld(HeardAnswer),
     /// The agent will answer later.
     Acknowledgement(RequestAcknowledged),
     /// The answer.
@@ -156,7 +156,7 @@ impl Machine for RequestMachine {
     ) -> Decision<RequestEvent> {
         match input {
             RequestInput::Ask { opened, refusal } => decide::ask(state, opened, refusal.as_ref()),
-            RequestInput::Hear(said) => decide::hear(state, said),
+            RequestInput::Reply(reply) => decide::reply(state, reply),
             RequestInput::Elapsed { elapsed, unread } => {
                 decide::elapsed(state, context, elapsed, unread.as_deref())
             }
@@ -164,7 +164,7 @@ impl Machine for RequestMachine {
     }
 
     fn apply(state: &mut RequestState, record: StoredEvent<RequestEvent>) {
-        if state.is_asked_again_by(&record.event) {
+        if state.is_made_again_by(&record.event) {
             *state = RequestState::default();
         }
         match record.event {
@@ -185,8 +185,12 @@ impl Machine for RequestMachine {
             RequestEvent::Answered(RequestAnswered {
                 request, answer, ..
             }) => {
+                debug_assert!(
+                    !answer.is_acknowledgement(),
+                    "an acknowledgement answers nothing"
+                );
                 state.opened = Some(request);
-                state.ended = Some(Ended::Answered(answer.message_id));
+                state.ended = Some(RequestEnd::Answered(answer.message_id));
             }
             RequestEvent::Failed(RequestFailed {
                 request,
@@ -194,7 +198,7 @@ impl Machine for RequestMachine {
                 ..
             }) => {
                 state.opened = Some(request);
-                state.ended = Some(Ended::Failed(error_code));
+                state.ended = Some(RequestEnd::Failed(error_code));
             }
             RequestEvent::AnsweredLate(late) => state.late.push(late.answer.message_id),
         }

@@ -1,6 +1,6 @@
 //! The queue: who can rule, and which debates wait for a person. Owned by the debate facilitator.
 //!
-//! There is one queue in an installation, under the fixed id [`id`], and every fact about order and capacity is a fact of
+//! There is one queue in an installation, under the fixed id [`id`], and every event about order and capacity is an event of
 //! it. So all of them are decided under one lock, and no expert has more debates than their capacity however many
 //! replicas of the facilitator run. What a debate does with being assigned, overflowed or released is its own concern.
 //!
@@ -35,9 +35,9 @@
 //! **A full queue.** When nobody who may be given a debate has room, a supporting debate overflows at once, and another
 //! when `queue_max` wait already. While no expert is registered at all everything waits: one may register in time.
 //!
-//! **What the caller does.** It asks [`QueueInput::Advance`] after *every* fact of the queue, with that fact as the cause;
-//! an assignment is such a fact, so this goes on until there is nothing to assign. One cause leads to one fact of the
-//! queue at most, so each debate is released by a fact of its own: a case that is cancelled cannot release several.
+//! **What the caller does.** It asks [`QueueInput::Advance`] after *every* event of the queue, with that event as the cause;
+//! an assignment is such an event, so this goes on until there is nothing to assign. One cause leads to one event of the
+//! queue at most, so each debate is released by an event of its own: a case that is cancelled cannot release several.
 //! Only debates that were sent to the queue are released. Whether a sender may register or remove an expert, or
 //! reassign, is for the caller to know. The capacity that counts is the one at the time: an expert who registers again
 //! with a smaller one keeps the debates they have, and is given no more until there is room.
@@ -56,8 +56,8 @@ mod state;
 mod verify;
 
 pub use recent::Recent;
-pub use state::{Desk, Holder, InQueue, Place, QueueState};
-pub use verify::{decided_again, over_capacity};
+pub use state::{Holder, Place, QueueState, QueuedDebate, RegisteredExpert};
+pub use verify::{decide_again, over_capacity};
 
 use crate::machine::{Context, Decision, Machine};
 
@@ -76,7 +76,7 @@ pub fn id() -> Token {
 }
 
 /// The id of the event that `cause` can lead to.
-fn fact_id(origin: Origin, cause: &MessageId) -> MessageId {
+fn event_id_of(origin: Origin, cause: &MessageId) -> MessageId {
     event_id(ReviewQueueEvent::AGGREGATE, &id(), origin, cause)
 }
 

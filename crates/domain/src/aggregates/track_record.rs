@@ -11,7 +11,7 @@
 //!
 //! **What counts as the same.** An outcome arrives twice, or another replica repeats the step: of one debate, one source
 //! says once whether the agent was right. A ruling and a later override are two sources. What belongs to no debate is
-//! known by the message or fact that brought it; two that say the same are two observations.
+//! known by the message or event that brought it; two that say the same are two observations.
 //!
 //! **What is forgotten.** An observation loses half of its weight in two years, and the oldest weighs the least: at most a
 //! five-thousandth of the score, which is less than its interval leaves open. The bound is that of the whole record, so
@@ -25,7 +25,7 @@ use concord_wire::{AgentId, CaseId, DebateId, Fault, Timestamp};
 
 mod state;
 
-pub use state::{OBSERVATIONS_MAX, RecordState};
+pub use state::{OBSERVATIONS_MAX, TrackRecordState};
 
 use crate::machine::{Context, Decision, Ignored, Machine};
 use crate::rules::credibility;
@@ -68,12 +68,12 @@ fn check(observation: &Observation, now: Timestamp) -> Result<(), Fault> {
 }
 
 impl Machine for TrackRecordMachine {
-    type State = RecordState;
+    type State = TrackRecordState;
     type Event = TrackRecordEvent;
     type Input = Observe;
 
     fn decide(
-        state: &RecordState,
+        state: &TrackRecordState,
         context: &Context,
         input: &Observe,
     ) -> Decision<TrackRecordEvent> {
@@ -101,7 +101,7 @@ impl Machine for TrackRecordMachine {
         }))
     }
 
-    fn apply(state: &mut RecordState, record: StoredEvent<TrackRecordEvent>) {
+    fn apply(state: &mut TrackRecordState, record: StoredEvent<TrackRecordEvent>) {
         let TrackRecordEvent::Observed(observed) = record.event;
         let origin = Origin::of(observed.debate_id.as_ref(), &record.meta.cause);
         state.keep(origin, observed.observation, OBSERVATIONS_MAX);
@@ -114,7 +114,7 @@ impl Machine for TrackRecordMachine {
 }
 
 /// The credibility that follows from a track record.
-pub fn credibility_of(state: &RecordState, version: Version, query: &Query) -> Credibility {
+pub fn credibility_of(state: &TrackRecordState, version: Version, query: &Query) -> Credibility {
     credibility::score(version, state.observations(), query)
 }
 

@@ -17,7 +17,7 @@ pub const SETTLE_MS: u64 = 1_000;
 
 /// What this replica has received of an agent's heartbeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heard {
+pub struct Heartbeats {
     /// When the last heartbeat came; `None` before the first.
     pub last: Option<Timestamp>,
     /// The status that the last heartbeat states.
@@ -28,9 +28,9 @@ pub struct Heard {
     pub changed_at: Option<Timestamp>,
 }
 
-impl Heard {
+impl Heartbeats {
     /// No heartbeat received yet.
-    pub fn nothing(now: Timestamp) -> Self {
+    pub fn none(now: Timestamp) -> Self {
         Self {
             last: None,
             status: AgentStatus::Available,
@@ -49,7 +49,7 @@ impl Heard {
 /// already, or when nothing speaks for a change.
 pub fn conclude(
     agent: &AgentState,
-    heard: &Heard,
+    heard: &Heartbeats,
     now: Timestamp,
 ) -> Option<(AgentStatus, String)> {
     let card = agent.card.as_ref()?;
@@ -104,8 +104,8 @@ mod tests {
         }
     }
 
-    fn heard(last: Option<(u64, AgentStatus)>) -> Heard {
-        let mut heard = Heard::nothing(after(0));
+    fn heard(last: Option<(u64, AgentStatus)>) -> Heartbeats {
+        let mut heard = Heartbeats::none(after(0));
         if let Some((at, status)) = last {
             heard.beat(after(at), status);
         }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_replica_that_has_just_started_waits_before_it_judges() {
         let agent = registered(Some(1_000), Available, 0);
-        let fresh = Heard::nothing(after(100_000));
+        let fresh = Heartbeats::none(after(100_000));
         assert_eq!(conclude(&agent, &fresh, after(103_000)), None);
         assert!(conclude(&agent, &fresh, after(103_001)).is_some());
     }

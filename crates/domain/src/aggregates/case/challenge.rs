@@ -8,7 +8,7 @@ use concord_wire::{CaseId, DebateId, ErrorCode, Fault, MessageId};
 use serde_json::{Value, json};
 
 use super::ReceivedChallenge;
-use super::decide::repeated;
+use super::decide::repetition;
 use super::state::{CaseState, Phase};
 use crate::machine::Decision;
 use crate::rules::canonical::normalise;
@@ -25,8 +25,8 @@ pub(super) fn challenge(
     opened: &CaseOpened,
     received: &ReceivedChallenge,
 ) -> CaseDecision {
-    if let Some(known) = repeated(state, opened, &received.heard) {
-        return known;
+    if let Some(repeated) = repetition(state, opened, &received.heard) {
+        return repeated;
     }
     let challenge = &received.challenge;
     let name = challenge
@@ -38,7 +38,7 @@ pub(super) fn challenge(
         ConflictType::Challenge.as_str(),
         &format!("{}/{name}", challenge.challenger),
     );
-    if let Err(fault) = acceptable(state, opened, &debate_id) {
+    if let Err(fault) = check_acceptable(state, opened, &debate_id) {
         return Decision::Reject(fault);
     }
     let finding = match disputed(state, challenge) {
@@ -70,7 +70,11 @@ pub(super) fn challenge(
 }
 
 /// Checks that the case can take another challenge, and this one.
-fn acceptable(state: &CaseState, opened: &CaseOpened, debate_id: &DebateId) -> Result<(), Fault> {
+fn check_acceptable(
+    state: &CaseState,
+    opened: &CaseOpened,
+    debate_id: &DebateId,
+) -> Result<(), Fault> {
     if state.phase == Phase::Cancelled || (state.phase == Phase::Decided && state.gate().is_none())
     {
         return Err(Fault::new(

@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 
 use concord_events::{
-    CaseCancelled, CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled,
-    Decided, Detected, FindingRecorded, FindingsClosed, Heard, ReceivedFinding, SetAsideFinding,
+    CaseCancelled, CaseEvent, CaseOpened, DeadlineElapsed, FindingRecorded, FindingsClosed, Heard,
+    ReceivedFinding, SetAsideFinding,
 };
-use concord_wire::payload::{Conflict, ConflictOutcome, LogEntry, SetAsideReason, Status, Task};
+use concord_wire::payload::{SetAsideReason, Status, Task};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, DebateId, ErrorCode, Fault};
 
 use super::state::{CaseState, Phase};
-use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, gate, log, outcome};
+use super::{CASE, CaseInput, FINDINGS, OpenRequest, challenge, conclude, gate};
 use crate::machine::{Context, Decision, Ignored};
-use crate::rules::conflict;
-use crate::rules::size_budget::{self, TASK_BYTES_MAX, json_bytes, truncate};
+use crate::rules::size_budget::{TASK_BYTES_MAX, json_bytes, truncate};
 
 /// Most participants of a case.
 pub const PARTICIPANTS_MAX: usize = 64;
@@ -35,8 +34,10 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
     match input {
         CaseInput::Open(_) => Decision::Ignore(Ignored::AlreadyDone),
         CaseInput::Finding(received) => finding(state, opened, received),
-        CaseInput::Detected(detected) => self::detected(state, opened, detected),
-        CaseInput::Resolved(outcome) => resolved(state, context, (case_id, opened), outcome),
+        CaseInput::Detected(detected) => conclude::detected(state, opened, detected),
+        CaseInput::Resolved(outcome) => {
+            conclude::resolved(state, context, case_id, opened, outcome)
+        }
         CaseInput::Elapsed(deadline) => elapsed(state, opened, deadline),
         CaseInput::Challenge(received) => challenge::challenge(state, case_id, opened, received),
         CaseInput::Review(received) => gate::review(state, case_id, opened, received),
@@ -46,7 +47,7 @@ pub(super) fn decide(state: &CaseState, context: &Context, input: &CaseInput) ->
 
 /// What to do about a message whose id was recorded before, or was used for something else; `None`
 /// for a new id.
-pub(super) fn repeated(
+pub(super) fn repetition(
     state: &CaseState,
     opened: &CaseOpened,
     heard: &Heard,
@@ -76,14 +77,14 @@ fn cancel(state: &CaseState, by: &AgentId, why: &str) -> CaseDecision {
             "Nothing is left to cancel.",
         ));
     }
-    let ended = |id: &DebateId| {
+    let has_ended = |id: &DebateId| {
         state
             .outcomes
             .get(id)
             .is_some_and(|outcome| outcome.status != Status::Provisional)
     };
     let ids = state.debated.iter().map(|conflict| &conflict.conflict_id);
-    let debates = ids.filter(|id| !ended(id)).cloned().collect();
+    let debates = ids.filter(|id| !has_ended(id)).cloned().collect();
     Decision::Append(CaseEvent::Cancelled(CaseCancelled {
         by: by.clone(),
         why: truncate::words(why),
@@ -244,28 +245,17 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
     if let Err(fault) = check_size(opened, received) {
         return Decision::Reject(fault);
     }
-    let repeated = state
+    let is_repeated = state
         .findings
         .iter()
         .any(|earlier| earlier.agent_id == received.agent_id);
-    if repeated || state.phase != Phase::Collecting {
-        if state.set_aside.len() >= opened.policy.set_aside_max as usize {
-            return Decision::Reject(Fault::new(
-                ErrorCode::CapacityExceeded,
-                "",
-                "This case has recorded as many late and repeated findings as its policy allows.",
-                "Give one finding, before the deadline in the task assignment.",
-            ));
-        }
-        let reason = if repeated {
+    if is_repeated || state.phase != Phase::Collecting {
+        let reason = if is_repeated {
             SetAsideReason::Repeated
         } else {
             SetAsideReason::Late
         };
-        return Decision::Append(CaseEvent::FindingSetAside(SetAsideFinding {
-            received: received.clone(),
-            reason,
-        }));
+        return set_aside(state, opened, received, reason);
     }
     let awaited = state.awaited(opened, Some(&received.agent_id));
     if awaited.is_empty() {
@@ -280,6 +270,27 @@ fn finding(state: &CaseState, opened: &CaseOpened, received: &ReceivedFinding) -
     }))
 }
 
+/// Records a late or repeated finding, if the policy leaves room for it.
+fn set_aside(
+    state: &CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedFinding,
+    reason: SetAsideReason,
+) -> CaseDecision {
+    if state.set_aside.len() >= opened.policy.set_aside_max as usize {
+        return Decision::Reject(Fault::new(
+            ErrorCode::CapacityExceeded,
+            "",
+            "This case has recorded as many late and repeated findings as its policy allows.",
+            "Give one finding, before the deadline in the task assignment.",
+        ));
+    }
+    Decision::Append(CaseEvent::FindingSetAside(SetAsideFinding {
+        received: received.clone(),
+        reason,
+    }))
+}
+
 /// The fault for a message whose id was used before with other contents.
 pub(crate) fn reused_message_id() -> Fault {
     Fault::invalid(
@@ -287,125 +298,6 @@ pub(crate) fn reused_message_id() -> Fault {
         "This message_id was used before with other contents.",
         "Give every message an id of its own, for example a UUID; repeat an id only with the same contents.",
     )
-}
-
-fn detected(state: &CaseState, opened: &CaseOpened, detected: &Detected) -> CaseDecision {
-    match state.phase {
-        Phase::Detecting => {}
-        Phase::Deliberating | Phase::Decided | Phase::Cancelled => {
-            return Decision::Ignore(Ignored::AlreadyDone);
-        }
-        // These conflicts cannot be those of this case: its findings are not complete.
-        Phase::New | Phase::Collecting => {
-            return Decision::Reject(Fault::invalid(
-                "/case_id",
-                "The findings of this case are still being collected.",
-                "Look for conflicts when the findings are closed.",
-            ));
-        }
-    }
-    let debated: Vec<Conflict> = detected
-        .debated
-        .iter()
-        .chain(&state.debated)
-        .cloned()
-        .collect();
-    if all_settled(state, &debated, None) {
-        let after = CaseState {
-            debated,
-            deferred: detected.deferred.clone(),
-            conflicts_omitted: detected.conflicts_omitted,
-            ..state.clone()
-        };
-        return Decision::Append(decided(&after, opened, None, outcome::end_reason(&after)));
-    }
-    Decision::Append(CaseEvent::ConflictsReceived(ConflictsReceived {
-        debated: detected.debated.clone(),
-        deferred: detected.deferred.clone(),
-        conflicts_omitted: detected.conflicts_omitted,
-    }))
-}
-
-fn resolved(
-    state: &CaseState,
-    context: &Context,
-    (case_id, opened): (&CaseId, &CaseOpened),
-    outcome: &ConflictOutcome,
-) -> CaseDecision {
-    // A final outcome replaces a provisional one. Nothing else is replaced.
-    let replaces = state
-        .outcomes
-        .get(&outcome.conflict_id)
-        .map(|known| known.status == Status::Provisional);
-    let is_new = match replaces {
-        Some(provisional) => provisional && outcome.status != Status::Provisional,
-        // After the decision, debates on the ladder go on, and a gate waits for every debate.
-        // Nobody waits for a discussion that the decision has cut short.
-        None => {
-            let awaited = outcome.level.is_some() || state.gate().is_some();
-            state.phase < Phase::Decided || (state.phase == Phase::Decided && awaited)
-        }
-    };
-    if !is_new {
-        return Decision::Ignore(Ignored::AlreadyDone);
-    }
-    let outcome = &size_budget::case_outcome(outcome, opened.policy.conflicts_max);
-    let entry = log::entry(state, case_id, context.now, outcome);
-    if state.phase == Phase::Deliberating
-        && all_settled(state, &state.debated, Some(&outcome.conflict_id))
-    {
-        let mut after = state.clone();
-        after
-            .outcomes
-            .insert(outcome.conflict_id.clone(), outcome.clone());
-        let last = Some((outcome.clone(), entry));
-        return Decision::Append(decided(&after, opened, last, outcome::end_reason(&after)));
-    }
-    Decision::Append(CaseEvent::DebateSettled(DebateSettled {
-        outcome: outcome.clone(),
-        entry: Some(entry),
-    }))
-}
-
-/// The state from which a case is decided whose time is over. Where conflicts were not detected
-/// yet, they are detected here, so that a conflict leads to the cautious position and not to the
-/// first finding.
-fn cut_short(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseState {
-    let mut state = state.clone();
-    if state.phase == Phase::Collecting {
-        state.missing = state.awaited(opened, None);
-    }
-    if let (Phase::Collecting | Phase::Detecting, Ok(case_id)) =
-        (state.phase, CaseId::new(deadline.id.as_str()))
-    {
-        let found = conflict::detect_within_limit(&case_id, &opened.policy, &state.findings);
-        // Challenges go on, whether or not the case is decided.
-        state.debated.splice(0..0, found.debated);
-        (state.deferred, state.conflicts_omitted) = (found.deferred, found.omitted);
-    }
-    state
-}
-
-/// Whether each of these conflicts has its outcome, once the debate `now` has ended too.
-fn all_settled(state: &CaseState, debated: &[Conflict], now: Option<&DebateId>) -> bool {
-    let settled = |id: &DebateId| now == Some(id) || state.outcomes.contains_key(id);
-    debated
-        .iter()
-        .all(|conflict| settled(&conflict.conflict_id))
-}
-
-fn decided(
-    state: &CaseState,
-    opened: &CaseOpened,
-    last: Option<(ConflictOutcome, Box<LogEntry>)>,
-    reason: &str,
-) -> CaseEvent {
-    let (last, entry) = last.unzip();
-    CaseEvent::Decided(Box::new(Decided {
-        last,
-        entry,
-        decision: outcome::decision(state, opened, reason),
-    }))
 }
 
 fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -> CaseDecision {
@@ -418,12 +310,7 @@ fn elapsed(state: &CaseState, opened: &CaseOpened, deadline: &DeadlineElapsed) -
             }))
         }
         CASE if state.phase < Phase::Decided && deadline.due == opened.case_due => {
-            Decision::Append(decided(
-                &cut_short(state, opened, deadline),
-                opened,
-                None,
-                "timeout",
-            ))
+            Decision::Append(conclude::timed_out(state, opened, deadline))
         }
         _ => Decision::Ignore(Ignored::DeadlineNotOpen),
     }

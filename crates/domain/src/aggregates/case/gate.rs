@@ -6,7 +6,7 @@ use concord_wire::subject::Service;
 use concord_wire::{CaseId, DebateId, ErrorCode, Fault};
 
 use super::ReceivedReview;
-use super::decide::repeated;
+use super::decide::repetition;
 use super::state::{CaseState, Phase};
 use crate::machine::Decision;
 use crate::rules::size_budget;
@@ -19,11 +19,11 @@ pub(super) fn review(
     opened: &CaseOpened,
     received: &ReceivedReview,
 ) -> CaseDecision {
-    if let Some(known) = repeated(state, opened, &received.heard) {
-        return known;
+    if let Some(repeated) = repetition(state, opened, &received.heard) {
+        return repeated;
     }
     let review = &received.review;
-    if let Err(fault) = at_gate(state, opened, received) {
+    if let Err(fault) = check_at_gate(state, opened, received) {
         return Decision::Reject(fault);
     }
     let Some(debate_id) = &review.debate_id else {
@@ -34,7 +34,7 @@ pub(super) fn review(
         Err(fault) => return Decision::Reject(fault),
     };
     let again = match review.action {
-        ReviewAction::Redebate => match again(state, case_id, opened, outcome, review) {
+        ReviewAction::Redebate => match redebate(state, case_id, opened, outcome, review) {
             Ok(asked) => Some(Box::new(asked)),
             Err(fault) => return Decision::Reject(fault),
         },
@@ -83,7 +83,11 @@ pub(super) fn check_names(gates: &[String]) -> Result<(), Fault> {
 const GATE_BYTES_MAX: usize = 128;
 
 /// Checks that the case is at the gate that the review names, and that the sender may review.
-fn at_gate(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Result<(), Fault> {
+fn check_at_gate(
+    state: &CaseState,
+    opened: &CaseOpened,
+    received: &ReceivedReview,
+) -> Result<(), Fault> {
     let (gate, by) = (&received.review.gate, &received.heard.agent_id);
     if opened.participants.contains(by) || Service::parse(by.as_str()).is_ok() {
         return Err(Fault::new(
@@ -141,7 +145,7 @@ fn unreviewed<'a>(
 }
 
 /// The debate that takes a provisional decision up again.
-fn again(
+fn redebate(
     state: &CaseState,
     case_id: &CaseId,
     opened: &CaseOpened,
@@ -231,6 +235,10 @@ fn pass(state: &CaseState, opened: &CaseOpened, received: &ReceivedReview) -> Ca
             format!("Confirm, override or debate again: {}.", names.join(", ")),
         ));
     }
+    debug_assert!(
+        state.gate() == Some(gate.as_str()),
+        "a case passes the gate that is ahead"
+    );
     Decision::Append(CaseEvent::GatePassed(GatePassed {
         heard: received.heard.clone(),
         gate: gate.clone(),

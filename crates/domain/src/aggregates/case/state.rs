@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use concord_events::{CaseEvent, CaseOpened, DebateAsked, Heard, ReceivedFinding, StoredEvent};
+use concord_events::{
+    CaseEvent, CaseOpened, DebateAsked, Decided, Heard, ReceivedFinding, StoredEvent,
+};
 use concord_wire::payload::{
     Conflict, ConflictOutcome, Decision, LogEntry, ReviewAction, SetAside, Status,
 };
@@ -84,14 +86,9 @@ impl CaseState {
             }
             CaseEvent::FindingRecorded(recorded) => self.findings.push(recorded.received),
             CaseEvent::FindingSetAside(aside) => {
-                let ReceivedFinding {
-                    agent_id,
-                    message_id,
-                    ..
-                } = aside.received.clone();
                 let note = SetAside {
-                    agent_id,
-                    message_id,
+                    agent_id: aside.received.agent_id.clone(),
+                    message_id: aside.received.message_id.clone(),
                     reason: aside.reason,
                     at,
                 };
@@ -112,40 +109,12 @@ impl CaseState {
             CaseEvent::DebateSettled(settled) => {
                 self.outcomes
                     .insert(settled.outcome.conflict_id.clone(), settled.outcome);
-                self.enter(settled.entry);
+                self.append_to_log(settled.entry);
             }
-            CaseEvent::Decided(decided) => {
-                let decided = *decided;
-                if let Some(last) = decided.last {
-                    self.outcomes.insert(last.conflict_id.clone(), last);
-                }
-                self.enter(decided.entry);
-                if self.phase == Phase::Collecting {
-                    let found = decided
-                        .decision
-                        .conflicts
-                        .iter()
-                        .map(|conflict| &conflict.conflict_id);
-                    self.never_debated = found
-                        .filter(|id| !self.asked.contains_key(*id))
-                        .cloned()
-                        .collect();
-                }
-                self.debated.clone_from(&decided.decision.conflicts);
-                self.deferred.clone_from(&decided.decision.deferred);
-                self.conflicts_omitted = decided.decision.conflicts_omitted;
-                self.decision = Some(decided.decision);
-                self.decided_at = Some(at);
-                self.phase = Phase::Decided;
-            }
+            CaseEvent::Decided(decided) => self.decide(*decided, at),
             CaseEvent::Challenged(challenged) => {
-                let challenged = *challenged;
                 self.remember(challenged.heard);
-                self.debated.push(challenged.asked.conflict.clone());
-                self.asked.insert(
-                    challenged.asked.conflict.conflict_id.clone(),
-                    Arc::new(challenged.asked),
-                );
+                self.add_debate(challenged.asked);
             }
             CaseEvent::GateReviewed(reviewed) => {
                 let reviewed = *reviewed;
@@ -153,9 +122,7 @@ impl CaseState {
                 self.reviewed
                     .insert(reviewed.debate_id, reviewed.review.action);
                 if let Some(again) = reviewed.again {
-                    self.debated.push(again.conflict.clone());
-                    self.asked
-                        .insert(again.conflict.conflict_id.clone(), Arc::new(*again));
+                    self.add_debate(*again);
                 }
             }
             CaseEvent::GatePassed(passed) => {
@@ -166,12 +133,42 @@ impl CaseState {
         }
     }
 
+    fn decide(&mut self, decided: Decided, at: Timestamp) {
+        if let Some(last) = decided.last {
+            self.outcomes.insert(last.conflict_id.clone(), last);
+        }
+        self.append_to_log(decided.entry);
+        if self.phase == Phase::Collecting {
+            let found = decided
+                .decision
+                .conflicts
+                .iter()
+                .map(|conflict| &conflict.conflict_id);
+            self.never_debated = found
+                .filter(|id| !self.asked.contains_key(*id))
+                .cloned()
+                .collect();
+        }
+        self.debated.clone_from(&decided.decision.conflicts);
+        self.deferred.clone_from(&decided.decision.deferred);
+        self.conflicts_omitted = decided.decision.conflicts_omitted;
+        self.decision = Some(decided.decision);
+        self.decided_at = Some(at);
+        self.phase = Phase::Decided;
+    }
+
+    fn add_debate(&mut self, asked: DebateAsked) {
+        self.debated.push(asked.conflict.clone());
+        self.asked
+            .insert(asked.conflict.conflict_id.clone(), Arc::new(asked));
+    }
+
     fn remember(&mut self, heard: Heard) {
         self.seen
             .insert(heard.message_id, (heard.agent_id, heard.digest));
     }
 
-    fn enter(&mut self, entry: Option<Box<LogEntry>>) {
+    fn append_to_log(&mut self, entry: Option<Box<LogEntry>>) {
         if let Some(entry) = entry {
             self.log = (entry.number, entry.hash);
         }

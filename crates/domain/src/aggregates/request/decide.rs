@@ -7,7 +7,7 @@ use concord_events::{
 use concord_wire::{AgentId, ErrorCode, Fault, MessageId, Recipient};
 use serde_json::Value;
 
-use super::{ACKNOWLEDGE, ANSWER, Ended, LATE_MAX, Refusal, RequestState, Said};
+use super::{ACKNOWLEDGE, ANSWER, LATE_MAX, Refusal, Reply, RequestEnd, RequestState};
 use crate::aggregates::case::reused_message_id;
 use crate::machine::{Context, Decision, Ignored};
 
@@ -44,23 +44,23 @@ pub(super) fn ask(
     }
 }
 
-pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
+pub(super) fn reply(state: &RequestState, reply: &Reply) -> RequestDecision {
     let Some(opened) = &state.opened else {
-        return match said {
+        return match reply {
             // The sender did not get it, so it must not become the answer.
-            Said::Kept(_) => Decision::Ignore(Ignored::AlreadyDone),
-            Said::Acknowledgement(_) | Said::Answer(_) => hear_early(state, said),
+            Reply::Withheld(_) => Decision::Ignore(Ignored::AlreadyDone),
+            Reply::Acknowledgement(_) | Reply::Answer(_) => reply_early(state, reply),
         };
     };
     // A message leads to one event: a reply that came early is not recorded again.
     if state
         .early
         .iter()
-        .any(|early| early.message_id == *said.message_id())
+        .any(|early| early.message_id == *reply.message_id())
     {
         return Decision::Ignore(Ignored::Repetition);
     }
-    let by = said.by();
+    let by = reply.by();
     if !is_asked(opened, by) {
         return Decision::Reject(Fault::new(
             ErrorCode::Unauthorized,
@@ -72,38 +72,43 @@ pub(super) fn hear(state: &RequestState, said: &Said) -> RequestDecision {
             "Answer only what was asked of you.",
         ));
     }
-    match said {
-        Said::Acknowledgement(acknowledged) => acknowledge(state, opened, acknowledged),
-        Said::Answer(answer) => self::answer(state, opened, answer),
-        Said::Kept(answer) => late(state, opened, answer),
+    match reply {
+        Reply::Acknowledgement(acknowledged) => acknowledge(state, opened, acknowledged),
+        Reply::Answer(answer) => self::answer(state, opened, answer),
+        Reply::Withheld(answer) => late(state, opened, answer),
     }
 }
 
-fn hear_early(state: &RequestState, said: &Said) -> RequestDecision {
-    let heard = said.as_heard();
-    let known = state
+fn reply_early(state: &RequestState, reply: &Reply) -> RequestDecision {
+    let early = reply.as_answer();
+    let is_known = state
         .early
         .iter()
-        .any(|early| early.message_id == heard.message_id);
-    if known || state.early.len() >= LATE_MAX {
+        .any(|known| known.message_id == early.message_id);
+    if is_known || state.early.len() >= LATE_MAX {
         return Decision::Ignore(Ignored::Repetition);
     }
-    Decision::Append(RequestEvent::HeardEarly(heard))
+    Decision::Append(RequestEvent::HeardEarly(early))
 }
 
 fn acknowledge(
     state: &RequestState,
     opened: &RequestOpened,
-    said: &RequestAcknowledged,
+    acknowledged: &RequestAcknowledged,
 ) -> RequestDecision {
     if state.ended.is_some() || state.acknowledged.is_some() || !opened.is_asynchronous() {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
-    Decision::Append(RequestEvent::Acknowledged(said.clone()))
+    Decision::Append(RequestEvent::Acknowledged(acknowledged.clone()))
 }
 
 fn answer(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) -> RequestDecision {
-    let repeats = matches!(&state.ended, Some(Ended::Answered(by)) if *by == answer.message_id);
+    debug_assert!(
+        is_asked(opened, &answer.by),
+        "only the agent that was asked answers"
+    );
+    let repeats =
+        matches!(&state.ended, Some(RequestEnd::Answered(by)) if *by == answer.message_id);
     // It answers the earlier request in the same words.
     let for_earlier = opened.request_id.is_unnamed() && answer.at < opened.asked_at;
     if repeats || for_earlier {
@@ -122,6 +127,10 @@ fn late(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) -> R
     if state.late.len() >= LATE_MAX {
         return Decision::Ignore(Ignored::AlreadyDone);
     }
+    debug_assert!(
+        state.ended.is_some() || answer.at > opened.due,
+        "an answer in time to an open request is not late"
+    );
     let late_ms = answer.at.millis_since(opened.due);
     let answer = HeardAnswer {
         payload: Value::Null,
@@ -152,9 +161,15 @@ pub(super) fn elapsed(
     if let Some(answer) = unread.filter(counts) {
         return Decision::Append(RequestEvent::Answered(answered(opened, answer)));
     }
+    let refusal = missed(opened, context, elapsed.name.as_str());
+    Decision::Append(RequestEvent::Failed(failed(opened, refusal)))
+}
+
+/// The reason why a request fails whose deadline with this name has passed.
+fn missed(opened: &RequestOpened, context: &Context, deadline: &str) -> Refusal {
     let to = opened.to.as_str();
     let waited_ms = context.now.millis_since(opened.asked_at);
-    let refusal = match elapsed.name.as_str() {
+    match deadline {
         ACKNOWLEDGE => Refusal {
             code: ErrorCode::AgentUnavailable,
             pointer: String::new(),
@@ -167,8 +182,7 @@ pub(super) fn elapsed(
             why: format!("{to} has not answered within {waited_ms} ms."),
             suggestion: "Ask again with a later deadline, ask another, or give a callback_url if it takes long.".into(),
         },
-    };
-    Decision::Append(RequestEvent::Failed(failed(opened, refusal)))
+    }
 }
 
 /// Whether the request is for this agent.
@@ -215,27 +229,27 @@ fn failed(request: &RequestOpened, refusal: Refusal) -> RequestFailed {
     }
 }
 
-impl Said {
+impl Reply {
     fn by(&self) -> &AgentId {
         match self {
             Self::Acknowledgement(acknowledged) => &acknowledged.by,
-            Self::Answer(answer) | Self::Kept(answer) => &answer.by,
+            Self::Answer(answer) | Self::Withheld(answer) => &answer.by,
         }
     }
 
     fn message_id(&self) -> &MessageId {
         match self {
             Self::Acknowledgement(acknowledged) => &acknowledged.message_id,
-            Self::Answer(answer) | Self::Kept(answer) => &answer.message_id,
+            Self::Answer(answer) | Self::Withheld(answer) => &answer.message_id,
         }
     }
 
-    fn as_heard(&self) -> HeardAnswer {
+    fn as_answer(&self) -> HeardAnswer {
         match self {
             Self::Acknowledgement(RequestAcknowledged { by, message_id, at }) => {
                 HeardAnswer::acknowledgement(by.clone(), message_id.clone(), *at)
             }
-            Self::Answer(answer) | Self::Kept(answer) => answer.clone(),
+            Self::Answer(answer) | Self::Withheld(answer) => answer.clone(),
         }
     }
 }

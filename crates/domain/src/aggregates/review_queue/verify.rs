@@ -2,7 +2,7 @@
 
 use concord_events::{Origin, Reassigned, ReviewQueueEvent, StoredEvent};
 
-use super::{Enqueue, QueueInput, QueueState, ReviewQueueMachine, fact_id};
+use super::{Enqueue, QueueInput, QueueState, ReviewQueueMachine, event_id_of};
 use crate::machine::{Context, Decision, Machine};
 
 /// What is wrong with an assignment, given the state before it: the expert must have room at that
@@ -13,20 +13,20 @@ pub fn over_capacity(before: &QueueState, event: &ReviewQueueEvent) -> Option<St
         ReviewQueueEvent::Reassigned(reassigned) => (&reassigned.debate_id, &reassigned.to),
         _ => return None,
     };
-    let Some(desk) = before.desks.get(expert) else {
+    let Some(entry) = before.experts.get(expert) else {
         return Some(format!(
             "It gives {debate_id} to {expert}, who is not registered."
         ));
     };
-    let (held, capacity) = (desk.held.len(), desk.expert.capacity);
-    (!desk.has_room()).then(|| {
+    let (held, capacity) = (entry.held.len(), entry.expert.capacity);
+    (!entry.has_room()).then(|| {
         format!("It gives {debate_id} to {expert}, who has {held} with a capacity of {capacity}.")
     })
 }
 
 /// Decides again what led to an event, given the state before it. `false` where the event does not
 /// tell its input.
-pub fn decided_again(
+pub fn decide_again(
     before: &QueueState,
     record: &StoredEvent<ReviewQueueEvent>,
 ) -> Result<bool, String> {
@@ -34,7 +34,7 @@ pub fn decided_again(
         return Ok(false);
     };
     let (now, cause) = (record.meta.at, record.meta.cause.clone());
-    let said = record.meta.event_id == fact_id(Origin::Message, &cause);
+    let said = record.meta.event_id == event_id_of(Origin::Message, &cause);
     let origin = if said { Origin::Message } else { Origin::Event };
     match ReviewQueueMachine::decide(before, &Context { now, cause, origin }, &input) {
         Decision::Append(event) if event == record.event => Ok(true),
