@@ -1,17 +1,19 @@
-//! An agent on the register: its card and how it is. Owned by the coordinator; its id is the agent's.
+//! The registration of an agent: its card and its status. Owned by the coordinator; its id is the
+//! agent's.
 //!
 //! | state          | Register                         | Deregister            | Status                                  |
 //! |----------------|----------------------------------|-----------------------|-----------------------------------------|
 //! | not registered | registered (joined), or refused [1] | refused: not registered | refused: not registered              |
 //! | registered     | registered (updated, or same)    | deregistered          | status_changed; ignored when it is so already |
 //!
-//! [1] A card that is not valid is refused whatever the state; `must_exist` (`update_agent`) refuses a newcomer.
+//! [1] A card that is not valid is refused in every state; `must_exist` (`update_agent`) refuses an agent
+//! that is not registered.
 //!
-//! **Always answered.** An agent that starts again registers again and waits for the answer, so a registration that
-//! changes nothing is an event too; others are told only of what changed.
+//! **Always answered.** An agent that restarts registers again and waits for the answer, so a
+//! registration that changes nothing is an event too. Others are told only of changes.
 //!
-//! **A registration makes available.** Whoever registers is there. From then on the agent's heartbeats, its own word and
-//! the lack of heartbeats decide ([`liveness`]).
+//! **A registration makes available.** From then on the agent's heartbeats, its status messages, and
+//! missing heartbeats decide ([`liveness`]).
 
 use concord_events::{
     AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, StoredEvent,

@@ -1,5 +1,6 @@
-//! A precedent: how the last debates of one kind about one subject turned out. Owned by the debate facilitator; its id
-//! follows from kind and subject ([`id_of`]), so whoever has a conflict like it finds it.
+//! A precedent: how the last debates of one kind about one subject ended. Owned by the debate
+//! facilitator; its id follows from kind and subject ([`id_of`]), so that it is found for any similar
+//! conflict.
 //!
 //! | state                               | an entry                                         |
 //! |-------------------------------------|--------------------------------------------------|
@@ -11,9 +12,10 @@
 //! | 20 debates, all of them later       | ignored: already done                            |
 //! | 20 other debates                    | recorded; the oldest is forgotten                |
 //!
-//! A provisional decision is recorded when it is made; when a person overrides it, the entry of the override takes its
-//! place. The later of two entries is the one of the later time; at the same time, that of the higher level. What would be forgotten at
-//! once is not recorded: it may have been recorded before, and forgotten since.
+//! A provisional decision is recorded when it is made. When a person overrides it, the entry of the
+//! override takes its place. Of two entries the one with the later time is the later one; at the same
+//! time, the one of the higher level. An entry that would be forgotten at once is not recorded: it may
+//! have been recorded before.
 
 use concord_events::{PrecedentEvent, PrecedentRecorded, StoredEvent};
 use concord_wire::payload::{ConflictType, Precedent};

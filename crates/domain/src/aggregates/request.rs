@@ -1,7 +1,8 @@
-//! A request of one agent to another: opened once, ended once, whoever is killed meanwhile. Owned by the coordinator.
+//! A request of one agent to another: opened once and ended once, even when services are killed. Owned
+//! by the coordinator.
 //!
-//! The agents speak with each other directly; this machine hears them. What it adds is the end: a request that nobody
-//! answers in time ends in an `error` to whoever asked.
+//! Agents exchange requests and replies directly; this machine records them. It adds the end: a request
+//! that nobody answers in time ends with an `error` to its sender.
 //!
 //! | state    | Ask                       | Acknowledge    | Answer in time       | Answer late [6] | deadline passes           |
 //! |----------|---------------------------|----------------|----------------------|-----------------|---------------------------|
@@ -10,15 +11,16 @@
 //! | open     | ignored, or refused [2]   | acknowledged   | answered             | answered_late   | failed, or answered [3]   |
 //! | ended    | ignored, or refused [2][5] | ignored        | answered_late [4]    | answered_late [4] | ignored                 |
 //!
-//! [1] Failed at once when the request cannot be carried out: the reason is the caller's to find ([`Refusal`]). [2] A
-//! repetition is ignored; another request under the same id is refused. [3] Whoever handles the deadline looks first for an
-//! answer that is stored and not handled yet: what was in time counts, whatever waits in a queue. [4] Up to
-//! [`LATE_MAX`]; more are counted and not recorded. [5] A request without an id of its own that is made again in the same
-//! words is a new one once the last has ended: opened, or failed [1]. [6] So is one that was kept from who asked because it came
-//! too late, whenever that is heard; of a request that is not known it is ignored.
+//! [1] Failed at once when the request cannot be carried out; the caller finds the reason
+//! ([`Refusal`]). [2] A repetition is ignored; another request under the same id is refused. [3] The
+//! caller of the deadline looks first for an answer that is stored and not handled yet: an answer in time
+//! counts, however long it waits in a queue. [4] Up to [`LATE_MAX`]; more are counted and not
+//! recorded. [5] A request without an id of its own that is made again in the same words is a new request
+//! once the last one has ended: opened, or failed [1]. [6] Also an answer that came too late and was kept
+//! from the sender of the request, whenever it is handled; it is ignored for an unknown request.
 //!
-//! *In time* is told by when the broker stored the answer, not by when it is handled. Only whoever was asked can answer;
-//! of `_any`, whoever is first.
+//! *In time* depends on when the broker stored the answer, not on when it is handled. Only the agent that
+//! was asked can answer; a request to `_any` is answered by the first agent that does.
 
 use concord_events::{
     Deadline, DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestEvent,

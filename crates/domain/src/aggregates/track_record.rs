@@ -1,4 +1,4 @@
-//! A track record: the times that one agent proved right or wrong. Owned by the debate facilitator; its id is the agent's.
+//! A track record: how often one agent was right. Owned by the debate facilitator; its id is the agent's.
 //!
 //! | state                                             | Observe                                      |
 //! |---------------------------------------------------|----------------------------------------------|
@@ -9,14 +9,15 @@
 //! | 5,000, all of them later                          | ignored: already done                        |
 //! | 5,000                                             | observed; the oldest observation is forgotten |
 //!
-//! **What counts as the same.** An outcome arrives twice, or another replica repeats the step: of one debate, one source
-//! says once whether the agent was right. A ruling and a later override are two sources. What belongs to no debate is
-//! known by the message or event that brought it; two that say the same are two observations.
+//! **Repetitions.** An outcome may arrive twice, or another replica may repeat the step. In one debate,
+//! one source says once whether the agent was right; a ruling and a later override are two sources. An
+//! observation that belongs to no debate is identified by the message or event that brought it.
 //!
-//! **What is forgotten.** An observation loses half of its weight in two years, and the oldest weighs the least: at most a
-//! five-thousandth of the score, which is less than its interval leaves open. The bound is that of the whole record, so
-//! thousands of observations in one domain can displace old ones in another. What identifies an observation goes with
-//! it; were it brought again, it would be the oldest again and be forgotten at once, so it is not taken.
+//! **Forgetting.** An observation loses half of its weight in two years, and the oldest has the least
+//! weight: at most a five-thousandth of the score, which is less than the width of its interval. The
+//! limit is that of the whole record, so thousands of observations in one domain can displace old ones in
+//! another. A forgotten observation that is brought again would be the oldest and be forgotten at once,
+//! so it is not recorded.
 
 use concord_events::{Observed, StoredEvent, TrackRecordEvent};
 use concord_wire::payload::Observation;

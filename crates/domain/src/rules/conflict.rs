@@ -58,10 +58,12 @@ pub fn detect_within_limit(
     }
 }
 
-/// Most deferred conflicts that are looked at again: there is room for fewer, however small they are.
+/// Most deferred conflicts that are kept for another look. There is room for fewer, however small
+/// they are.
 const LISTED_MAX: usize = 512;
 
-/// The first conflicts: all that the policy allows with less evidence, rather than fewer with more.
+/// The conflicts to debate: all that the policy allows, with less evidence where there is little
+/// room, rather than fewer with more evidence.
 fn debated(ranked: &[Ranked<'_>], limit: usize) -> Vec<Conflict> {
     let limit = limit.min(ranked.len());
     let make = |place: usize, room| ranked.get(place).map(|ranked| ranked.with_room(room));
@@ -69,7 +71,8 @@ fn debated(ranked: &[Ranked<'_>], limit: usize) -> Vec<Conflict> {
         .unwrap_or_else(|| without_evidence(ranked.iter(), DEBATED_BYTES_MAX))
 }
 
-/// The others, as far as there is room. What the result of the case depends on most comes first.
+/// The conflicts to defer, as far as there is room. Those about the score or the recommendation are
+/// kept first.
 fn deferred(ranked: &[Ranked<'_>]) -> Vec<Conflict> {
     let make = |place: usize, room| ranked.get(place).map(|ranked| ranked.with_room(room));
     if let Some(all) = fitting(ranked.len(), DEFERRED_BYTES_MAX, make) {
@@ -83,7 +86,7 @@ fn deferred(ranked: &[Ranked<'_>]) -> Vec<Conflict> {
     kept
 }
 
-/// As many as there is room for without evidence, in this order.
+/// As many conflicts as there is room for without evidence, in this order.
 fn without_evidence<'r, 'a: 'r>(
     ranked: impl Iterator<Item = &'r Ranked<'a>>,
     bytes_max: usize,

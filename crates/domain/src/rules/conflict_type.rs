@@ -1,6 +1,8 @@
-//! The types of conflict: by which rule each is found, and what the algorithms must know of it.
+//! The types of conflict: the rule by which each type is found, and what the algorithms need to
+//! know about it.
 //!
-//! [`rule_of`] is the table. A new type is a variant of [`ConflictType`], a file in this folder, and a row in the table.
+//! [`rule_of`] is the table. A new type is a variant of [`ConflictType`], a file in this folder,
+//! and a row in the table.
 
 use std::cmp::Ordering;
 
@@ -62,7 +64,7 @@ pub(crate) fn rule_of(kind: ConflictType) -> &'static dyn ConflictRule {
     }
 }
 
-/// A challenge is asked for, never found.
+/// A challenge is asked for. It is never found among findings.
 struct Challenge;
 
 impl ConflictRule for Challenge {
@@ -83,18 +85,18 @@ pub(crate) struct Found<'a> {
     pub(crate) held: Vec<Held<'a>>,
 }
 
-/// What one party holds.
+/// The position of one party, and what it rests on.
 pub(crate) struct Held<'a> {
-    /// The position without evidence and reasoning: it is not known yet how much of them there is room for.
+    /// The position without evidence and reasoning. The room for them is not known yet.
     pub(crate) position: Position,
     /// The finding on which the position rests.
     received: &'a ReceivedFinding,
-    /// What the finding says about this very point. It is shown before the finding's evidence.
+    /// What the finding says about this point. It is shown before the finding's evidence.
     words: Vec<&'a str>,
 }
 
 impl<'a> Held<'a> {
-    /// A party's position about one point.
+    /// The position of the finding's sender about one point.
     fn new(received: &'a ReceivedFinding, text: &str, value: &Value, words: Vec<&'a str>) -> Self {
         debug_assert!(
             (0.0..=1.0).contains(&received.confidence),

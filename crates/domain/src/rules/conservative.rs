@@ -25,8 +25,8 @@ pub fn compare(
         .unwrap_or(Ordering::Equal)
 }
 
-/// Metrics of which the lower value is the more cautious one. A metric's name is compared by its words, so `price_target`
-/// and `target price of ACME` are both a price target.
+/// Metrics of which the lower value is the more cautious one. The name of a metric is compared by
+/// its words, so `price_target` and `target price of ACME` are both price targets.
 const LOWEST: [&str; 13] = [
     "price",
     "target",
@@ -55,8 +55,8 @@ const HIGHEST: [&str; 9] = [
     "probability of default",
 ];
 
-/// `Greater` when `a` is more cautious than `b` about this subject: by the policy's rule for the metric, by the kind of
-/// conflict, or by the rules for metrics that everyone has.
+/// `Greater` when `a` is more cautious than `b` about this subject: by the policy's rule for the
+/// metric, else by the type of conflict, else by the usual rules for metrics.
 pub fn compare_about(
     kind: ConflictType,
     subject: &str,
@@ -137,7 +137,7 @@ fn by_rule(rule: &CautionRule, a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// A number, also where it was written as a text: `85`, `"$85"`, `"28%"`.
+/// Reads a number, also from a text: `85`, `"$85"`, `"28%"`.
 fn numeric(value: &Value) -> Option<f64> {
     let text = match value {
         Value::Number(number) => return number.as_f64(),

@@ -1,4 +1,4 @@
-//! The order in which conflicts are debated, and the first of them.
+//! The ranking of conflicts.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::rules::conflict_type::{Found, Held, rule_of};
 use crate::rules::size_budget::truncate::{self, Room};
 use crate::rules::vote;
 
-/// A conflict in the ranking, its positions still without evidence.
+/// A ranked conflict, with its positions still without evidence.
 pub(super) struct Ranked<'a> {
     conflict: Conflict,
     held: Vec<Held<'a>>,
@@ -26,13 +26,13 @@ impl Ranked<'_> {
         }
     }
 
-    /// Whether it is about the score or the recommendation, of which a case has one.
+    /// Whether it is about the score or the recommendation.
     pub(super) fn is_about_the_result(&self) -> bool {
         rule_of(self.conflict.kind).is_about_the_result()
     }
 }
 
-/// Collects conflicts and keeps the first of them.
+/// Collects conflicts and keeps the first of them in ranking order.
 pub(super) struct Ranking<'a> {
     case: &'a CaseId,
     policy: &'a Policy,
@@ -52,8 +52,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Takes what a rule has found. Positions that are the same when compared, such as "yes" and "true", leave nothing
-    /// to debate.
+    /// Takes a conflict that a rule has found. Positions that compare as the same, such as "yes"
+    /// and "true", leave nothing to debate.
     pub(super) fn offer(&mut self, found: Found<'a>) {
         let positions: Vec<Position> = found
             .held
@@ -81,13 +81,13 @@ impl<'a> Ranking<'a> {
             conflict,
             held: found.held,
         });
-        // Now and then, so that what is left out does not fill the memory.
+        // From time to time, so that conflicts that are left out do not fill the memory.
         if self.ranked.len() > self.kept_max.saturating_mul(2) {
             self.leave_out();
         }
     }
 
-    /// The first conflicts in ranking order, and how many others there are.
+    /// The first conflicts in ranking order, and how many were left out.
     pub(super) fn finish(mut self) -> (Vec<Ranked<'a>>, u32) {
         self.leave_out();
         (self.ranked, self.left_out)
@@ -107,7 +107,7 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// What is debated first comes first.
+/// The ranking order: what is debated first comes first.
 pub(super) fn order(a: &Conflict, b: &Conflict) -> Ordering {
     b.weight
         .total_cmp(&a.weight)

@@ -1,8 +1,9 @@
-//! One says a clause is there, another that it is not.
+//! One finding says that a clause is there, another that it is not.
 //!
-//! An agent says so in `clauses`. It also says that a clause is there by listing it in `affected_clauses`; and an agent
-//! that reports clauses at all says, by leaving out one that others rely on, that it did not find it. There is one
-//! conflict a clause type, whoever the extractor is.
+//! An agent states the presence of a clause in `clauses`. Listing a clause in `affected_clauses`
+//! states that it is there. An agent that reports clauses at all, but leaves out one that others
+//! list as affected, states that it did not find that clause. There is one conflict for each clause
+//! type.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +48,7 @@ impl ConflictRule for ClausePresence {
     }
 }
 
-/// The clauses, in the form in which they are compared, that are there for one finder and not for another.
+/// The clauses, in the form in which they are compared, about whose presence the findings conflict.
 pub(crate) fn contested(findings: &[ReceivedFinding]) -> BTreeSet<String> {
     let findings: Vec<&ReceivedFinding> = findings.iter().collect();
     let said: Vec<ClausesOfFinding<'_>> = findings
@@ -61,15 +62,15 @@ pub(crate) fn contested(findings: &[ReceivedFinding]) -> BTreeSet<String> {
         .collect()
 }
 
-/// A clause that somebody names.
+/// A clause that a finding names.
 struct Named<'a> {
-    /// As the first who names it spells it.
+    /// The spelling of the first finding that names it.
     name: &'a str,
-    /// Whether somebody relies on it.
+    /// Whether a finding lists it as affected.
     relied_on: bool,
 }
 
-/// By the form in which they are compared.
+/// All clauses that are named, by the form in which they are compared.
 fn clauses<'a>(findings: &[&'a ReceivedFinding]) -> BTreeMap<String, Named<'a>> {
     let mut clauses: BTreeMap<String, Named<'a>> = BTreeMap::new();
     for received in findings {
@@ -94,13 +95,13 @@ fn clauses<'a>(findings: &[&'a ReceivedFinding]) -> BTreeMap<String, Named<'a>> 
     clauses
 }
 
-/// What a finding says of clauses. Looked up by clause, because there may be many of both.
+/// What a finding states about clauses. Looked up by clause, because there may be many of both.
 struct ClausesOfFinding<'a> {
     received: &'a ReceivedFinding,
     by_clause: BTreeMap<String, ClauseStatement<'a>>,
 }
 
-/// What a finding says of one clause.
+/// What a finding states about one clause.
 #[derive(Default)]
 struct ClauseStatement<'a> {
     stated: Option<bool>,
@@ -125,7 +126,7 @@ impl<'a> ClausesOfFinding<'a> {
         }
     }
 
-    /// Whether the finder says that the clause is there; none when it says nothing about it.
+    /// Whether the finding states that the clause is there; `None` when it states nothing about it.
     fn holds(&self, subject: &str, relied_on_by_someone: bool) -> Option<bool> {
         match self.by_clause.get(subject) {
             Some(ClauseStatement {
@@ -141,7 +142,7 @@ impl<'a> ClausesOfFinding<'a> {
         }
     }
 
-    /// The clause's own words.
+    /// The text of the clause that the finding quotes.
     fn words(&self, subject: &str) -> Vec<&'a str> {
         self.by_clause
             .get(subject)
@@ -150,7 +151,7 @@ impl<'a> ClausesOfFinding<'a> {
     }
 }
 
-/// Who holds what about a clause; none where it is not contested.
+/// Each finding's statement about a clause; `None` where they do not conflict.
 fn positions<'s, 'a>(
     said: &'s [ClausesOfFinding<'a>],
     subject: &str,

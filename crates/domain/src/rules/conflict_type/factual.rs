@@ -20,7 +20,7 @@ impl ConflictRule for Factual {
         findings: &[&'a ReceivedFinding],
         offer: &mut dyn FnMut(Found<'a>),
     ) {
-        // Of one agent's statements about the same attribute the first counts.
+        // Of several statements of one agent about the same attribute, the first counts.
         let mut attributes: BTreeMap<(String, String), Vec<(&'a ReceivedFinding, &'a FactClaim)>> =
             BTreeMap::new();
         for received in findings {
@@ -68,7 +68,8 @@ fn of_attribute<'a>(
     Some(Found {
         kind: ConflictType::FactualDisagreement,
         topic: format!("Different values for {attribute} of {subject}"),
-        // A slash in a name is written as in a JSON pointer, so that no two attributes share a subject, hence a debate.
+        // A slash in a name is escaped as in a JSON pointer, so that no two attributes share a
+        // subject, and with it a debate.
         subject: format!("{}/{}", escaped(subject), escaped(attribute)),
         stake: 0.6,
         held: positions,

@@ -21,7 +21,8 @@ impl ConflictRule for SeverityOfTopic {
         findings: &[&'a ReceivedFinding],
         offer: &mut dyn FnMut(Found<'a>),
     ) {
-        // By topic; of one agent's statements about the same topic the most serious counts.
+        // By topic. Of several statements of one agent about the same topic, the most serious
+        // counts.
         let mut topics: BTreeMap<String, Vec<(&'a ReceivedFinding, &'a CriticalFinding)>> =
             BTreeMap::new();
         for received in findings {
@@ -97,7 +98,7 @@ fn steps(low: Severity, high: Severity) -> f64 {
     f64::from((high as u8).saturating_sub(low as u8))
 }
 
-/// The place of a severity in their order, 0 for a name that is none.
+/// The place of a severity in their order; 0 for an unknown name.
 fn rank(value: &Value) -> usize {
     let name = value.as_str().map(normalise).unwrap_or_default();
     ["info", "low", "medium", "high", "critical"]
