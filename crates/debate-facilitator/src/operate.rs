@@ -4,8 +4,9 @@ use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
 use concord_domain::aggregates::review_queue::{self, QueueInput};
 use concord_events::{DeadlineControl, ExpertRegistered};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::Ports;
 use concord_runtime::service::operator_api;
+use concord_runtime::service::{Binder, ServiceContext};
 use concord_wire::payload::Expert;
 use concord_wire::{AgentId, DebateId, Fault, Token};
 use serde::Deserialize;
@@ -63,27 +64,18 @@ struct Cancel {
 }
 
 /// Adds the verbs to the service's API.
-pub(crate) fn answer_operators(shell: &ServiceContext, stores: &Stores) {
-    shell.answer(
-        "register_expert",
-        operator_api::verb(shell, &stores.queue, register),
-    );
-    shell.answer(
-        "expert_leaves",
-        operator_api::verb(shell, &stores.queue, leaves),
-    );
-    shell.answer(
-        "reassign_debate",
-        operator_api::verb(shell, &stores.queue, reassign),
-    );
-    shell.answer(
-        "control_debate",
-        operator_api::verb(shell, &stores.debates, control),
-    );
-    shell.answer(
-        "cancel_debate",
-        operator_api::verb(shell, &stores.debates, cancel),
-    );
+pub(crate) fn answer_operators<P: Ports>(
+    context: &ServiceContext<P>,
+    stores: &Stores<P>,
+    binder: &mut impl Binder,
+) {
+    let on_queue = |read| operator_api::verb(context, &stores.queue, read);
+    binder.answer("register_expert", on_queue(register));
+    binder.answer("expert_leaves", on_queue(leaves));
+    binder.answer("reassign_debate", on_queue(reassign));
+    let on_debate = |read| operator_api::verb(context, &stores.debates, read);
+    binder.answer("control_debate", on_debate(control));
+    binder.answer("cancel_debate", on_debate(cancel));
 }
 
 fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {

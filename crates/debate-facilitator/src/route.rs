@@ -160,7 +160,7 @@ fn no_debate(message: &str) -> Fault {
 
 fn request(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     let request: Request = envelope.payload()?;
-    if request.action != effect::OPEN_DEBATE {
+    if request.action != concord_wire::payload::OPEN_DEBATE {
         return Err(Fault::invalid(
             "/payload/action",
             format!("The debate facilitator does not do {:?}.", request.action),

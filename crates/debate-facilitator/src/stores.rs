@@ -13,9 +13,8 @@ use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::aggregates::track_record::{TrackRecordMachine, credibility_of};
 use concord_runtime::delivery::HandleError;
 use concord_runtime::delivery::handlers::Prepare;
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, event_store::step};
+use concord_runtime::{Aggregates, Ports, event_store::step};
 use concord_wire::Timestamp;
 use concord_wire::payload::OpenDebate;
 use concord_wire::payload::track_record::{Credibility, Query};
@@ -27,31 +26,46 @@ const DEBATES_KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
 /// Earlier debates that are shown to those who decide.
 const PRECEDENTS_SHOWN: usize = 5;
 
-type Of<M> = Arc<Aggregates<M, NatsEventStore>>;
+type Of<M, P> = Arc<Aggregates<M, P>>;
 
 /// Everything the facilitator owns.
-#[derive(Clone)]
-pub(crate) struct Stores {
-    pub(crate) debates: Of<DebateMachine>,
-    pub(crate) queue: Of<ReviewQueueMachine>,
-    pub(crate) records: Of<TrackRecordMachine>,
-    pub(crate) precedents: Of<PrecedentMachine>,
+pub(crate) struct Stores<P> {
+    ports: P,
+    pub(crate) debates: Of<DebateMachine, P>,
+    pub(crate) queue: Of<ReviewQueueMachine, P>,
+    pub(crate) records: Of<TrackRecordMachine, P>,
+    pub(crate) precedents: Of<PrecedentMachine, P>,
     /// Cases are the coordinator's: they are only read, to know who opened them.
-    cases: Of<CaseMachine>,
+    cases: Of<CaseMachine, P>,
 }
 
-impl Stores {
-    pub(crate) fn new(shell: &ServiceContext, ledger: &NatsEventStore) -> Self {
-        let cached_max = shell.work.cached_max;
+impl<P: Clone> Clone for Stores<P> {
+    fn clone(&self) -> Self {
         Self {
+            ports: self.ports.clone(),
+            debates: Arc::clone(&self.debates),
+            queue: Arc::clone(&self.queue),
+            records: Arc::clone(&self.records),
+            precedents: Arc::clone(&self.precedents),
+            cases: Arc::clone(&self.cases),
+        }
+    }
+}
+
+impl<P: Ports> Stores<P> {
+    pub(crate) fn new(context: &ServiceContext<P>) -> Self {
+        let cached_max = context.work.cached_max;
+        let ports = &context.ports;
+        Self {
+            ports: ports.clone(),
             debates: Arc::new(Aggregates::new(
-                ledger.clone(),
+                ports.clone(),
                 cached_max.saturating_mul(DEBATES_KEPT),
             )),
-            queue: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
-            records: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
-            precedents: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
-            cases: Arc::new(Aggregates::new(ledger.clone(), cached_max)),
+            queue: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            records: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            precedents: Arc::new(Aggregates::new(ports.clone(), cached_max)),
+            cases: Arc::new(Aggregates::new(ports.clone(), cached_max)),
         }
     }
 
@@ -115,14 +129,12 @@ impl Stores {
     }
 }
 
-impl Prepare<DebateInput> for Stores {
+impl<P: Ports> Prepare<DebateInput> for Stores<P> {
     async fn prepare(&self, input: DebateInput) -> Result<DebateInput, HandleError> {
         match input {
             DebateInput::Open(opening) => {
                 // Boxed, as few inputs need it and all would have to have room for it.
-                let opening =
-                    Box::pin(self.opening(opening.request, concord_runtime::service::clock::now()))
-                        .await?;
+                let opening = Box::pin(self.opening(opening.request, self.ports.now())).await?;
                 Ok(DebateInput::Open(Box::new(opening)))
             }
             DebateInput::Outcome(told) => {

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::Aggregate;
 use concord_events::{EventMeta, Origin, event_id};
-use concord_wire::payload::Request;
+use concord_wire::payload::{OPEN_CASE, OPEN_DEBATE, Request};
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, MessageId, MessageType, Token};
 
 use super::dead::{DeadLetters, Position};
 use super::lifecycle::Aggregates;
 use super::report::{Counts, Invariant};
-use crate::effect::{OPEN_CASE, OPEN_DEBATE};
 
 /// What a request asks to open. Where that exists already, no event follows from the request.
 #[derive(Debug)]

@@ -1,9 +1,12 @@
 //! The effects of the events of the ladder.
 
 use concord_events::{DebateEvent, DebateOpened, Escalated};
+use concord_wire::payload::notification::{
+    ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateUnassigned,
+    OutcomeKnown, RulingDue,
+};
 use concord_wire::payload::{Challenge, Clarification};
 use concord_wire::{AgentId, DebateId};
-use serde_json::json;
 
 use crate::effect::Effect;
 
@@ -15,13 +18,12 @@ pub(in crate::aggregates::debate) fn effects(
     match event {
         DebateEvent::Opened(opened) => challenge(opened),
         DebateEvent::Acknowledged(acknowledged) => {
-            let (by, until) = (&acknowledged.heard.agent_id, acknowledged.commit_by);
-            let data = json!({ "debate_id": debate_id, "by": by, "commit_by": until });
-            vec![Effect::tell(
-                acknowledged.challenger.clone(),
-                "challenge_acknowledged",
-                data,
-            )]
+            let data = ChallengeAcknowledged {
+                debate_id: debate_id.clone(),
+                by: acknowledged.heard.agent_id.clone(),
+                commit_by: acknowledged.commit_by,
+            };
+            vec![Effect::tell(acknowledged.challenger.clone(), data)]
         }
         DebateEvent::Clarified(clarified) => vec![Effect::PassOn {
             to: clarified.to.clone(),
@@ -45,18 +47,20 @@ pub(in crate::aggregates::debate) fn effects(
             briefed: Box::new(assigned.briefed.clone()),
         }],
         DebateEvent::Unassigned(unassigned) => {
-            let data = json!({ "debate_id": debate_id, "topic": unassigned.topic });
-            vec![Effect::tell(
-                unassigned.expert.clone(),
-                "debate_unassigned",
-                data,
-            )]
+            let data = DebateUnassigned {
+                debate_id: debate_id.clone(),
+                topic: unassigned.topic.clone(),
+            };
+            vec![Effect::tell(unassigned.expert.clone(), data)]
         }
         DebateEvent::Reminded(reminded) => {
-            let (topic, percent, due) = (&reminded.topic, reminded.percent, reminded.due);
-            let data =
-                json!({ "debate_id": debate_id, "topic": topic, "percent": percent, "due": due });
-            let tell = |expert: &AgentId| Effect::tell(expert.clone(), "ruling_due", data.clone());
+            let data = RulingDue {
+                debate_id: debate_id.clone(),
+                topic: reminded.topic.clone(),
+                percent: reminded.percent,
+                due: reminded.due,
+            };
+            let tell = |expert: &AgentId| Effect::tell(expert.clone(), data.clone());
             reminded.expert.iter().map(tell).collect()
         }
         DebateEvent::RulingSetAside(aside) => vec![Effect::RefuseRuling {
@@ -67,21 +71,24 @@ pub(in crate::aggregates::debate) fn effects(
             changes: aside.changes.clone(),
             brief: aside.brief.clone().map(Box::new),
         }],
-        DebateEvent::FellBack(fell) => vec![Effect::tell_all(
-            "debate_provisional",
-            json!({ "debate_id": debate_id, "topic": fell.topic, "outcome": fell.outcome }),
-        )],
-        DebateEvent::AwaitsGate(awaits) => {
-            let data = json!({ "debate_id": debate_id, "gate": awaits.gate });
-            vec![Effect::tell_all("debate_awaits_gate", data)]
-        }
-        DebateEvent::OutcomeKnown(known) => {
-            let data = json!({
-                "debate_id": debate_id, "topic": known.topic, "position": known.position, "value": known.value,
-                "by": known.heard.agent_id, "explanation": known.explanation, "parties": known.parties,
-            });
-            vec![Effect::tell_all("outcome_known", data)]
-        }
+        DebateEvent::FellBack(fell) => vec![Effect::tell_all(DebateProvisional {
+            debate_id: debate_id.clone(),
+            topic: fell.topic.clone(),
+            outcome: fell.outcome.clone(),
+        })],
+        DebateEvent::AwaitsGate(awaits) => vec![Effect::tell_all(DebateAwaitsGate {
+            debate_id: debate_id.clone(),
+            gate: awaits.gate.clone(),
+        })],
+        DebateEvent::OutcomeKnown(known) => vec![Effect::tell_all(OutcomeKnown {
+            debate_id: debate_id.clone(),
+            topic: known.topic.clone(),
+            position: known.position.clone(),
+            value: known.value.clone(),
+            by: known.heard.agent_id.clone(),
+            explanation: known.explanation.clone(),
+            parties: known.parties.clone(),
+        })],
         DebateEvent::Answered(_)
         | DebateEvent::AnswerSetAside(_)
         | DebateEvent::RoundClosed(_)
@@ -137,11 +144,15 @@ fn challenge(opened: &DebateOpened) -> Vec<Effect> {
 }
 
 fn escalated(debate_id: &DebateId, escalated: &Escalated) -> Vec<Effect> {
-    let data = json!({
-        "debate_id": debate_id, "topic": escalated.topic, "from": escalated.from, "to": escalated.to, "reason": escalated.reason,
-        "waits_for": escalated.waits_for, "mediation": escalated.mediation,
+    let tell = Effect::tell_all(DebateEscalated {
+        debate_id: debate_id.clone(),
+        topic: escalated.topic.clone(),
+        from: escalated.from,
+        to: escalated.to,
+        reason: escalated.reason,
+        waits_for: escalated.waits_for.clone(),
+        mediation: escalated.mediation.clone(),
     });
-    let tell = Effect::tell_all("debate_escalated", data);
     let ask = escalated
         .mediator
         .as_ref()

@@ -28,7 +28,7 @@ fn the_contact_is_in_the_facts_and_in_no_message() {
         };
         assert_eq!(reminded.contact, contact_of("eve"));
         assert!(
-            told(&story).contains("ruling_due") && !told(&story).contains("@example.org"),
+            told(&story).contains("RulingDue") && !told(&story).contains("@example.org"),
             "{}",
             told(&story)
         );
