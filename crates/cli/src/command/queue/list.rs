@@ -2,7 +2,7 @@
 
 use clap::Args;
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
-use concord_domain::aggregates::review_queue::{InQueue, QueueState};
+use concord_domain::aggregates::review_queue::{QueuedDebate, QueueState};
 use concord_events::names;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
@@ -84,7 +84,7 @@ async fn shown(
     limit: usize,
 ) -> Result<Shown, Failure> {
     let (mut assigned, mut waiting) = (Vec::new(), Vec::new());
-    for expert in queue.desks.keys() {
+    for expert in queue.experts.keys() {
         for debate in queue.held_by(expert) {
             assigned.push(row(ledger, debate).await?);
         }
@@ -98,18 +98,18 @@ async fn shown(
         assigned,
         waiting,
         not_shown,
-        experts: queue.desks.len(),
+        experts: queue.experts.len(),
     })
 }
 
 /// A debate as the queue has it. What it is about, and until when, the debate itself knows better.
-async fn row(ledger: &NatsEventStore, debate: &InQueue) -> Result<Row, Failure> {
+async fn row(ledger: &NatsEventStore, debate: &QueuedDebate) -> Result<Row, Failure> {
     let (state, _) =
         case_file::aggregate::<DebateMachine>(ledger, &debate.entry.debate_id.token()).await?;
     Ok(new_row(debate, &state))
 }
 
-fn new_row(debate: &InQueue, state: &DebateState) -> Row {
+fn new_row(debate: &QueuedDebate, state: &DebateState) -> Row {
     let entry = debate.entry.clone();
     let deadlines = state.ladder.as_ref().map(|ladder| match &ladder.held {
         Some((held, _)) => (held, true),

@@ -37,7 +37,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<
     let ledger = NatsEventStore::new(broker).await?;
     let queue = state(&ledger).await?;
     let expert = &args.expert;
-    if !queue.desks.contains_key(expert) {
+    if !queue.experts.contains_key(expert) {
         return Err(Failure::failed(format!(
             "{expert} is not registered as an expert; `concord expert list` shows who is"
         )));

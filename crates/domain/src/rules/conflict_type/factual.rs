@@ -7,35 +7,44 @@ use concord_wire::payload::{ConflictType, FactClaim};
 use concord_wire::policy::Policy;
 use serde_json::{Value, json};
 
-use super::ranking::Ranking;
-use super::{Found, held};
+use super::{ConflictRule, Found, Held};
 use crate::rules::canonical::{canonical, group, normalise};
 
-pub(super) fn find<'a>(
-    policy: &Policy,
-    findings: &[&'a ReceivedFinding],
-    ranking: &mut Ranking<'a>,
-) {
-    // Of one agent's statements about the same attribute the first counts.
-    let mut attributes: BTreeMap<(String, String), Vec<(&'a ReceivedFinding, &'a FactClaim)>> =
-        BTreeMap::new();
-    for received in findings {
-        for fact in &received.finding.facts {
-            let claims = attributes
-                .entry((normalise(&fact.subject), normalise(&fact.attribute)))
-                .or_default();
-            if !claims
-                .iter()
-                .any(|(other, _)| other.agent_id == received.agent_id)
-            {
-                claims.push((received, fact));
+/// The same attribute of the same subject with different values.
+pub(super) struct Factual;
+
+impl ConflictRule for Factual {
+    fn find<'a>(
+        &self,
+        policy: &Policy,
+        findings: &[&'a ReceivedFinding],
+        offer: &mut dyn FnMut(Found<'a>),
+    ) {
+        // Of several statements of one agent about the same attribute, the first counts.
+        let mut attributes: BTreeMap<(String, String), Vec<(&'a ReceivedFinding, &'a FactClaim)>> =
+            BTreeMap::new();
+        for received in findings {
+            for fact in &received.finding.facts {
+                let claims = attributes
+                    .entry((normalise(&fact.subject), normalise(&fact.attribute)))
+                    .or_default();
+                if !claims
+                    .iter()
+                    .any(|(other, _)| other.agent_id == received.agent_id)
+                {
+                    claims.push((received, fact));
+                }
             }
         }
+        let found = attributes
+            .into_iter()
+            .filter_map(|(name, claims)| of_attribute(policy, &name, &claims));
+        found.for_each(offer);
     }
-    let found = attributes
-        .into_iter()
-        .filter_map(|(name, claims)| of_attribute(policy, &name, &claims));
-    found.for_each(|found| ranking.offer(found));
+
+    fn number_tolerance(&self, policy: &Policy) -> f64 {
+        policy.number_tolerance
+    }
 }
 
 fn of_attribute<'a>(
@@ -54,12 +63,13 @@ fn of_attribute<'a>(
     let (subject, attribute) = name;
     let positions = claims
         .iter()
-        .map(|(received, fact)| held(received, &text(fact), &value(fact), vec![]))
+        .map(|(received, fact)| Held::new(received, &text(fact), &value(fact), vec![]))
         .collect();
     Some(Found {
         kind: ConflictType::FactualDisagreement,
         topic: format!("Different values for {attribute} of {subject}"),
-        // A slash in a name is written as in a JSON pointer, so that no two attributes share a subject, hence a debate.
+        // A slash in a name is escaped as in a JSON pointer, so that no two attributes share a
+        // subject, and with it a debate.
         subject: format!("{}/{}", escaped(subject), escaped(attribute)),
         stake: 0.6,
         held: positions,

@@ -1,33 +1,60 @@
-//! One says a clause is there, another that it is not.
+//! One finding says that a clause is there, another that it is not.
 //!
-//! An agent says so in `clauses`. It also says that a clause is there by listing it in `affected_clauses`; and an agent
-//! that reports clauses at all says, by leaving out one that others rely on, that it did not find it. There is one
-//! conflict a clause type, whoever the extractor is.
+//! An agent states the presence of a clause in `clauses`. Listing a clause in `affected_clauses`
+//! states that it is there. An agent that reports clauses at all, but leaves out one that others
+//! list as affected, states that it did not find that clause. There is one conflict for each clause
+//! type.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::ReceivedFinding;
 use concord_wire::payload::ConflictType;
 use concord_wire::policy::Policy;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::ranking::Ranking;
-use super::{Found, held};
+use super::{ConflictRule, Found, Held};
 use crate::rules::canonical::normalise;
 
-pub(super) fn find<'a>(_: &Policy, findings: &[&'a ReceivedFinding], ranking: &mut Ranking<'a>) {
-    let said: Vec<Said<'a>> = findings.iter().map(|received| Said::by(received)).collect();
-    for (subject, clause) in clauses(findings) {
-        if let Some(found) = of_clause(&said, &subject, &clause) {
-            ranking.offer(found);
+/// One finding says that a clause is there, another that it is not.
+pub(super) struct ClausePresence;
+
+impl ConflictRule for ClausePresence {
+    fn find<'a>(
+        &self,
+        _: &Policy,
+        findings: &[&'a ReceivedFinding],
+        offer: &mut dyn FnMut(Found<'a>),
+    ) {
+        let said: Vec<ClausesOfFinding<'a>> = findings
+            .iter()
+            .map(|received| ClausesOfFinding::by(received))
+            .collect();
+        for (subject, clause) in clauses(findings) {
+            if let Some(found) = of_clause(&said, &subject, &clause) {
+                offer(found);
+            }
         }
+    }
+
+    /// "Not found" is the more cautious one: nobody should rely on a clause that one reader did not find.
+    fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
+        let is_absent = |value: &Value| value == &Value::Bool(false);
+        Some(is_absent(a).cmp(&is_absent(b)))
+    }
+
+    fn caution_in_words(&self, _: &Policy) -> Option<String> {
+        Some("a clause that one reader did not find is not relied on".to_owned())
     }
 }
 
-/// The clauses, in the form in which they are compared, that are there for one finder and not for another.
+/// The clauses, in the form in which they are compared, about whose presence the findings conflict.
 pub(crate) fn contested(findings: &[ReceivedFinding]) -> BTreeSet<String> {
     let findings: Vec<&ReceivedFinding> = findings.iter().collect();
-    let said: Vec<Said<'_>> = findings.iter().map(|received| Said::by(received)).collect();
+    let said: Vec<ClausesOfFinding<'_>> = findings
+        .iter()
+        .map(|received| ClausesOfFinding::by(received))
+        .collect();
     let named = clauses(&findings).into_iter();
     named
         .filter(|(subject, clause)| positions(&said, subject, clause).is_some())
@@ -35,15 +62,15 @@ pub(crate) fn contested(findings: &[ReceivedFinding]) -> BTreeSet<String> {
         .collect()
 }
 
-/// A clause that somebody names.
+/// A clause that a finding names.
 struct Named<'a> {
-    /// As the first who names it spells it.
+    /// The spelling of the first finding that names it.
     name: &'a str,
-    /// Whether somebody relies on it.
+    /// Whether a finding lists it as affected.
     relied_on: bool,
 }
 
-/// By the form in which they are compared.
+/// All clauses that are named, by the form in which they are compared.
 fn clauses<'a>(findings: &[&'a ReceivedFinding]) -> BTreeMap<String, Named<'a>> {
     let mut clauses: BTreeMap<String, Named<'a>> = BTreeMap::new();
     for received in findings {
@@ -68,23 +95,23 @@ fn clauses<'a>(findings: &[&'a ReceivedFinding]) -> BTreeMap<String, Named<'a>> 
     clauses
 }
 
-/// What a finding says of clauses. Looked up by clause, because there may be many of both.
-struct Said<'a> {
+/// What a finding states about clauses. Looked up by clause, because there may be many of both.
+struct ClausesOfFinding<'a> {
     received: &'a ReceivedFinding,
-    by_clause: BTreeMap<String, OfClause<'a>>,
+    by_clause: BTreeMap<String, ClauseStatement<'a>>,
 }
 
-/// What a finding says of one clause.
+/// What a finding states about one clause.
 #[derive(Default)]
-struct OfClause<'a> {
+struct ClauseStatement<'a> {
     stated: Option<bool>,
     relied_on: bool,
     words: Vec<&'a str>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> ClausesOfFinding<'a> {
     fn by(received: &'a ReceivedFinding) -> Self {
-        let mut by_clause: BTreeMap<String, OfClause<'a>> = BTreeMap::new();
+        let mut by_clause: BTreeMap<String, ClauseStatement<'a>> = BTreeMap::new();
         for clause in &received.finding.clauses {
             let said = by_clause.entry(normalise(&clause.kind)).or_default();
             said.stated = Some(said.stated == Some(true) || clause.present);
@@ -99,14 +126,14 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// Whether the finder says that the clause is there; none when it says nothing about it.
+    /// Whether the finding states that the clause is there; `None` when it states nothing about it.
     fn holds(&self, subject: &str, relied_on_by_someone: bool) -> Option<bool> {
         match self.by_clause.get(subject) {
-            Some(OfClause {
+            Some(ClauseStatement {
                 stated: Some(present),
                 ..
             }) => Some(*present),
-            Some(OfClause {
+            Some(ClauseStatement {
                 relied_on: true, ..
             }) => Some(true),
             _ => {
@@ -115,7 +142,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// The clause's own words.
+    /// The text of the clause that the finding quotes.
     fn words(&self, subject: &str) -> Vec<&'a str> {
         self.by_clause
             .get(subject)
@@ -124,12 +151,12 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Who holds what about a clause; none where it is not contested.
+/// Each finding's statement about a clause; `None` where they do not conflict.
 fn positions<'s, 'a>(
-    said: &'s [Said<'a>],
+    said: &'s [ClausesOfFinding<'a>],
     subject: &str,
     clause: &Named<'_>,
-) -> Option<Vec<(&'s Said<'a>, bool)>> {
+) -> Option<Vec<(&'s ClausesOfFinding<'a>, bool)>> {
     let held = said
         .iter()
         .filter_map(|said| Some((said, said.holds(subject, clause.relied_on)?)));
@@ -139,12 +166,16 @@ fn positions<'s, 'a>(
     contested.then_some(held)
 }
 
-fn of_clause<'a>(said: &[Said<'a>], subject: &str, clause: &Named<'_>) -> Option<Found<'a>> {
+fn of_clause<'a>(
+    said: &[ClausesOfFinding<'a>],
+    subject: &str,
+    clause: &Named<'_>,
+) -> Option<Found<'a>> {
     let positions = positions(said, subject, clause)?
         .into_iter()
         .map(|(said, present)| {
             let text = if present { "present" } else { "not found" };
-            held(said.received, text, &json!(present), said.words(subject))
+            Held::new(said.received, text, &json!(present), said.words(subject))
         });
     Some(Found {
         kind: ConflictType::ClausePresenceDisagreement,
