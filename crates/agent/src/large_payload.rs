@@ -1,4 +1,4 @@
-//! Payloads that are too large for a message: they are put into the object store, and fetched from it.
+//! Payloads that are too large for a message. They are put into the object store, and the message refers to them.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::{Agent, Error, Message};
 
 /// Room for the headers of a message beside its body.
 const HEADER_BYTES: usize = 4_096;
-/// How long an object may take to come.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long fetching an object may take.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Agent {
-    /// Whether a body of so many bytes is no message any more.
+    /// Whether a body of so many bytes is too large for a message.
     pub(crate) fn is_too_large(&self, bytes: usize) -> bool {
         bytes + HEADER_BYTES > ENVELOPE_BYTES_MAX.min(self.inner.client.max_payload())
     }
 
-    /// The same message with its payload in the object store.
-    pub(crate) async fn referring(&self, message: &Message) -> Result<Message, Error> {
+    /// Puts the payload of a message into the object store. Returns the message with a reference in its place.
+    pub(crate) async fn with_stored_payload(&self, message: &Message) -> Result<Message, Error> {
         let payload = message.payload.get().as_bytes();
         if payload.len() as u64 > PAYLOAD_BYTES_MAX {
             return Err(Error::Fault(Fault::new(
@@ -36,9 +36,9 @@ impl Agent {
                 "Send less, or say where it can be had.",
             )));
         }
-        let bucket = self.inner.layout.payload_bucket();
+        let bucket = self.inner.subjects.payload_bucket();
         let reference = PayloadReference::new(&bucket, message.message_id.as_str(), payload);
-        let untaken = |error: Box<dyn std::error::Error + Send + Sync>| {
+        let store_error = |error: Box<dyn std::error::Error + Send + Sync>| {
             Error::broker("take a payload")(error)
         };
         let store = self
@@ -46,13 +46,13 @@ impl Agent {
             .jetstream
             .get_object_store(&bucket)
             .await
-            .map_err(|error| untaken(error.into()))?;
-        // The same answer given twice is one object; it is there already.
-        let there = store
+            .map_err(|error| store_error(error.into()))?;
+        // The object is there already if the same answer is sent a second time.
+        let is_stored = store
             .info(&reference.object)
             .await
             .is_ok_and(|info| info.digest.as_ref() == Some(&reference.digest));
-        if !there {
+        if !is_stored {
             let metadata = ObjectMetadata {
                 name: reference.object.clone(),
                 ..ObjectMetadata::default()
@@ -60,7 +60,7 @@ impl Agent {
             store
                 .put(metadata, &mut &*payload)
                 .await
-                .map_err(|error| untaken(error.into()))?;
+                .map_err(|error| store_error(error.into()))?;
         }
         Ok(Envelope {
             payload: reference.payload()?,
@@ -68,8 +68,9 @@ impl Agent {
         })
     }
 
-    /// A message with its payload, wherever that is; none where it cannot be had, which its sender is told.
-    pub(crate) async fn whole(&self, message: Message) -> Option<Message> {
+    /// Fetches the payload of a message that refers to the object store; any other message is returned as it is. `None` if the
+    /// payload cannot be fetched; the sender is told if it waits for an answer.
+    pub(crate) async fn with_fetched_payload(&self, message: Message) -> Option<Message> {
         let fault = match PayloadReference::of(&message.payload) {
             Ok(None) => return Some(message),
             Ok(Some(reference)) => match self.fetch(&reference).await {
@@ -83,7 +84,7 @@ impl Agent {
             message.message_type,
             MessageType::Response | MessageType::Error
         ) {
-            // Whoever waits for it is told instead.
+            // The handler of the answer is given the error in its place.
             let report = serde_json::value::to_raw_value(&ErrorReport::from(&fault)).ok()?;
             return Some(Envelope {
                 message_type: MessageType::Error,
@@ -103,14 +104,14 @@ impl Agent {
         &self,
         reference: &PayloadReference,
     ) -> Result<Box<serde_json::value::RawValue>, Fault> {
-        reference.check(&self.inner.layout.payload_bucket(), PAYLOAD_BYTES_MAX)?;
-        let fetched = tokio::time::timeout(PATIENCE, self.bytes_of(reference)).await;
+        reference.check(&self.inner.subjects.payload_bucket(), PAYLOAD_BYTES_MAX)?;
+        let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.download(reference)).await;
         let bytes = fetched.unwrap_or_else(|_| Err(reference.missing()))?;
         reference.verified(bytes)
     }
 
-    async fn bytes_of(&self, reference: &PayloadReference) -> Result<Vec<u8>, Fault> {
-        let unread = |error: &dyn std::error::Error| {
+    async fn download(&self, reference: &PayloadReference) -> Result<Vec<u8>, Fault> {
+        let fetch_error = |error: &dyn std::error::Error| {
             let what = format!("The payload could not be fetched: {error}.");
             Fault::new(
                 ErrorCode::InternalError,
@@ -124,7 +125,7 @@ impl Agent {
             .jetstream
             .get_object_store(&reference.bucket)
             .await
-            .map_err(|error| unread(&error))?;
+            .map_err(|error| fetch_error(&error))?;
         let object = store
             .get(&reference.object)
             .await
@@ -132,15 +133,16 @@ impl Agent {
                 GetErrorKind::NotFound | GetErrorKind::InvalidName | GetErrorKind::BucketLink => {
                     reference.missing()
                 }
-                _ => unread(&error),
+                _ => fetch_error(&error),
             })?;
-        // At most as many bytes as the reference says, whatever the object says of itself.
-        let (mut bytes, most) = (Vec::new(), reference.size.saturating_add(1));
+        // One byte more than the reference says is enough to see that the object is larger.
+        let most = reference.size.saturating_add(1);
+        let mut bytes = Vec::new();
         object
             .take(most)
             .read_to_end(&mut bytes)
             .await
-            .map_err(|error| unread(&error))?;
+            .map_err(|error| fetch_error(&error))?;
         if bytes.len() as u64 > reference.size {
             Err(reference.larger())
         } else {
