@@ -72,6 +72,14 @@ pub enum Error {
         /// Which directory.
         directory: PathBuf,
     },
+    /// The metrics of a process cannot be read.
+    #[error("the counter {name} cannot be read: {why}")]
+    Metrics {
+        /// The name of the counter.
+        name: String,
+        /// The reason.
+        why: String,
+    },
     /// No such process in this installation.
     #[error("this installation has no {0}")]
     Unknown(String),

@@ -15,6 +15,8 @@ use crate::{Error, NatsServer, Plan, Progress};
 const READY_MAX: Duration = Duration::from_secs(60);
 /// How long a service may take to end: its own bound for draining, and a little more.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
+/// How long the processes may take to announce themselves when their counters are read.
+const COUNTER_MAX: Duration = Duration::from_secs(5);
 /// How long answers of services are collected at a time.
 const PATIENCE: Duration = Duration::from_millis(250);
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
@@ -87,13 +89,7 @@ impl Installation {
         mut awaited: Vec<&ServiceProcess>,
         progress: &mut impl FnMut(Progress),
     ) -> Result<(), Error> {
-        let url = &self.server_url;
-        let client = async_nats::connect(url)
-            .await
-            .map_err(|source| Error::Connect {
-                url: url.clone(),
-                source,
-            })?;
+        let client = self.client().await?;
         let (begun, of, mut ready) = (Instant::now(), awaited.len(), 0);
         while let Some(first) = awaited.first() {
             if let Some(ended) = awaited.iter().find_map(|service| service.ended_early()) {
@@ -145,6 +141,46 @@ impl Installation {
             }
         }
         Ok(())
+    }
+
+    async fn client(&self) -> Result<async_nats::Client, Error> {
+        let url = &self.server_url;
+        async_nats::connect(url)
+            .await
+            .map_err(|source| Error::Connect {
+                url: url.clone(),
+                source,
+            })
+    }
+
+    /// A counter, added up over its labels and over all processes that run; for example `concord_effects_total`.
+    pub async fn counter(&self, name: &str) -> Result<u64, Error> {
+        let client = self.client().await?;
+        let pids: Vec<u32> = self
+            .services
+            .iter()
+            .filter_map(|s| s.process.pid())
+            .collect();
+        let is_own = |instance: &crate::Instance| instance.pid().is_some_and(|p| pids.contains(&p));
+        let all =
+            |found: &[crate::Instance]| found.iter().filter(|i| is_own(i)).count() == pids.len();
+        let found = instances(&client, COUNTER_MAX, all)
+            .await
+            .unwrap_or_default();
+        let own: Vec<&crate::Instance> = found.iter().filter(|i| is_own(i)).collect();
+        let unread = |why: String| Error::Metrics {
+            name: name.to_owned(),
+            why,
+        };
+        if own.len() < pids.len() {
+            let (found, of) = (own.len(), pids.len());
+            return Err(unread(format!("{found} of {of} processes answer")));
+        }
+        let mut sum = 0;
+        for instance in own {
+            sum += instance.counter(name).await.map_err(unread)?;
+        }
+        Ok(sum)
     }
 
     /// Where the broker listens.

@@ -18,12 +18,12 @@ use concord_wire::{ErrorCode, Timestamp};
 use futures::StreamExt;
 use futures::future::try_join_all;
 use futures::stream::FuturesUnordered;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::cases::installation;
 use super::deadlines::now_ms;
+use super::installation;
 use super::measurements::Options;
 use super::subjects;
 
@@ -42,7 +42,7 @@ const FLOODER: &str = "flooder";
 const UNREAD: (&str, &str) = ("UNREAD", "unread");
 
 /// How long answers took, in milliseconds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct AnswerTimes {
     /// 50th percentile.
     pub(super) p50_ms: f64,
@@ -68,7 +68,7 @@ impl AnswerTimes {
 }
 
 /// Quiet agents beside a flood.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct FloodReport {
     /// Agents that send ten messages a second each.
     pub(super) quiet_agents: usize,
@@ -98,7 +98,9 @@ pub(super) struct FloodReport {
 
 /// Measures all three.
 pub(super) async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
-    let installation = installation(options, "flood").await?;
+    // The limits are what is measured, so they are the usual ones.
+    let plan = installation::limited(options, "flood");
+    let installation = installation::start(options, plan).await?;
     let url = installation.server_url();
     // The first messages warm caches and connections and are not counted.
     quiet_agents(url, "warm", 10).await?;

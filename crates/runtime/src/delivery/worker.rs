@@ -143,8 +143,10 @@ impl<H: Handler> Pulling<H> {
                 shell.rush.deadline();
             }
             self.start(taken).await;
-            if let Some(limited) = &self.worker.limit {
-                limited.bypass.hold_back(shell.limits.flood_rate()).await;
+            if let Some(limited) = &self.worker.limit
+                && limited.bypass.hold_back(shell.limits.flood_rate()).await
+            {
+                shell.metrics.held_back.inc();
             }
         }
         messages.stop().await
