@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long a process may take to answer over HTTP.
+/// The time in which a process must answer over HTTP.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// One process of a service.
@@ -16,11 +16,11 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 pub struct Instance {
     /// The micro service's name, for example `concord-coordinator`.
     pub name: String,
-    /// Which instance of it.
+    /// The id of the instance.
     pub id: String,
-    /// Its version.
+    /// The version of the service.
     pub version: String,
-    /// What it says of itself: `pid`, `http`.
+    /// What the service states about the process: `pid`, `http`.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
 }
@@ -31,7 +31,7 @@ impl Instance {
         self.metadata.get("pid")?.parse().ok()
     }
 
-    /// Where it answers HTTP, where it does.
+    /// The address at which it answers HTTP; none for a service without HTTP.
     pub fn http(&self) -> Option<&str> {
         self.metadata
             .get("http")
@@ -39,7 +39,7 @@ impl Instance {
             .filter(|address| !address.is_empty())
     }
 
-    /// Whether it can do its work, and if not, why. One without HTTP has at least registered.
+    /// An error with the reasons, where the process is not ready. A process without HTTP counts as ready.
     pub async fn readiness(&self) -> Result<(), String> {
         let Some(address) = self.http() else {
             return Ok(());

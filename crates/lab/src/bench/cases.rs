@@ -15,12 +15,12 @@ use super::installation::{self, processor_times};
 use super::measurements::{Options, round};
 use super::{agents, subjects};
 
-/// Whole cases at one concurrency.
+/// The measurement of whole cases at one concurrency.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct CasesReport {
     /// Cases under way at once.
     pub(super) concurrency: usize,
-    /// Cases decided.
+    /// The number of decided cases.
     pub(super) cases: usize,
     /// Cases decided a second.
     pub(super) per_second: f64,
@@ -30,7 +30,7 @@ pub(super) struct CasesReport {
     pub(super) p99_ms: f64,
     /// Messages and events stored for one case.
     pub(super) stored_per_case: f64,
-    /// Where the processor time goes: milliseconds a case, by process.
+    /// The processor time of a case in milliseconds, by process.
     pub(super) cpu_ms_per_case: BTreeMap<String, f64>,
     /// How often a limit of the services intervened.
     pub(super) limited: u64,

@@ -39,7 +39,7 @@ const OPENED_PER_SECOND: usize = 500;
 const BATCH: usize = 10;
 /// From the last opening to the common instant: everything is armed, and the services rest.
 const REST: Duration = Duration::from_secs(15);
-/// How long all of it may take after the instant before it is given up.
+/// The time after the instant in which all debates must be on their new level.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Many deadlines at one instant.
@@ -51,11 +51,11 @@ pub(super) struct DeadlinesReport {
     pub(super) spread_ms: u64,
     /// The broker alone: bare schedules, delivered to a durable consumer.
     pub(super) broker: Lateness,
-    /// Until the broker had delivered the deadline of a debate.
+    /// The lateness of the delivery of a deadline by the broker.
     pub(super) delivered: Lateness,
-    /// Until the escalation timer had stored that it has elapsed.
+    /// The lateness of the event that the deadline has elapsed.
     pub(super) elapsed: Lateness,
-    /// Until the debate's new level was stored.
+    /// The lateness of the event of the debate's new level.
     pub(super) escalated: Lateness,
     /// Memory with all debates open, by process, in megabytes.
     pub(super) resident_mb: BTreeMap<String, f64>,

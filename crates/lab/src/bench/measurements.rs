@@ -13,16 +13,16 @@ use serde::Serialize;
 
 use super::{cases, deadlines, memory, process, raw, step};
 
-/// What to measure.
+/// The sizes of the measurements.
 #[derive(Debug, Clone)]
 pub(super) struct Options {
-    /// Where streams and logs go; should be on the disk that is to be measured.
+    /// The folder of streams and logs, on the disk that is to be measured.
     pub(super) directory: PathBuf,
-    /// Where the services' programs are; beside the running program when absent.
+    /// The folder of the services' programs; that of the running program when absent.
     pub(super) binaries: Option<PathBuf>,
     /// Messages of each raw and each step measurement.
     pub(super) messages: usize,
-    /// How often both are measured, in turn, so that both meet whatever else the machine does; medians are reported.
+    /// The number of times that both are measured, in turn, so that both meet whatever else the machine does; medians are reported.
     pub(super) rounds: usize,
     /// Deliveries under way at once in both.
     pub(super) in_flight: usize,
@@ -65,9 +65,9 @@ impl Options {
 /// One measurement of the raw broker and, right after it, of the step.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Round {
-    /// The raw broker.
+    /// The rate of the raw broker.
     pub(super) raw: process::Rate,
-    /// The facilitator's step.
+    /// The rate of the facilitator's step.
     pub(super) step: process::Rate,
     /// The second rate as a share of the first.
     pub(super) step_share_of_raw: f64,

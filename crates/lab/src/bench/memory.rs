@@ -13,12 +13,12 @@ use super::measurements::Options;
 use super::process::resident_mb;
 use super::subjects;
 
-/// Resident memory by process.
+/// The resident memory of each service.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct MemoryReport {
-    /// Cases open.
+    /// The number of open cases.
     pub(super) open_cases: usize,
-    /// Megabytes by service.
+    /// The memory of each service, in megabytes.
     pub(super) resident_mb: BTreeMap<String, f64>,
     /// How often a limit of the services intervened.
     pub(super) limited: u64,

@@ -62,7 +62,7 @@ pub(crate) struct BenchArgs {
     json: JsonArg,
 }
 
-/// Measures and reports.
+/// Measures, and prints the report.
 pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::failed(format!("no temporary folder: {error}")))?;

@@ -1,4 +1,4 @@
-//! The decision as text.
+//! The decision of a case as text.
 
 use concord_wire::AgentId;
 use concord_wire::payload::{Decision, Severity, Status};
@@ -6,7 +6,7 @@ use concord_wire::payload::{Decision, Severity, Status};
 use super::words::{seconds, wrap};
 use concord_cli::shared::output::{STRONG, count, one_line, styled};
 
-/// What a case ended with, `took_ms` after it was opened.
+/// The decision of a case, `took_ms` after it was opened.
 pub(super) fn lines(decision: &Decision, took_ms: u64) -> Vec<String> {
     let outcome = &decision.outcome;
     let mut lines = vec![format!(

@@ -1,4 +1,4 @@
-//! What a panel needs around it: an installation, its own or another's, and the agents.
+//! The installation of a panel, its own or another's, and the agents.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use concord_cli::shared::failure::Failure;
 /// How long the compliance checker may take to end.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// What the user wants of it.
+/// The options of a stage.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wishes {
-    /// The way to an installation that is there; its own when absent.
+pub(crate) struct StageOptions {
+    /// The connection to an installation that runs already; none for one of its own.
     pub(crate) other: Option<ConnectionArgs>,
-    /// Where its own installation keeps its data; a temporary folder, removed at the end, when absent.
+    /// The data folder of its own installation; a temporary folder, removed at the end, when absent.
     pub(crate) directory: Option<PathBuf>,
-    /// The panel's folder.
+    /// The panel's folder; found when absent.
     pub(crate) panel: Option<PathBuf>,
 }
 
-/// A panel that is ready for work. Its processes are killed when it is dropped; [`Stage::end`] stops them in order.
+/// A panel that is ready for work. Its processes are killed when it is dropped; [`Stage::stop`] stops them in order.
 pub(crate) struct Stage {
     /// The connection.
     pub(crate) broker: Broker,
@@ -36,19 +36,19 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Starts what is missing; `progress` is told in a few words what is being waited for.
-    pub(crate) async fn set(
-        wishes: &Wishes,
+    /// Starts what does not run yet; `progress` is called with a few words on each step.
+    pub(crate) async fn start(
+        options: &StageOptions,
         mut progress: impl FnMut(&str),
     ) -> Result<Self, Failure> {
-        let folder = agents::folder(wishes.panel.as_deref())?;
+        let folder = agents::folder(options.panel.as_deref())?;
         // An installation of its own has no agents yet, so what they need is looked for before anything is started.
-        let python = if wishes.other.is_none() {
+        let python = if options.other.is_none() {
             Some(agents::python()?)
         } else {
             None
         };
-        let (directory, temporary) = directory(wishes)?;
+        let (directory, temporary) = directory(options)?;
         let adapter = directory.join("panel.toml");
         let binaries = std::env::current_exe()
             .ok()
@@ -67,9 +67,9 @@ impl Stage {
         let logs = directory.join("logs");
         let mut plan = Plan::new(directory);
         plan.adapter_config = Some(adapter);
-        let (installation, connection) = match &wishes.other {
+        let (installation, connection) = match &options.other {
             None => {
-                let installation = start(plan, &mut progress).await?;
+                let installation = start_installation(plan, &mut progress).await?;
                 let server = Some(installation.server_url().to_owned());
                 // Its services read the same file and environment.
                 let config = std::env::var_os("CONCORD_CONFIG").map(PathBuf::from);
@@ -90,7 +90,7 @@ impl Stage {
                 let hosted = agents::any_hosted(&agents::absent(&broker).await?);
                 (
                     if hosted {
-                        Some(start(plan, &mut progress).await?)
+                        Some(start_installation(plan, &mut progress).await?)
                     } else {
                         None
                     },
@@ -133,8 +133,8 @@ impl Stage {
         tails
     }
 
-    /// Stops everything that it has started, and says what had to be killed.
-    pub(crate) async fn end(self) {
+    /// Stops everything that it has started, and prints what had to be killed.
+    pub(crate) async fn stop(self) {
         let mut killed = Vec::new();
         if let Some(checker) = &self.checker {
             checker.terminate();
@@ -154,13 +154,16 @@ impl Stage {
     }
 }
 
-async fn start(plan: Plan, progress: &mut impl FnMut(&str)) -> Result<Installation, Failure> {
+async fn start_installation(
+    plan: Plan,
+    progress: &mut impl FnMut(&str),
+) -> Result<Installation, Failure> {
     Ok(Installation::start(plan, |step| progress(&step.to_string())).await?)
 }
 
 /// A folder for data and logs, and the guard that removes it when it is temporary.
-fn directory(wishes: &Wishes) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
-    if let Some(directory) = &wishes.directory {
+fn directory(options: &StageOptions) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
+    if let Some(directory) = &options.directory {
         std::fs::create_dir_all(directory).map_err(|error| unusable(directory, &error))?;
         return Ok((
             std::path::absolute(directory).map_err(|error| unusable(directory, &error))?,

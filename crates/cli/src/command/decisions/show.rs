@@ -1,4 +1,4 @@
-//! `concord decisions show`.
+//! `concord decisions show`: one entry of the decision log.
 
 use std::fmt::{Result as Written, Write};
 
@@ -11,7 +11,7 @@ use super::log::{self, Entered};
 use crate::shared::args::JsonArg;
 use crate::shared::debate_file::resolution_text;
 use crate::shared::failure::Failure;
-use crate::shared::output::{self, BAD, FAINT, GOOD, NAMED, STRONG, one_line, styled};
+use crate::shared::output::{BAD, FAINT, GOOD, NAMED, STRONG, one_line, styled};
 
 /// Arguments of `concord decisions show`.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct ShowArgs {
     json: JsonArg,
 }
 
-/// The id of an entry, taken apart.
+/// The id of an entry, in its parts.
 #[derive(Debug, Clone, PartialEq)]
 struct EntryId {
     case: CaseId,
@@ -41,7 +41,6 @@ fn entry_id(text: &str) -> Result<EntryId, String> {
     })
 }
 
-/// Runs the verb.
 pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure> {
     let EntryId { case, number } = &args.entry;
     let entries = log::read(broker, Some(case)).await?;
@@ -54,10 +53,7 @@ pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure>
             "case {case} has no entry {number} in its decision log, which has {known}; see `concord decisions list {case}`"
         ))
     })?;
-    match args.json.json {
-        true => output::json(entered)?,
-        false => output::print(&text(entered))?,
-    }
+    args.json.print(entered, text)?;
     Ok(code(std::slice::from_ref(entered)))
 }
 

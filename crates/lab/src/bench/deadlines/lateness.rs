@@ -1,4 +1,4 @@
-//! How late deadlines were, read from the streams after a measurement.
+//! The lateness of deadlines, read from the streams after a measurement.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use serde::Serialize;
 
 use crate::bench::subjects;
 
-/// How late something was, in milliseconds.
+/// Percentiles of lateness, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(in crate::bench) struct Lateness {
-    /// 50th percentile.
+    /// The 50th percentile.
     pub(in crate::bench) p50_ms: u64,
-    /// 99th percentile.
+    /// The 99th percentile.
     pub(in crate::bench) p99_ms: u64,
-    /// The latest.
+    /// The longest lateness.
     pub(in crate::bench) max_ms: u64,
 }
 
@@ -43,7 +43,7 @@ impl Lateness {
     }
 }
 
-/// How late the deadlines of all debates were on their way.
+/// The lateness of the deadlines of all debates, at each step on their way.
 pub(super) struct Measured {
     /// From the first to the last deadline, in milliseconds.
     pub(super) spread_ms: u64,
@@ -56,7 +56,7 @@ pub(super) struct Measured {
 struct Due(BTreeMap<String, u64>);
 
 impl Due {
-    /// How late something that happened `at` was for a debate; none for another debate.
+    /// The lateness of something at the time `at` for a debate; none for another debate.
     fn late(&self, debate: &str, at: u64) -> Option<u64> {
         self.0.get(debate).map(|due| at.saturating_sub(*due))
     }
