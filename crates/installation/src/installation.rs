@@ -11,12 +11,12 @@ use crate::plan::binary_name;
 use crate::process::{Process, Program};
 use crate::{Error, NatsServer, Plan, Progress};
 
+mod counters;
+
 /// The time in which the services must be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
 /// The time in which a service must end: its own bound for draining, and a little more.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
-/// The time in which all processes must announce themselves when their counters are read.
-const COUNTER_MAX: Duration = Duration::from_secs(5);
 /// The time for which announcements of services are collected, while they start.
 const PATIENCE: Duration = Duration::from_millis(250);
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
@@ -151,36 +151,6 @@ impl Installation {
                 url: url.clone(),
                 source,
             })
-    }
-
-    /// A counter, added up over its labels and over all processes that run; for example `concord_effects_total`.
-    pub async fn counter(&self, name: &str) -> Result<u64, Error> {
-        let client = self.client().await?;
-        let pids: Vec<u32> = self
-            .services
-            .iter()
-            .filter_map(|s| s.process.pid())
-            .collect();
-        let is_own = |instance: &crate::Instance| instance.pid().is_some_and(|p| pids.contains(&p));
-        let all =
-            |found: &[crate::Instance]| found.iter().filter(|i| is_own(i)).count() == pids.len();
-        let found = instances(&client, COUNTER_MAX, all)
-            .await
-            .unwrap_or_default();
-        let own: Vec<&crate::Instance> = found.iter().filter(|i| is_own(i)).collect();
-        let unread = |why: String| Error::Metrics {
-            name: name.to_owned(),
-            why,
-        };
-        if own.len() < pids.len() {
-            let (found, of) = (own.len(), pids.len());
-            return Err(unread(format!("{found} of {of} processes answer")));
-        }
-        let mut sum = 0;
-        for instance in own {
-            sum += instance.counter(name).await.map_err(unread)?;
-        }
-        Ok(sum)
     }
 
     /// The address of the broker, for example `nats://127.0.0.1:4222`.

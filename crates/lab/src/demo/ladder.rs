@@ -66,7 +66,7 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
             }
         };
         match event.aggregate {
-            Aggregate::Debate => debate(stage, screen, &case, &cast, &event).await?,
+            Aggregate::Debate => on_debate_event(stage, screen, &case, &cast, &event).await?,
             Aggregate::Case
                 if event.id == case.token()
                     && on_case_event(stage, screen, &case, &cast, event.read()?, &mut log)
@@ -209,7 +209,7 @@ async fn on_case_event(
 }
 
 /// Shows an event of the debate, and reviews the provisional decision at the gate.
-async fn debate(
+async fn on_debate_event(
     stage: &Stage,
     screen: &Screen,
     case: &CaseId,
@@ -217,8 +217,26 @@ async fn debate(
     event: &StoredBytes,
 ) -> Result<(), Failure> {
     let stored: StoredEvent<DebateEvent> = event.read()?;
-    let level = |number: u8, what: &str| styled(STRONG, format!("Level {number}  {what}"));
-    let lines = match &stored.event {
+    let DebateEvent::AwaitsGate(awaits) = &stored.event else {
+        return screen.print(&debate_lines(cast, &stored.event));
+    };
+    let gate = format!(
+        "The gate {:?}: 1 provisional decisions require review",
+        awaits.gate
+    );
+    screen.print(&[level(5, &gate)])?;
+    let review = reviewed(screen, &event.id).await?;
+    send(stage, case, &cast.reviewer, MessageType::Review, &review).await
+}
+
+/// The heading of a level.
+fn level(number: u8, what: &str) -> String {
+    styled(STRONG, format!("Level {number}  {what}"))
+}
+
+/// The lines that an event of the debate adds, level by level.
+fn debate_lines(cast: &Cast, event: &DebateEvent) -> Vec<String> {
+    match event {
         DebateEvent::Opened(opened) => vec![
             level(
                 1,
@@ -268,15 +286,6 @@ async fn debate(
                 styled(DOUBTFUL, format!("  {why}")),
             ]
         }
-        DebateEvent::AwaitsGate(awaits) => {
-            let gate = format!(
-                "The gate {:?}: 1 provisional decisions require review",
-                awaits.gate
-            );
-            screen.print(&[level(5, &gate)])?;
-            let review = reviewed(screen, &event.id).await?;
-            return send(stage, case, &cast.reviewer, MessageType::Review, &review).await;
-        }
         DebateEvent::Resolved(resolved) => {
             let chosen = resolved
                 .outcome
@@ -289,8 +298,7 @@ async fn debate(
             )]
         }
         _ => Vec::new(),
-    };
-    screen.print(&lines)
+    }
 }
 
 /// The review at the gate: by the person at the terminal, or else by the script.

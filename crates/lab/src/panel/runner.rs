@@ -174,8 +174,8 @@ struct UnderWay<'a> {
     case: Versioned<CaseMachine>,
 }
 
-/// Opens a case for every contract, at most `concurrency` at a time, and waits until all are decided. `progress` is told
-/// each result as it comes.
+/// Opens a case for every contract, at most `concurrency` at a time, and waits until all are decided. `progress` is called
+/// with each result as it comes.
 pub(crate) async fn run(
     broker: &Broker,
     contracts: &[Contract],
@@ -187,7 +187,6 @@ pub(crate) async fn run(
         .map(|event| broker.subjects().event_of_kind(Aggregate::Case, event.name))
         .collect();
     let mut events = events::follow(broker, of_cases).await?;
-    let participants = agents::names();
     let run = run_name();
     let mut waiting = contracts.iter().enumerate();
     let mut under_way: HashMap<Token, UnderWay<'_>> = HashMap::new();
@@ -198,34 +197,12 @@ pub(crate) async fn run(
                 break;
             };
             let case_id = case_id(&run, index, &contract.contract_id);
-            under_way.insert(
-                case_id.token(),
-                UnderWay {
-                    contract,
-                    case: Versioned::default(),
-                },
-            );
-            let asked = OpenCase::new(participants.clone(), contract.task());
-            let request = OpenCase {
-                case_id: Some(case_id.clone()),
-                policy: policy(),
-                ..asked
-            };
-            let opened =
-                connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await;
-            match opened {
-                Ok(_) => {}
-                // One contract that is too large for the broker does not end the others.
-                Err(failure) if failure.code() == Failure::DATA => {
-                    under_way.remove(&case_id.token());
-                    let result = CaseResult {
-                        refused: Some(failure.to_string()),
-                        ..CaseResult::new(case_id, contract)
-                    };
-                    progress(&result);
-                    results.push(result);
-                }
-                Err(failure) => return Err(failure),
+            let case = Versioned::default();
+            under_way.insert(case_id.token(), UnderWay { contract, case });
+            if let Some(refused) = open(broker, &case_id, contract).await? {
+                under_way.remove(&case_id.token());
+                progress(&refused);
+                results.push(refused);
             }
         }
         if under_way.is_empty() {
@@ -239,8 +216,7 @@ pub(crate) async fn run(
         let Some(there) = under_way.get_mut(&event.id) else {
             continue;
         };
-        let stored = event.read::<CaseEvent>()?;
-        there.case.apply(stored);
+        there.case.apply(event.read::<CaseEvent>()?);
         if there.case.state.phase != Phase::Decided {
             continue;
         }
@@ -251,6 +227,28 @@ pub(crate) async fn run(
             progress(&result);
             results.push(result);
         }
+    }
+}
+
+/// Opens the case of a contract. One contract that is refused, as one that is too large for the broker, does not end the
+/// others: its result is returned.
+async fn open(
+    broker: &Broker,
+    case_id: &CaseId,
+    contract: &Contract,
+) -> Result<Option<CaseResult>, Failure> {
+    let request = OpenCase {
+        case_id: Some(case_id.clone()),
+        policy: policy(),
+        ..OpenCase::new(agents::names(), contract.task())
+    };
+    match connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await {
+        Ok(_) => Ok(None),
+        Err(failure) if failure.code() == Failure::DATA => Ok(Some(CaseResult {
+            refused: Some(failure.to_string()),
+            ..CaseResult::new(case_id.clone(), contract)
+        })),
+        Err(failure) => Err(failure),
     }
 }
 

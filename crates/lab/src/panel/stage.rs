@@ -49,54 +49,14 @@ impl Stage {
             None
         };
         let (directory, temporary) = directory(options)?;
-        let adapter = directory.join("panel.toml");
-        let binaries = std::env::current_exe()
-            .ok()
-            .and_then(|exe| exe.parent().map(Path::to_owned))
-            .unwrap_or_default();
-        let program = binaries.join("panel-agent");
-        if !program.is_file() {
-            let build = "build it with: cargo build --package contract-review-panel";
-            return Err(Failure::unavailable(format!(
-                "there is no program {}; {build}",
-                program.display()
-            )));
-        }
-        std::fs::write(&adapter, agents::adapter_settings(&binaries))
-            .map_err(|error| unusable(&adapter, &error))?;
         let logs = directory.join("logs");
-        let mut plan = Plan::new(directory);
-        plan.adapter_config = Some(adapter);
+        let plan = plan(directory)?;
         let (installation, connection) = match &options.other {
-            None => {
-                let installation = start_installation(plan, &mut progress).await?;
-                let server = Some(installation.server_url().to_owned());
-                // Its services read the same file and environment.
-                let config = std::env::var_os("CONCORD_CONFIG").map(PathBuf::from);
-                (
-                    Some(installation),
-                    ConnectionArgs {
-                        server,
-                        prefix: None,
-                        credentials: None,
-                        config,
-                    },
-                )
-            }
-            Some(connection) => {
-                let broker = connection.connect().await?;
-                plan.server_url = Some(connection.settings()?.broker.servers);
-                plan.replicas = [(Service::AgentAdapter, 1)].into();
-                let hosted = agents::any_hosted(&agents::absent(&broker).await?);
-                (
-                    if hosted {
-                        Some(start_installation(plan, &mut progress).await?)
-                    } else {
-                        None
-                    },
-                    connection.clone(),
-                )
-            }
+            None => own(plan, &mut progress).await?,
+            Some(connection) => (
+                beside(connection, plan, &mut progress).await?,
+                connection.clone(),
+            ),
         };
         progress("waiting for the agents");
         let (broker, settings) = (connection.connect().await?, connection.settings()?);
@@ -159,6 +119,59 @@ async fn start_installation(
     progress: &mut impl FnMut(&str),
 ) -> Result<Installation, Failure> {
     Ok(Installation::start(plan, |step| progress(&step.to_string())).await?)
+}
+
+/// The plan of an installation that hosts the agents of the panel.
+fn plan(directory: PathBuf) -> Result<Plan, Failure> {
+    let adapter = directory.join("panel.toml");
+    let binaries = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.parent().map(Path::to_owned))
+        .unwrap_or_default();
+    let program = binaries.join("panel-agent");
+    if !program.is_file() {
+        let build = "build it with: cargo build --package contract-review-panel";
+        return Err(Failure::unavailable(format!(
+            "there is no program {}; {build}",
+            program.display()
+        )));
+    }
+    std::fs::write(&adapter, agents::adapter_settings(&binaries))
+        .map_err(|error| unusable(&adapter, &error))?;
+    let mut plan = Plan::new(directory);
+    plan.adapter_config = Some(adapter);
+    Ok(plan)
+}
+
+/// Starts an installation of the panel's own, and the connection to it.
+async fn own(
+    plan: Plan,
+    progress: &mut impl FnMut(&str),
+) -> Result<(Option<Installation>, ConnectionArgs), Failure> {
+    let installation = start_installation(plan, progress).await?;
+    let connection = ConnectionArgs {
+        server: Some(installation.server_url().to_owned()),
+        prefix: None,
+        credentials: None,
+        // Its services read the same file and environment.
+        config: std::env::var_os("CONCORD_CONFIG").map(PathBuf::from),
+    };
+    Ok((Some(installation), connection))
+}
+
+/// Starts an adapter beside an installation that runs already, where one of the hosted agents does not listen there.
+async fn beside(
+    connection: &ConnectionArgs,
+    mut plan: Plan,
+    progress: &mut impl FnMut(&str),
+) -> Result<Option<Installation>, Failure> {
+    let broker = connection.connect().await?;
+    plan.server_url = Some(connection.settings()?.broker.servers);
+    plan.replicas = [(Service::AgentAdapter, 1)].into();
+    if !agents::any_hosted(&agents::absent(&broker).await?) {
+        return Ok(None);
+    }
+    start_installation(plan, progress).await.map(Some)
 }
 
 /// A folder for data and logs, and the guard that removes it when it is temporary.

@@ -179,23 +179,29 @@ impl fmt::Display for Summary {
         ] {
             writeln!(f, "  {how:<30} {count:>6}  {:>7}", share(*count, debated))?;
         }
-        let Some(lawyers) = &self.lawyers else {
-            return Ok(());
-        };
-        let Lawyers {
+        match &self.lawyers {
+            Some(lawyers) => lawyers.fmt(f),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Lawyers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
             clauses,
             helped,
             hurt,
             ..
-        } = lawyers;
+        } = self;
         writeln!(
             f,
             "lawyers      {clauses} clauses labelled Yes or No, in {} cases; agreement of",
-            lawyers.cases
+            self.cases
         )?;
         for (who, right) in [
-            ("the extractor alone", lawyers.extractor),
-            ("the deliberated result", lawyers.deliberated),
+            ("the extractor alone", self.extractor),
+            ("the deliberated result", self.deliberated),
         ] {
             writeln!(f, "  {who:<30} {right:>6}  {:>7}", share(right, *clauses))?;
         }
@@ -207,7 +213,7 @@ impl fmt::Display for Summary {
         writeln!(
             f,
             "  cases better {}, worse {}",
-            lawyers.cases_helped, lawyers.cases_hurt
+            self.cases_helped, self.cases_hurt
         )
     }
 }

@@ -157,6 +157,13 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
     if let (Some(expert), None) = (&shown.expert, shown.outcome) {
         writeln!(out, "  expert    {expert}")?;
     }
+    write_deadlines(out, shown)?;
+    write_result(out, shown)?;
+    write_positions(out, shown)?;
+    write_events(out, shown)
+}
+
+fn write_deadlines(out: &mut String, shown: &Shown<'_>) -> Written {
     for Deadline { name, due } in &shown.waits_for {
         let left = match due.millis_since(clock::now()) {
             0 => styled(BAD, "overdue"),
@@ -171,6 +178,11 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
             styled(DOUBTFUL, "held     ")
         )?;
     }
+    Ok(())
+}
+
+/// What stands provisionally, or the outcome.
+fn write_result(out: &mut String, shown: &Shown<'_>) -> Written {
     let standing = shown
         .provisional
         .as_ref()
@@ -194,6 +206,10 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
             styled(GOOD, format!("resolved ({}):", outcome.status))
         )?;
     }
+    Ok(())
+}
+
+fn write_positions(out: &mut String, shown: &Shown<'_>) -> Written {
     writeln!(out, "\n{}", styled(STRONG, "Positions"))?;
     for held in shown.positions {
         let confidence = styled(FAINT, format!("({:.2})", held.confidence));
@@ -205,6 +221,10 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
             value_text(held.value.as_ref())
         )?;
     }
+    Ok(())
+}
+
+fn write_events(out: &mut String, shown: &Shown<'_>) -> Written {
     writeln!(out, "\n{}", styled(STRONG, "What has happened"))?;
     for event in &shown.events {
         writeln!(

@@ -5,6 +5,7 @@ use std::fmt::{Result as Written, Write};
 use clap::Args;
 use concord_runtime::Broker;
 use concord_wire::CaseId;
+use concord_wire::payload::{LogEntry, Provisional};
 
 use super::list::code;
 use super::log::{self, Entered};
@@ -72,13 +73,31 @@ fn write_entry(
         faults,
     }: &Entered,
 ) -> Written {
-    let or_none = |text: String| {
-        if text.is_empty() {
-            "-".to_owned()
-        } else {
-            text
-        }
+    write_decision(out, case_id, entry)?;
+    if let Some(provisional) = &entry.provisional {
+        write_provisional(out, provisional)?;
+    }
+    writeln!(out, "\n  previous    {}", or_none(entry.previous.clone()))?;
+    let checked = if faults.is_empty() {
+        styled(GOOD, "as it was written")
+    } else {
+        styled(BAD, "WRONG")
     };
+    writeln!(out, "  hash        {}  {checked}", entry.hash)?;
+    faults
+        .iter()
+        .try_for_each(|fault| writeln!(out, "              {}", styled(BAD, fault)))
+}
+
+fn or_none(text: String) -> String {
+    if text.is_empty() {
+        "-".to_owned()
+    } else {
+        text
+    }
+}
+
+fn write_decision(out: &mut String, case_id: &CaseId, entry: &LogEntry) -> Written {
     writeln!(
         out,
         "entry {}  {}",
@@ -123,41 +142,33 @@ fn write_entry(
             styled(FAINT, format!("and {} more", entry.evidence_omitted))
         )?;
     }
-    if let Some(provisional) = &entry.provisional {
-        writeln!(out, "\n{}", styled(STRONG, "Provisional"))?;
-        writeln!(
-            out,
-            "  because     {}",
-            one_line(&provisional.rationale, 4_096)
-        )?;
-        for alternative in &provisional.alternatives {
-            writeln!(out, "  alternative {}", resolution_text(alternative))?;
-        }
-        let gate = provisional
-            .review_at
-            .as_deref()
-            .map_or("no gate".to_owned(), |gate| one_line(gate, 200));
-        writeln!(
-            out,
-            "  review at   {gate}, window until {}",
-            provisional.until
-        )?;
-        writeln!(
-            out,
-            "  dependants  {}",
-            or_none(one_line(&provisional.dependants.join(", "), 4_096))
-        )?;
+    Ok(())
+}
+
+fn write_provisional(out: &mut String, provisional: &Provisional) -> Written {
+    writeln!(out, "\n{}", styled(STRONG, "Provisional"))?;
+    writeln!(
+        out,
+        "  because     {}",
+        one_line(&provisional.rationale, 4_096)
+    )?;
+    for alternative in &provisional.alternatives {
+        writeln!(out, "  alternative {}", resolution_text(alternative))?;
     }
-    writeln!(out, "\n  previous    {}", or_none(entry.previous.clone()))?;
-    let checked = if faults.is_empty() {
-        styled(GOOD, "as it was written")
-    } else {
-        styled(BAD, "WRONG")
-    };
-    writeln!(out, "  hash        {}  {checked}", entry.hash)?;
-    faults
-        .iter()
-        .try_for_each(|fault| writeln!(out, "              {}", styled(BAD, fault)))
+    let gate = provisional
+        .review_at
+        .as_deref()
+        .map_or("no gate".to_owned(), |gate| one_line(gate, 200));
+    writeln!(
+        out,
+        "  review at   {gate}, window until {}",
+        provisional.until
+    )?;
+    writeln!(
+        out,
+        "  dependants  {}",
+        or_none(one_line(&provisional.dependants.join(", "), 4_096))
+    )
 }
 
 #[cfg(test)]

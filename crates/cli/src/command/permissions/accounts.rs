@@ -77,79 +77,81 @@ struct Import {
     subject: String,
 }
 
+impl AgentAccount {
+    /// The account of one of these agents.
+    fn new(space: &SubjectSpace, agent: &AgentId, agents: &[AgentId]) -> Self {
+        let concord = concord_account(space);
+        let import = |kind| {
+            let concord = &concord;
+            move |subject| Import {
+                kind,
+                account: concord.clone(),
+                subject,
+            }
+        };
+        let published = space.spoken_on(agent).into_iter();
+        let received = space.heard_on(agent).into_iter();
+        let mut imports: Vec<Import> = published
+            .map(import(Direction::Service))
+            .chain(received.map(import(Direction::Stream)))
+            .collect();
+        let others = || agents.iter().filter(|other| *other != agent);
+        // The broker gives what it has imported as a service to nobody's stream, so agents hear each other directly.
+        imports.extend(others().flat_map(|other| {
+            let account = account_of(other);
+            let subjects = space.spoken_between(other, agent).into_iter();
+            subjects.map(move |subject| Import {
+                kind: Direction::Stream,
+                account: account.clone(),
+                subject,
+            })
+        }));
+        let accounts: Vec<String> = others().map(account_of).collect();
+        let spoken = space
+            .spoken_to_agents(agent)
+            .into_iter()
+            .filter(|_| !accounts.is_empty());
+        let exports = spoken.map(|subject| Export {
+            kind: Direction::Stream,
+            subject,
+            accounts: accounts.clone(),
+        });
+        Self {
+            account: account_of(agent),
+            user: agent.clone(),
+            password: variable(agent.as_str()),
+            permissions: space.permissions_in_own_account(agent),
+            exports: exports.collect(),
+            imports,
+        }
+    }
+}
+
 impl Accounts {
     /// The accounts of these agents under a prefix.
     pub(super) fn new(space: &SubjectSpace, agents: &[AgentId]) -> Result<Self, Failure> {
         let prefix = space.prefix();
+        let account = concord_account(space);
         let mut exports: BTreeMap<(Direction, String), Vec<String>> = BTreeMap::new();
         let mut variables = BTreeSet::from([variable(prefix)]);
         let mut of_agents = Vec::new();
         for agent in agents {
-            let (account, password) = (account_of(agent), variable(agent.as_str()));
+            let password = variable(agent.as_str());
             if agent.as_str() == prefix || !variables.insert(password.clone()) {
                 return Err(Failure::usage(format!(
                     "{agent} cannot have an account beside the others: its user or its variable {password} is taken already; \
                      name each agent once"
                 )));
             }
-            let own = prefix.to_ascii_uppercase();
-            let import = |kind| {
-                let own = &own;
-                move |subject| Import {
-                    kind,
-                    account: own.clone(),
-                    subject,
-                }
-            };
-            let published = space
-                .spoken_on(agent)
-                .into_iter()
-                .map(import(Direction::Service));
-            let mut imports: Vec<Import> = published
-                .chain(
-                    space
-                        .heard_on(agent)
-                        .into_iter()
-                        .map(import(Direction::Stream)),
-                )
-                .collect();
-            for Import { kind, subject, .. } in &imports {
+            let of_agent = AgentAccount::new(space, agent, agents);
+            let own = of_agent.imports.iter();
+            for import in own.filter(|import| import.account == account) {
                 exports
-                    .entry((*kind, subject.clone()))
+                    .entry((import.kind, import.subject.clone()))
                     .or_default()
-                    .push(account.clone());
+                    .push(of_agent.account.clone());
             }
-            let others = || agents.iter().filter(|other| *other != agent);
-            // The broker gives what it has imported as a service to nobody's stream, so agents hear each other directly.
-            imports.extend(others().flat_map(|other| {
-                let account = account_of(other);
-                let subjects = space.spoken_between(other, agent).into_iter();
-                subjects.map(move |subject| Import {
-                    kind: Direction::Stream,
-                    account: account.clone(),
-                    subject,
-                })
-            }));
-            let accounts: Vec<String> = others().map(account_of).collect();
-            let spoken = space
-                .spoken_to_agents(agent)
-                .into_iter()
-                .filter(|_| !accounts.is_empty());
-            let exports = spoken.map(|subject| Export {
-                kind: Direction::Stream,
-                subject,
-                accounts: accounts.clone(),
-            });
-            let (exports, permissions) =
-                (exports.collect(), space.permissions_in_own_account(agent));
-            of_agents.push(AgentAccount {
-                account,
-                user: agent.clone(),
-                password,
-                permissions,
-                exports,
-                imports,
-            });
+            of_agents.push(of_agent);
         }
         let exports = exports.into_iter();
         let exports = exports
@@ -159,7 +161,6 @@ impl Accounts {
                 accounts,
             })
             .collect();
-        let account = prefix.to_ascii_uppercase();
         let concord = ConcordAccount {
             account,
             user: prefix.to_owned(),
@@ -222,6 +223,11 @@ fn text_of(exports: &[Export]) -> String {
         },
     );
     exports.collect()
+}
+
+/// The name of the account of the services and operators.
+fn concord_account(space: &SubjectSpace) -> String {
+    space.prefix().to_ascii_uppercase()
 }
 
 fn account_of(agent: &AgentId) -> String {
