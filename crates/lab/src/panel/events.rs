@@ -1,4 +1,4 @@
-//! Following facts as they are stored.
+//! Following events as they are stored.
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use bytes::Bytes;
@@ -13,23 +13,23 @@ use futures::{Stream, StreamExt};
 
 use concord_cli::shared::failure::Failure;
 
-/// A fact as it comes from the stream.
-pub(crate) struct Fact {
-    /// Kind of aggregate.
+/// An event as it is stored; its contents are read by [`StoredBytes::read`].
+pub(crate) struct StoredBytes {
+    /// The kind of its aggregate.
     pub(crate) aggregate: Aggregate,
-    /// Which one.
+    /// The id of its aggregate.
     pub(crate) id: Token,
     sequence: u64,
     bytes: Bytes,
 }
 
-impl Fact {
-    /// The record of a kind of aggregate.
+impl StoredBytes {
+    /// Decodes the event of a kind of aggregate.
     pub(crate) fn read<E: AggregateEvent>(&self) -> Result<StoredEvent<E>, Failure> {
-        let record = StoredEvent::decode(&self.bytes, self.sequence);
-        record.map_err(|error| {
+        let event = StoredEvent::decode(&self.bytes, self.sequence);
+        event.map_err(|error| {
             Failure::failed(format!(
-                "fact {} of the stream: {}",
+                "event {} of the stream: {}",
                 self.sequence,
                 ErrorChain(&error)
             ))
@@ -37,11 +37,11 @@ impl Fact {
     }
 }
 
-/// Every fact with one of these subjects that is stored after this call, in the order of the stream.
+/// All events with one of these subjects that are stored after this call, in the order of the stream.
 pub(crate) async fn follow(
     broker: &Broker,
     filters: Vec<String>,
-) -> Result<impl Stream<Item = Result<Fact, Failure>> + Unpin + use<>, Failure> {
+) -> Result<impl Stream<Item = Result<StoredBytes, Failure>> + Unpin + use<>, Failure> {
     let name = broker.layout.stream_name(StreamKind::Events);
     let stream = broker
         .jetstream
@@ -64,8 +64,8 @@ pub(crate) async fn follow(
         .await
         .map_err(|error| unreadable(&error))?;
     let subjects = broker.subjects().clone();
-    let facts = messages.filter_map(move |message| {
-        let fact = match message {
+    let events = messages.filter_map(move |message| {
+        let event = match message {
             Ok(message) => match (subjects.parse(message.subject.as_str()), message.info()) {
                 (Ok(SystemSubject::Event { .. }), _)
                     if non_event::of_stored(message.headers.as_ref(), &message.payload)
@@ -73,24 +73,26 @@ pub(crate) async fn follow(
                 {
                     None
                 }
-                (Ok(SystemSubject::Event { aggregate, id, .. }), Ok(info)) => Some(Ok(Fact {
-                    aggregate,
-                    id,
-                    sequence: info.stream_sequence,
-                    bytes: message.payload.clone(),
-                })),
+                (Ok(SystemSubject::Event { aggregate, id, .. }), Ok(info)) => {
+                    Some(Ok(StoredBytes {
+                        aggregate,
+                        id,
+                        sequence: info.stream_sequence,
+                        bytes: message.payload.clone(),
+                    }))
+                }
                 _ => None,
             },
             Err(error) => Some(Err(unreadable(&error))),
         };
-        std::future::ready(fact)
+        std::future::ready(event)
     });
-    Ok(facts)
+    Ok(events)
 }
 
 fn unreadable(error: &dyn std::error::Error) -> Failure {
     Failure::failed(format!(
-        "the stream of facts cannot be followed: {}",
+        "the stream of events cannot be followed: {}",
         ErrorChain(error)
     ))
 }
