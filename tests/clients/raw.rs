@@ -30,8 +30,8 @@ async fn raw_nats_conforms() {
     let mut inbox = select_all(inboxes);
     let agent = tokio::spawn(async move {
         while let Some(message) = inbox.next().await {
-            let heard: Value = serde_json::from_slice(&plain(&message).0).expect("JSON");
-            let Some(case) = heard["metadata"]["conformance"]
+            let input: Value = serde_json::from_slice(&plain(&message).0).expect("JSON");
+            let Some(case) = input["metadata"]["conformance"]
                 .as_str()
                 .and_then(|name| cases.get(name))
             else {

@@ -23,7 +23,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Stage {
     pub(crate) broker: TestBroker,
     pub(crate) client: async_nats::Client,
-    /// How the last message of `ann` was compressed.
+    /// The encoding of the last message of `ann`.
     pub(crate) encoding: Option<String>,
     /// The object store of large payloads.
     pub(crate) store: ObjectStore,

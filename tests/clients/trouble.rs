@@ -16,9 +16,9 @@ use crate::conformance::WireMessage;
 use crate::python::Driver;
 use crate::stage::Stage;
 
-/// How many requests an agent is sent: more than a durable inbox works on at a time.
+/// An agent is sent so many requests: more than a durable inbox works on at a time.
 const MANY: usize = 40;
-/// How many messages a durable inbox works on at a time.
+/// A durable inbox works on so many messages at a time.
 const SEATS: usize = 32;
 
 /// Sends ann a request on the normal lane.
@@ -138,7 +138,7 @@ async fn rust_handlers_wait(stage: &mut Stage) {
     agent.close().await.expect("it is closed");
 }
 
-/// The same with the Python library.
+/// Does the same with the Python library.
 async fn python_handlers_wait(stage: &mut Stage) {
     let driver = Driver::of("trouble.py", &[&stage.broker.url(), "waiting"]).await;
     check_all_are_answered(stage).await;
