@@ -8,6 +8,7 @@ pub mod publish;
 pub(crate) mod pull;
 pub(crate) mod raw_message;
 pub mod shared_value;
+mod unavailable;
 
 use std::time::Duration;
 
@@ -23,8 +24,10 @@ use crate::codec::claim_check::Payloads;
 use crate::codec::dialect;
 use crate::codec::trace::Trace;
 use crate::codec::wire_preferences::{Speech, SpokenBy};
-use crate::event_store::Error as LedgerError;
+use crate::event_store;
 use crate::service::settings::{BrokerSettings, StorageSettings};
+
+pub use unavailable::{Operation, Unavailable};
 
 /// How long the broker may take for one answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -169,12 +172,12 @@ impl Broker {
     pub async fn stream(
         &self,
         kind: StreamKind,
-    ) -> Result<jetstream::stream::Stream<()>, LedgerError> {
+    ) -> Result<jetstream::stream::Stream<()>, Unavailable> {
         let name = self.layout.stream_name(kind);
         self.jetstream
             .get_stream_no_info(name)
             .await
-            .map_err(|source| unavailable("give a handle on a stream", source))
+            .map_err(|source| Operation::OpenStream.failed(source))
     }
 
     /// Stores one message under its `message_id`; done when it is stored.
@@ -182,7 +185,7 @@ impl Broker {
         &self,
         envelope: &Envelope,
         trace: Option<&Trace>,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<(), event_store::Error> {
         self.publish_in(dialect::of_recipient(self, envelope), envelope, trace)
             .await
     }
@@ -193,7 +196,7 @@ impl Broker {
         spoken: Dialect,
         envelope: &Envelope,
         trace: Option<&Trace>,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<(), event_store::Error> {
         crate::event_store::nats::NatsEventStore::publish_all(self, &[(spoken, envelope)], trace)
             .await
     }
@@ -234,7 +237,7 @@ impl Broker {
         &self,
         envelope: &Envelope,
         trace: Option<&Trace>,
-    ) -> Result<bool, LedgerError> {
+    ) -> Result<bool, event_store::Error> {
         crate::event_store::nats::NatsEventStore::publish_first(self, envelope, trace).await
     }
 
@@ -243,12 +246,12 @@ impl Broker {
     pub async fn hear(
         &self,
         filter: String,
-    ) -> Result<impl Stream<Item = (String, Bytes)> + Send + Unpin + use<>, LedgerError> {
+    ) -> Result<impl Stream<Item = (String, Bytes)> + Send + Unpin + use<>, Unavailable> {
         let heard = self
             .client
             .subscribe(filter)
             .await
-            .map_err(|source| unavailable("let messages be heard", source))?;
+            .map_err(|source| Operation::Subscribe.failed(source))?;
         Ok(heard.map(|message| (message.subject.to_string(), message.payload)))
     }
 
@@ -257,12 +260,12 @@ impl Broker {
         &self,
         filter: String,
         group: Option<&'static str>,
-    ) -> Result<impl Stream<Item = Heard> + Send + Unpin + use<>, LedgerError> {
+    ) -> Result<impl Stream<Item = Heard> + Send + Unpin + use<>, Unavailable> {
         let subscribed = match group {
             Some(group) => self.client.queue_subscribe(filter, group.to_owned()).await,
             None => self.client.subscribe(filter).await,
         };
-        let heard = subscribed.map_err(|source| unavailable("let messages be heard", source))?;
+        let heard = subscribed.map_err(|source| Operation::Subscribe.failed(source))?;
         Ok(heard.map(|message| {
             let declared = message
                 .headers
@@ -344,17 +347,6 @@ fn check_version(version: &str) -> Result<(), Error> {
         });
     }
     Ok(())
-}
-
-/// The error of a broker that did not do `what`.
-pub(crate) fn unavailable(
-    what: &'static str,
-    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> LedgerError {
-    LedgerError::Unavailable {
-        what,
-        source: source.into(),
-    }
 }
 
 /// Headers with a message's id and trace context.

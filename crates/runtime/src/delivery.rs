@@ -2,12 +2,14 @@
 //! pulled is in [`crate::delivery::worker`].
 
 pub mod dead_letter;
+mod failure;
 pub(crate) mod fair_queue;
 pub mod handlers;
 pub(crate) mod poison;
 pub mod reject;
 pub mod reject_all;
 pub mod route;
+pub mod settle;
 pub(crate) mod worker;
 
 use std::sync::Arc;
@@ -17,8 +19,10 @@ use bytes::Bytes;
 use concord_wire::{Fault, Timestamp};
 
 use crate::codec::trace::Trace;
-use crate::service::clock;
+use crate::ports::Headers;
 use crate::service::settings::WorkSettings;
+
+pub use failure::{Failure, HandleError};
 
 /// A message or fact as it was delivered.
 pub struct Delivery {
@@ -27,7 +31,7 @@ pub struct Delivery {
     /// Its body.
     pub payload: Bytes,
     /// Its headers.
-    pub headers: Option<async_nats::HeaderMap>,
+    pub headers: Option<Headers>,
     /// The trace context it brought.
     pub trace: Option<Trace>,
     /// The stream it is stored in.
@@ -51,28 +55,6 @@ pub enum Ack {
     Acknowledge,
     /// Deliver it again after this time; not a failure.
     Later(Duration),
-}
-
-/// A delivery that was not handled.
-#[derive(Debug)]
-pub enum HandleError {
-    /// It cannot be used: its sender is told, and it is kept under `dead`.
-    Refused(Fault),
-    /// Something failed; it is tried again.
-    Failed(Box<dyn std::error::Error + Send + Sync>),
-    /// Someone outside has refused it for good, for this reason: it is kept under `dead`.
-    Undeliverable(String),
-}
-
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandleError {
-    fn from(error: E) -> Self {
-        // A fault is an error too, so that `?` works on both; it is not a failure of ours.
-        let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
-        match boxed.downcast::<Fault>() {
-            Ok(fault) => Self::Refused(*fault),
-            Err(error) => Self::Failed(error),
-        }
-    }
 }
 
 /// What is done with each delivery of a consumer.
@@ -135,9 +117,9 @@ impl RetryPolicy {
 }
 
 impl Delivery {
-    /// How long ago it was stored.
-    pub fn age(&self) -> Duration {
-        Duration::from_millis(clock::now().millis_since(self.stored_at))
+    /// How long before `now` it was stored.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        Duration::from_millis(now.millis_since(self.stored_at))
     }
 }
 

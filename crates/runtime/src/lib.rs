@@ -9,6 +9,7 @@ pub mod broker;
 pub mod codec;
 pub mod delivery;
 pub mod event_store;
+pub mod ports;
 pub mod service;
 
 /// The services allocate many small things for each message and free them on another thread, which the C library's
@@ -22,5 +23,9 @@ pub use codec::trace_context::TraceContext;
 pub use delivery::route::Routed;
 pub use delivery::{Delivery, HandleError, Handler};
 pub use event_store::step::{Aggregates, Outcome};
-pub use event_store::{Appended, Consistency, EventStore, Loaded, Publisher};
+pub use event_store::{
+    Appended, Consistency, EventStore, LastEvent, Loaded, Publisher, ScannedEvent,
+};
+pub use ports::Ports;
+pub use ports::nats::NatsPorts;
 pub use service::directory::Directory;

@@ -2,20 +2,25 @@
 
 use std::sync::LazyLock;
 
-use concord_domain::Context;
-use concord_domain::activation::conversation::{WakeInput, Weigh, conversation_of, thread_of};
+use concord_domain::activation::conversation::{
+    WakeInput, WakeMachine, Weigh, conversation_of, thread_of,
+};
 use concord_domain::activation::{
     Conversation, LoopBounds, Matcher, Message, Parameters, Previous, decide_all,
 };
 use concord_events::Remembered;
-use concord_events::topology::is_given_twice;
-use concord_runtime::Routed;
+use concord_events::topology::{ConsumerKind, is_given_twice};
+use concord_runtime::codec::dialect;
+use concord_runtime::delivery::handlers::{self, EffectHandler};
+use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
+use concord_runtime::service::{Binder, ServiceContext};
+use concord_runtime::{Aggregates, Ports};
+use concord_wire::Envelope;
 use concord_wire::payload::Card;
 use concord_wire::subject::Service;
-use concord_wire::{Envelope, dialect};
 use serde_json::{Value, json};
 
-use crate::process::{Delivery, HandleError, Process, step};
+use crate::ports::SimPorts;
 
 /// Loops are broken early here, so that there are some.
 const BOUNDS: LoopBounds = LoopBounds {
@@ -46,26 +51,49 @@ static MATCHER: LazyLock<Matcher> = LazyLock::new(|| {
     matcher
 });
 
-impl Process {
-    /// A message that may concern others than whom it is addressed to.
-    pub(crate) async fn wake(&self, delivery: &Delivery) -> Result<(), HandleError> {
-        let Ok(subject) = self.connection.subjects().parse(&delivery.subject) else {
-            return Ok(());
-        };
-        let Ok((envelope, _)) = dialect::read(&delivery.body, None, &subject) else {
-            return Ok(());
-        };
-        if Service::parse(envelope.from_agent.as_str()).is_ok()
-            || is_given_twice(&delivery.name, envelope.message_type.as_str())
-        {
-            return Ok(());
-        }
-        let id = conversation_of(&envelope);
-        let input = WakeInput::Weigh(Box::new(self.weigh(&envelope, delivery).await?));
-        let context = Context::of_message(self.connection.now(), envelope.message_id);
-        step(&self.conversations, &context, Routed::Step { id, input }).await
-    }
+/// Decides about every message whom it wakes.
+struct Waking {
+    context: ServiceContext<SimPorts>,
+    conversations: Aggregates<WakeMachine, SimPorts>,
+}
 
+/// Binds what is simulated of the agent adapter in this world.
+pub(crate) fn bind(context: &ServiceContext<SimPorts>, binder: &mut impl Binder) {
+    let waking = Waking {
+        context: context.clone(),
+        conversations: Aggregates::new(context.ports.clone(), context.work.cached_max),
+    };
+    binder.handle(ConsumerKind::Wake, waking);
+    binder.handle(
+        ConsumerKind::Effects(Service::AgentAdapter),
+        EffectHandler::<SimPorts, WakeMachine>::new(context),
+    );
+}
+
+impl Handler for Waking {
+    async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
+        let message_type = delivery.subject.rsplit('.').next();
+        let sender = self.context.ports.subjects().sender_of(&delivery.subject);
+        let is_of_service = sender.is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
+        if is_of_service
+            || message_type.is_some_and(|kind| is_given_twice(&delivery.consumer, kind))
+        {
+            return Ok(Ack::Acknowledge);
+        }
+        let envelope = match dialect::envelope(&self.context, delivery).await {
+            Err(HandleError::Refused(_)) => return Ok(Ack::Acknowledge),
+            read => read?,
+        };
+        let id = conversation_of(&envelope);
+        let weigh = self.weigh(&envelope, delivery).await?;
+        let input = WakeInput::Weigh(Box::new(weigh));
+        let context = &self.context;
+        handlers::step_of_message(context, &self.conversations, id, envelope, &input, delivery)
+            .await
+    }
+}
+
+impl Waking {
     async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, HandleError> {
         let known = self
             .conversations
@@ -105,7 +133,7 @@ impl Process {
                 from: envelope.from_agent.clone(),
                 to: envelope.to_agent.clone(),
                 message_type: envelope.message_type.as_str().to_owned(),
-                at: self.stored_at(delivery),
+                at: delivery.stored_at,
                 reply_to: envelope.reply_to.clone(),
                 text: content.to_owned(),
             },

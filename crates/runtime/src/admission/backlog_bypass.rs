@@ -23,7 +23,7 @@ use crate::broker::provision::PullConsumer;
 use crate::broker::pull::Pull;
 use crate::delivery::worker::Pulling;
 use crate::delivery::{ErrorChain, Handler};
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 
 /// So many messages have to wait before anything is read past them: fewer are read in a moment.
 const WAITING_MIN: u64 = 1_000;
@@ -181,7 +181,7 @@ pub(crate) async fn run<H: Handler>(
 }
 
 struct Past<H> {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     pulling: Pulling<H>,
     bypass: Arc<Bypass>,
     limit: Limit,

@@ -26,7 +26,7 @@ use crate::delivery::Delivery;
 use crate::delivery::reject;
 use crate::delivery::route::is_between_agents;
 use crate::event_store::Error;
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 use crate::service::clock;
 use crate::service::metrics::Consumer;
 use crate::service::settings::WorkSettings;
@@ -137,7 +137,7 @@ impl Limit {
 
     /// What is to be done with a delivery. A handler that must end what the delivery begins finds in it why it is over the
     /// limit.
-    pub(crate) fn look(self, shell: &ServiceContext, delivery: &mut Delivery) -> Look {
+    pub(crate) fn look(self, shell: &ServiceRunner, delivery: &mut Delivery) -> Look {
         if delivery.deliveries > 1 || shell.limits.is_off() {
             return Look::QUIET;
         }
@@ -166,7 +166,7 @@ impl Limit {
 
     fn over(
         self,
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         delivery: &mut Delivery,
         sender: &AgentId,
     ) -> Option<Over> {
@@ -220,7 +220,7 @@ impl Limit {
     /// Does in place of handling a delivery what its sender has to be told.
     pub(crate) async fn refuse(
         self,
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         over: Over,
         delivery: &Delivery,
         permit: OwnedSemaphorePermit,
@@ -243,7 +243,7 @@ impl Limit {
         }
     }
 
-    async fn answer(self, shell: &ServiceContext, delivery: &Delivery) -> Result<(), Error> {
+    async fn answer(self, shell: &ServiceRunner, delivery: &Delivery) -> Result<(), Error> {
         let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else {
             return Ok(());
         };
@@ -252,7 +252,7 @@ impl Limit {
 
     /// Waits while refusals are gathered, and tells of all of them. They are acknowledged already, but for the first, so what
     /// cannot be said is said later, with what has come meanwhile.
-    async fn tell_together(self, shell: &ServiceContext, delivery: &Delivery) -> Result<(), Error> {
+    async fn tell_together(self, shell: &ServiceRunner, delivery: &Delivery) -> Result<(), Error> {
         let Some(sender) = shell.broker.subjects().sender_of(&delivery.subject) else {
             return Ok(());
         };
@@ -275,7 +275,7 @@ impl Limit {
     /// Tells a sender how many of its messages were refused that were not answered each.
     async fn notify(
         self,
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         delivery: &Delivery,
         sender: &AgentId,
         gathered: Gathered,

@@ -4,13 +4,8 @@ use concord_events::topology::StreamKind;
 use concord_wire::subject::Lane;
 use concord_wire::{Envelope, Timestamp};
 
-use crate::broker::{Broker, unavailable};
-use crate::delivery::HandleError;
-use crate::event_store::Error;
-use crate::{broker::raw_message, codec::claim_check, codec::dialect};
-
-/// Messages that are looked through in one search.
-const LOOKED_THROUGH_MAX: usize = 1_000;
+use crate::broker::{Broker, Operation, Unavailable};
+use crate::{broker::raw_message, codec, codec::claim_check, codec::dialect};
 
 /// A message that is stored.
 #[derive(Debug, Clone)]
@@ -24,15 +19,15 @@ pub struct Stored {
 }
 
 /// The first message from `sequence` on whose subject matches `filter`.
-pub async fn next(
+pub(crate) async fn next(
     broker: &Broker,
     lane: Lane,
     filter: &str,
     sequence: u64,
-) -> Result<Option<Stored>, Error> {
+) -> Result<Option<Stored>, Unavailable> {
     let stream = broker.layout.stream_name(StreamKind::of_lane(lane));
     let found = raw_message::next(broker, &stream, filter, sequence).await;
-    let Some(found) = found.map_err(|error| unavailable("look a message up", error))? else {
+    let Some(found) = found.map_err(|error| Operation::FindMessage.failed(error))? else {
         return Ok(None);
     };
     let subject = broker.subjects().parse(&found.subject).ok();
@@ -51,8 +46,8 @@ pub async fn next(
         None => None,
         Some(envelope) => match claim_check::whole(broker, envelope).await {
             Ok(envelope) => Some(envelope),
-            Err(HandleError::Failed(error)) => return Err(unavailable("give a payload", error)),
-            Err(_) => None,
+            Err(codec::Error::Unavailable(error)) => return Err(error),
+            Err(codec::Error::Refused(_)) => None,
         },
     };
     Ok(Some(Stored {
@@ -60,28 +55,4 @@ pub async fn next(
         stored_at,
         envelope,
     }))
-}
-
-/// What `wanted` makes of the first message that it makes something of, among those from `sequence` on whose subject matches
-/// `filter`. A thousand are looked through.
-pub async fn find<T>(
-    broker: &Broker,
-    lane: Lane,
-    filter: &str,
-    mut sequence: u64,
-    wanted: impl Fn(&Envelope, Timestamp) -> Option<T>,
-) -> Result<Option<T>, Error> {
-    for _ in 0..LOOKED_THROUGH_MAX {
-        let Some(stored) = next(broker, lane, filter, sequence).await? else {
-            return Ok(None);
-        };
-        sequence = stored.sequence + 1;
-        if let Some(found) = stored
-            .envelope
-            .and_then(|envelope| wanted(&envelope, stored.stored_at))
-        {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
 }

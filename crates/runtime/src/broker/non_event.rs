@@ -9,6 +9,7 @@ use concord_events::topology::StreamKind;
 use crate::broker::raw_message::Described;
 use crate::delivery::Delivery;
 use crate::event_store::Consistency;
+use crate::ports::Ports;
 use crate::service::ServiceContext;
 use crate::service::metrics::Consumer;
 
@@ -48,7 +49,7 @@ pub(crate) fn of_described(described: &Described) -> Option<Foreign> {
 
 /// Whether a delivery carries what no service writes into a stream of facts or deadlines. Only its headers are looked at, so
 /// that it costs nothing: what its body gives away is found out when that cannot be read.
-pub(crate) fn is_copy(shell: &ServiceContext, delivery: &Delivery) -> bool {
+pub(crate) fn is_copy<P: Ports>(shell: &ServiceContext<P>, delivery: &Delivery) -> bool {
     let copied = delivery
         .headers
         .as_ref()
@@ -57,19 +58,19 @@ pub(crate) fn is_copy(shell: &ServiceContext, delivery: &Delivery) -> bool {
 }
 
 /// Whether a delivery that could not be handled is foreign. What agents send may be whatever they like: it is answered.
-pub(crate) fn is_acknowledgement(shell: &ServiceContext, delivery: &Delivery) -> bool {
+pub(crate) fn is_acknowledgement<P: Ports>(shell: &ServiceContext<P>, delivery: &Delivery) -> bool {
     Foreign::of(false, &delivery.payload).is_some() && concerns(shell, delivery)
 }
 
-fn concerns(shell: &ServiceContext, delivery: &Delivery) -> bool {
+fn concerns<P: Ports>(shell: &ServiceContext<P>, delivery: &Delivery) -> bool {
     let streams = [StreamKind::Events, StreamKind::Timers].into_iter();
     streams
-        .map(|kind| shell.broker.layout.stream_name(kind))
+        .map(|kind| shell.ports.layout().stream_name(kind))
         .any(|name| name == delivery.stream)
 }
 
 /// Says, and counts, that a delivery was passed over.
-pub(crate) fn passed_over(shell: &ServiceContext, delivery: &Delivery) {
+pub(crate) fn passed_over<P: Ports>(shell: &ServiceContext<P>, delivery: &Delivery) {
     let Delivery {
         subject,
         sequence,

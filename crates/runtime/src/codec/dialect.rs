@@ -10,10 +10,9 @@ use concord_wire::{
 };
 
 use crate::broker::Broker;
-use crate::codec::claim_check;
 use crate::delivery::handlers::subject_of;
 use crate::delivery::{Delivery, HandleError};
-use crate::event_store::Error;
+use crate::ports::{Ports, Preferences};
 use crate::service::ServiceContext;
 
 /// The dialect that the headers of a message declare.
@@ -33,8 +32,8 @@ pub fn plain<'a>(body: &'a [u8], headers: Option<&HeaderMap>) -> Result<Cow<'a, 
 }
 
 /// The envelope of a delivered message, in whatever dialect it was written and wherever its payload is.
-pub async fn envelope(
-    shell: &ServiceContext,
+pub async fn envelope<P: Ports>(
+    shell: &ServiceContext<P>,
     delivery: &Delivery,
 ) -> Result<Envelope, HandleError> {
     let subject = subject_of(shell, delivery)?;
@@ -48,9 +47,9 @@ pub async fn envelope(
     )?;
     // What a service says is in the dialect of whom it is for, and none of its own.
     if Service::parse(envelope.from_agent.as_str()).is_err() {
-        shell.broker.heard_in(&envelope.from_agent, spoken);
+        shell.ports.wrote_in(&envelope.from_agent, spoken);
     }
-    claim_check::whole(&shell.broker, envelope).await
+    Ok(shell.ports.with_payload(envelope).await?)
 }
 
 /// The envelope of a stored message, and the dialect in which it was written.
@@ -92,7 +91,7 @@ pub(crate) fn is_same(one: &[u8], other: &[u8], subject: &Subject) -> bool {
 
 /// The dialect in which the sender of a delivery is to be answered, however wrong the message is.
 pub(crate) fn answered_in(
-    broker: &Broker,
+    preferences: &impl Preferences,
     delivery: &Delivery,
     sender: &AgentId,
     subject: Option<&Subject>,
@@ -100,7 +99,7 @@ pub(crate) fn answered_in(
     let declared = declared(delivery.headers.as_ref())
         .ok()
         .flatten()
-        .or_else(|| broker.dialect_by_card(sender));
+        .or_else(|| preferences.dialect_by_card(sender));
     let seen = || {
         let body = plain(&delivery.payload, delivery.headers.as_ref()).ok()?;
         subject.map(|subject| dialect::of_shape(&body, subject))
@@ -118,7 +117,10 @@ pub(crate) fn of_recipient(broker: &Broker, envelope: &Envelope) -> Dialect {
 }
 
 /// A message in a dialect. What the dialect cannot say is said to be so, in an `error` under the same id.
-pub(crate) fn write(envelope: &Envelope, spoken: Dialect) -> Result<(Subject, Vec<u8>), Error> {
+pub(crate) fn write(
+    envelope: &Envelope,
+    spoken: Dialect,
+) -> Result<(Subject, Vec<u8>), serde_json::Error> {
     if spoken == Dialect::Concord {
         return Ok((envelope.subject(), serde_json::to_vec(envelope)?));
     }

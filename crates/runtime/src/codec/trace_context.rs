@@ -24,7 +24,7 @@ impl From<Option<Trace>> for TraceContext {
 
 impl TraceContext {
     /// Those of what was said in a case, or in none, and brought a context, or none.
-    pub fn of(shell: &ServiceContext, brought: Option<Trace>, case: Option<&CaseId>) -> Self {
+    pub fn of<P>(shell: &ServiceContext<P>, brought: Option<Trace>, case: Option<&CaseId>) -> Self {
         let Some(case) = case else {
             return brought.into();
         };

@@ -19,7 +19,7 @@ use concord_wire::Fault;
 use crate::broker::provision::PullConsumer;
 use crate::broker::raw_message::{self, Described};
 use crate::delivery::{Delivery, ErrorChain};
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 use crate::{delivery::reject, service::clock};
 
 /// How often is looked whether the connection was lost.
@@ -32,7 +32,7 @@ const HEADERS_VERSION: &str = "NATS/1.0";
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Looks at what was delivered by `consumer` whenever the connection was lost, until the service stops.
-pub(crate) async fn watch(shell: ServiceContext, consumer: PullConsumer) {
+pub(crate) async fn watch(shell: ServiceRunner, consumer: PullConsumer) {
     let mut seen = connections(&shell);
     loop {
         tokio::select! {
@@ -53,14 +53,14 @@ pub(crate) async fn watch(shell: ServiceContext, consumer: PullConsumer) {
 }
 
 /// Whether agents write to the stream of this consumer; only they would write what cannot be parsed.
-pub(crate) fn concerns(shell: &ServiceContext, consumer: &PullConsumer) -> bool {
+pub(crate) fn concerns(shell: &ServiceRunner, consumer: &PullConsumer) -> bool {
     let lanes = [StreamKind::Messages, StreamKind::Urgent];
     lanes
         .into_iter()
         .any(|lane| shell.broker.layout.stream_name(lane) == consumer.stream)
 }
 
-fn connections(shell: &ServiceContext) -> u64 {
+fn connections(shell: &ServiceRunner) -> u64 {
     shell
         .broker
         .client
@@ -69,7 +69,7 @@ fn connections(shell: &ServiceContext) -> u64 {
         .load(Ordering::Relaxed)
 }
 
-async fn look(shell: &ServiceContext, consumer: &PullConsumer) -> Result<(), AnyError> {
+async fn look(shell: &ServiceRunner, consumer: &PullConsumer) -> Result<(), AnyError> {
     let stream = shell
         .broker
         .jetstream
@@ -99,7 +99,7 @@ async fn look(shell: &ServiceContext, consumer: &PullConsumer) -> Result<(), Any
 
 /// Takes out what cannot be parsed from the first to the last of these sequences.
 async fn look_between(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     consumer: &PullConsumer,
     stream: &Stream<()>,
     filter: &str,

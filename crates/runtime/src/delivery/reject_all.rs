@@ -6,12 +6,13 @@ use concord_wire::{Envelope, Fault, MessageType};
 use crate::codec::dialect;
 use crate::delivery::route::unknown_type;
 use crate::delivery::{Ack, Delivery, HandleError, Handler};
+use crate::ports::Ports;
 use crate::service::ServiceContext;
 
 /// Refuses or ignores messages.
-pub(crate) struct Bystander(pub(crate) ServiceContext);
+pub(crate) struct RejectAll<P>(pub(crate) ServiceContext<P>);
 
-impl Handler for Bystander {
+impl<P: Ports> Handler for RejectAll<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let envelope = dialect::envelope(&self.0, delivery).await?;
         self.0.count_ignored(ignore(self.0.service, &envelope)?);

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::AckKind;
 use async_nats::{Message, Subject};
-use concord_events::dead_letter::DeadReason;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,14 +18,15 @@ use crate::broker::provision::PullConsumer;
 use crate::broker::pull::{self, Pull, Taken};
 use crate::broker::{Broker, timestamp, trace_of};
 use crate::delivery::fair_queue::Line;
-use crate::delivery::{Ack, Delivery, ErrorChain, HandleError, Handler, RetryPolicy};
-use crate::service::ServiceContext;
+use crate::delivery::poison;
+use crate::delivery::settle::{Settlement, settle};
+use crate::delivery::{Delivery, ErrorChain, Handler};
+use crate::service::ServiceRunner;
 use crate::service::metrics::DeliveryLabels;
-use crate::{broker::non_event, delivery::dead_letter, delivery::poison, delivery::reject};
 
 /// Pulls from `consumer` until `stop`, then finishes what is under way. `permits` bounds how many deliveries are.
 pub(crate) async fn run<H: Handler>(
-    shell: ServiceContext,
+    shell: ServiceRunner,
     consumer: PullConsumer,
     handler: Arc<H>,
     permits: Arc<Semaphore>,
@@ -92,7 +92,7 @@ pub(crate) async fn run<H: Handler>(
 
 /// What handles single deliveries; every task holds it.
 struct Worker<H> {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     consumer: Arc<str>,
     limit: Option<Limited>,
     line: Line,
@@ -116,7 +116,7 @@ pub(crate) struct Pulling<H> {
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl<H: Handler> Pulling<H> {
-    pub(crate) fn shell(&self) -> &ServiceContext {
+    pub(crate) fn shell(&self) -> &ServiceRunner {
         &self.worker.shell
     }
 
@@ -202,7 +202,7 @@ enum Looked {
 }
 
 impl Limited {
-    fn look(&self, shell: &ServiceContext, delivery: &mut Delivery, waiting: u64) -> Looked {
+    fn look(&self, shell: &ServiceRunner, delivery: &mut Delivery, waiting: u64) -> Looked {
         if self.way == Way::Through {
             self.bypass.came_to(delivery.sequence, waiting);
             if self.bypass.has_handled(delivery.sequence) {
@@ -248,7 +248,8 @@ async fn handle_one<H: Handler>(
             Some((limit, over)) => limit.refuse(shell, over, &delivery, turn).await,
             None => {
                 let _turn = turn;
-                handle(shell, &**handler, &delivery).await
+                let (settlement, verdict) = settle(shell.context(), &**handler, &delivery).await;
+                (ack_kind(settlement), verdict)
             }
         };
         shell
@@ -273,7 +274,7 @@ async fn handle_one<H: Handler>(
 
 /// Tells the broker what became of a delivery, and counts it.
 async fn finish(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     delivery: &Delivery,
     reply: Subject,
     (answer, verdict): (AckKind, &'static str),
@@ -308,73 +309,11 @@ async fn keep_alive<T>(
     }
 }
 
-async fn handle<H: Handler>(
-    shell: &ServiceContext,
-    handler: &H,
-    delivery: &Delivery,
-) -> (AckKind, &'static str) {
-    let patience = handler.patience(&shell.work);
-    // Counted here and not by the broker, so that what crashes a process again and again is recorded too.
-    if patience.is_over(delivery.deliveries.saturating_sub(1), delivery.age()) {
-        let why = "it was delivered again and again without an end";
-        return give_up(shell, delivery, why, DeadReason::Exhausted, patience).await;
-    }
-    if non_event::is_copy(shell, delivery) {
-        return pass_over(shell, delivery);
-    }
-    match handler.handle(delivery).await {
-        Ok(Ack::Acknowledge) => (AckKind::Ack, "acked"),
-        Ok(Ack::Later(wait)) => (AckKind::Nak(Some(wait)), "postponed"),
-        Err(HandleError::Refused(_) | HandleError::Failed(_))
-            if non_event::is_acknowledgement(shell, delivery) =>
-        {
-            pass_over(shell, delivery)
-        }
-        Err(HandleError::Refused(fault)) => match reject::refuse(shell, delivery, &fault).await {
-            Ok(()) => (AckKind::Term, "refused"),
-            Err(error) => retry(delivery, &error.into(), patience),
-        },
-        Err(HandleError::Undeliverable(why)) => {
-            give_up(shell, delivery, &why, DeadReason::Undeliverable, patience).await
-        }
-        Err(HandleError::Failed(error))
-            if patience.is_over(delivery.deliveries, delivery.age()) =>
-        {
-            let why = ErrorChain(&*error).to_string();
-            give_up(shell, delivery, &why, DeadReason::Exhausted, patience).await
-        }
-        Err(HandleError::Failed(error)) => retry(delivery, &error, patience),
-    }
-}
-
-fn pass_over(shell: &ServiceContext, delivery: &Delivery) -> (AckKind, &'static str) {
-    non_event::passed_over(shell, delivery);
-    (AckKind::Ack, non_event::FOREIGN)
-}
-
-fn retry(delivery: &Delivery, error: &AnyError, patience: RetryPolicy) -> (AckKind, &'static str) {
-    let wait = patience.wait(delivery.deliveries);
-    tracing::warn!(
-        subject = %delivery.subject, sequence = delivery.sequence, deliveries = delivery.deliveries,
-        error = %ErrorChain(&**error), "Handling failed; it will be tried again."
-    );
-    (AckKind::Nak(Some(wait)), "failed")
-}
-
-async fn give_up(
-    shell: &ServiceContext,
-    delivery: &Delivery,
-    why: &str,
-    reason: DeadReason,
-    patience: RetryPolicy,
-) -> (AckKind, &'static str) {
-    match dead_letter::keep_failed(shell, delivery, why, reason).await {
-        Ok(()) => {
-            tracing::error!(subject = %delivery.subject, sequence = delivery.sequence, why, "Given up; kept under dead.");
-            shell.count_dead(reason);
-            (AckKind::Term, "dead")
-        }
-        Err(error) => retry(delivery, &error.into(), patience),
+fn ack_kind(settlement: Settlement) -> AckKind {
+    match settlement {
+        Settlement::Acknowledge => AckKind::Ack,
+        Settlement::Terminate => AckKind::Term,
+        Settlement::PutBack(wait) => AckKind::Nak(Some(wait)),
     }
 }
 

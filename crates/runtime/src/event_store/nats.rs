@@ -1,12 +1,11 @@
-//! The ledger and the outbox on NATS.
+//! The event store and the publisher on NATS.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
-    DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, RawMessageError, Stream,
+    DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, Stream,
 };
 use bytes::Bytes;
-use concord_domain::event_chain::Chain;
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::subject::SystemSubject;
@@ -19,13 +18,12 @@ use futures::future::try_join_all;
 use crate::broker::non_event;
 use crate::broker::publish::{self, Stored};
 use crate::broker::raw_message::{self, Described};
-use crate::broker::{Broker, headers, unavailable};
+use crate::broker::{Broker, Operation, headers, trace_of};
 use crate::codec::dialect;
 use crate::codec::trace::Trace;
-use crate::event_store::{Appended, Consistency, Error, EventStore, Loaded, Publisher};
-
-/// Why a message is missing that must be there.
-const NOT_FOUND: &str = "there is a later one";
+use crate::event_store::{
+    Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent, scan,
+};
 
 /// What stands last under an aggregate.
 struct Last {
@@ -49,18 +47,6 @@ impl NatsEventStore {
         Ok(Self { broker, events })
     }
 
-    /// The last fact of an aggregate, as stored.
-    pub async fn last(
-        &self,
-        aggregate: Aggregate,
-        id: &Token,
-        consistency: Consistency,
-    ) -> Result<Option<StreamMessage>, Error> {
-        self.last_after(aggregate, id, 0, consistency)
-            .await
-            .map(|last| last.fact)
-    }
-
     async fn last_after(
         &self,
         aggregate: Aggregate,
@@ -80,7 +66,7 @@ impl NatsEventStore {
             {
                 Ok(message) => Some(message),
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => None,
-                Err(error) => return Err(unavailable("give the last fact", error)),
+                Err(error) => return Err(Operation::ReadLastEvent.failed(error).into()),
             },
         };
         let Some(stands) = stands else {
@@ -146,10 +132,9 @@ impl NatsEventStore {
         let stream = self.broker.layout.stream_name(StreamKind::Events);
         while next <= head {
             let found = raw_message::next(&self.broker, &stream, filter, next).await;
-            let found = found.map_err(|error| unavailable("give a message among facts", error))?;
+            let found = found.map_err(|error| Operation::ReadAmongEvents.failed(error))?;
             // The last one is there, so that there is no other before it must not be believed of what was not answered.
-            let found =
-                found.ok_or_else(|| unavailable("give a message among facts", NOT_FOUND))?;
+            let found = found.ok_or(Error::NotFound { sequence: next })?;
             next = found.sequence + 1;
             if found.sequence <= head && non_event::of_described(&found).is_none() {
                 last = Some(found.sequence);
@@ -166,49 +151,12 @@ impl NatsEventStore {
         match last.filter(|last| *last > after) {
             None => Ok(None),
             Some(last) => {
-                let asked = self.events.get_raw_message(last).await;
-                asked
-                    .map(Some)
-                    .map_err(|error: RawMessageError| unavailable("give a fact", error))
+                let message = self.events.get_raw_message(last).await;
+                Ok(Some(
+                    message.map_err(|error| Operation::ReadEvent.failed(error))?,
+                ))
             }
         }
-    }
-
-    /// The facts of an aggregate after `after` up to a stored one, found by the predecessors that facts name: a request
-    /// a fact, as many at once as one fact names.
-    ///
-    /// A fact never changes, so a copy of the stream that has it will do, whoever said that it exists.
-    pub async fn history<E: AggregateEvent>(
-        &self,
-        last: &[u8],
-        sequence: u64,
-        after: u64,
-    ) -> Result<Vec<StoredEvent<E>>, Error> {
-        let unreadable = |source| Error::Unreadable { sequence, source };
-        let mut chain = Chain::new(
-            StoredEvent::<E>::decode(last, sequence).map_err(unreadable)?,
-            after,
-        );
-        loop {
-            let missing = chain.missing();
-            if missing.is_empty() {
-                return Ok(chain.into_records());
-            }
-            chain.found(try_join_all(missing.into_iter().map(|sequence| self.at(sequence))).await?);
-        }
-    }
-
-    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
-        let message = match found(self.events.direct_get(sequence).await)? {
-            Some(message) => message,
-            // A copy that lags does not have it yet; the leader does.
-            None => {
-                let asked = self.events.get_raw_message(sequence).await;
-                asked.map_err(|error: RawMessageError| unavailable("give a fact", error))?
-            }
-        };
-        StoredEvent::decode(&message.payload, sequence)
-            .map_err(|source| Error::Unreadable { sequence, source })
     }
 
     /// Stores messages, each under its `message_id`; all are sent before the first answer is awaited.
@@ -246,7 +194,7 @@ impl NatsEventStore {
             return Ok(true);
         }
         let found = raw_message::at(broker, &stored.stream, stored.sequence).await;
-        let found = found.map_err(|error| unavailable("give a message", error))?;
+        let found = found.map_err(|error| Operation::ReadMessage.failed(error))?;
         let said = found.and_then(|found| broker.subjects().parse(&found.subject).ok());
         let first = match said {
             Some(Subject::Message { from, to, case, .. }) => {
@@ -281,10 +229,7 @@ impl Written {
         let mut headers = headers(envelope.message_id.as_str(), trace);
         let payload = if broker.compresses(&envelope.to_agent, payload.len()) {
             headers.insert(header::CONTENT_ENCODING, Encoding::Gzip.as_str());
-            Bytes::from(
-                concord_encoding::gzip(&payload)
-                    .map_err(|error| unavailable("be written to", error))?,
-            )
+            Bytes::from(concord_encoding::gzip(&payload).map_err(Error::Uncompressible)?)
         } else {
             payload
         };
@@ -307,7 +252,7 @@ impl Written {
                 self.payload.clone(),
             )
             .await;
-        stored.map_err(|error| unavailable("store a message", error))
+        Ok(stored.map_err(|error| Operation::StoreMessage.failed(error))?)
     }
 }
 
@@ -326,7 +271,7 @@ async fn displace(
     }: Written,
 ) -> Result<(), Error> {
     let stored = raw_message::at(broker, &acknowledged.stream, acknowledged.sequence).await;
-    let stored = stored.map_err(|error| unavailable("give a message", error))?;
+    let stored = stored.map_err(|error| Operation::ReadMessage.failed(error))?;
     // The same in another dialect is the same: what an agent's card says may have been learnt in between.
     let parsed = broker.subjects().parse(&subject);
     let is_same = |stored: Described| {
@@ -354,16 +299,15 @@ async fn displace(
         }
     }
     let stored = broker.store(subject, without_id, payload).await;
-    stored
-        .map(|_| ())
-        .map_err(|error| unavailable("store a message", error))
+    stored.map_err(|error| Operation::StoreMessage.failed(error))?;
+    Ok(())
 }
 
 fn found(result: Result<StreamMessage, DirectGetError>) -> Result<Option<StreamMessage>, Error> {
     match result {
         Ok(message) => Ok(Some(message)),
         Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unavailable("give a fact", error)),
+        Err(error) => Err(Operation::ReadEvent.failed(error).into()),
     }
 }
 
@@ -416,8 +360,64 @@ impl EventStore for NatsEventStore {
             Ok(stored) if stored.duplicate => Ok(Appended::Conflict),
             Ok(stored) => Ok(Appended::Stored(stored.sequence)),
             Err(publish::Error::Moved) => Ok(Appended::Conflict),
-            Err(error) => Err(unavailable("store a fact", error)),
+            Err(error) => Err(Operation::StoreEvent.failed(error).into()),
         }
+    }
+
+    async fn last(
+        &self,
+        aggregate: Aggregate,
+        id: &Token,
+        consistency: Consistency,
+    ) -> Result<Option<LastEvent>, Error> {
+        let last = self.last_after(aggregate, id, 0, consistency).await?;
+        Ok(last.fact.map(|message| LastEvent {
+            sequence: message.sequence,
+            trace: trace_of(Some(&message.headers)),
+            payload: message.payload,
+        }))
+    }
+
+    async fn last_named<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        event: &'static str,
+    ) -> Result<Option<StoredEvent<E>>, Error> {
+        let subject = SystemSubject::Event {
+            aggregate: E::AGGREGATE,
+            id: id.clone(),
+            event: Token::fixed(event),
+        };
+        let subject = self.broker.subjects().build(&subject);
+        let Some(message) = self.last_on(&subject).await? else {
+            return Ok(None);
+        };
+        let sequence = message.sequence;
+        let record = StoredEvent::decode(&message.payload, sequence);
+        record
+            .map(Some)
+            .map_err(|source| Error::Unreadable { sequence, source })
+    }
+
+    async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
+        let message = match found(self.events.direct_get(sequence).await)? {
+            Some(message) => message,
+            // A copy that lags does not have it yet; the leader does.
+            None => {
+                let asked = self.events.get_raw_message(sequence).await;
+                asked.map_err(|error| Operation::ReadEvent.failed(error))?
+            }
+        };
+        StoredEvent::decode(&message.payload, sequence)
+            .map_err(|source| Error::Unreadable { sequence, source })
+    }
+
+    async fn scan(
+        &self,
+        first: u64,
+        mut each: impl FnMut(ScannedEvent) + Send,
+    ) -> Result<u64, Error> {
+        scan::events(&self.broker, &self.events, first, &mut each).await
     }
 }
 
@@ -429,5 +429,22 @@ impl Publisher for NatsEventStore {
             .map(|envelope| (spoken(envelope), envelope))
             .collect();
         Self::publish_all(&self.broker, &messages, trace).await
+    }
+
+    async fn publish_in(
+        &self,
+        dialect: Dialect,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<(), Error> {
+        self.broker.publish_in(dialect, envelope, trace).await
+    }
+
+    async fn publish_first(
+        &self,
+        envelope: &Envelope,
+        trace: Option<&Trace>,
+    ) -> Result<bool, Error> {
+        self.broker.publish_first(envelope, trace).await
     }
 }

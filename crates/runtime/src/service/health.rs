@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 use crate::service::metrics::Consumer;
 
 /// How often the broker is asked how much waits.
@@ -62,7 +62,7 @@ impl Notes {
 
 /// Serves until `stop`.
 pub async fn serve(
-    shell: ServiceContext,
+    shell: ServiceRunner,
     listener: TcpListener,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
@@ -71,7 +71,7 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route(
             "/metrics",
-            get(|State(shell): State<ServiceContext>| async move { shell.metrics.text() }),
+            get(|State(shell): State<ServiceRunner>| async move { shell.metrics.text() }),
         )
         .with_state(shell);
     axum::serve(listener, router)
@@ -79,7 +79,7 @@ pub async fn serve(
         .await
 }
 
-async fn readyz(State(shell): State<ServiceContext>) -> (StatusCode, String) {
+async fn readyz(State(shell): State<ServiceRunner>) -> (StatusCode, String) {
     let readiness = shell.readiness();
     let status = if readiness.ready {
         StatusCode::OK
@@ -94,7 +94,7 @@ async fn readyz(State(shell): State<ServiceContext>) -> (StatusCode, String) {
 
 /// Watches the broker and the lag of the service's consumers until `stop`.
 pub async fn watch(
-    shell: ServiceContext,
+    shell: ServiceRunner,
     consumers: Arc<Vec<ConsumerDefinition>>,
     stop: CancellationToken,
 ) {
@@ -112,7 +112,7 @@ pub async fn watch(
     }
 }
 
-async fn poll(shell: &ServiceContext, definition: &ConsumerDefinition) -> bool {
+async fn poll(shell: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
     let Ok(stream) = shell.broker.stream(definition.stream_kind).await else {
         return false;
     };

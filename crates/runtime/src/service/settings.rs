@@ -280,6 +280,17 @@ pub fn read<T: DeserializeOwned + Serialize + Default + JsonSchema>(
     })
 }
 
+/// Settings as a TOML file that [`read`] takes. Secrets stay hidden in it, so its first lines say to fill them in.
+pub fn to_toml<T: Serialize>(settings: &T) -> Result<String, toml::ser::Error> {
+    let text = toml::to_string(settings)?;
+    let advice = if text.contains(secret::HIDDEN) {
+        "# Secrets are not shown. Fill in what is (hidden) before you use this file.\n\n"
+    } else {
+        ""
+    };
+    Ok(format!("{advice}{text}"))
+}
+
 fn schema<T: JsonSchema>() -> schemars::Schema {
     let settings = schemars::generate::SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true);

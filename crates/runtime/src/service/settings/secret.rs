@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// What stands in place of a secret, wherever settings are printed.
-const HIDDEN: &str = "(hidden)";
+pub(super) const HIDDEN: &str = "(hidden)";
 
 /// A text that no output of the program contains: not `--print-config`, no log line, no error.
 #[derive(Clone, PartialEq, Eq)]

@@ -77,6 +77,35 @@ fn secrets_are_read_and_not_printed() {
 }
 
 #[test]
+fn what_is_printed_is_toml_that_can_be_read_back() {
+    let given = [
+        "broker.servers=nats://one:4222,nats://two:4222",
+        "work.in_flight_max=7",
+        "telemetry.log_format=json",
+        "broker.password=s3cret",
+    ];
+    let settings: Plain = read(&sources(&[], &given)).unwrap();
+    let printed = to_toml(&settings).unwrap();
+    assert!(
+        printed.starts_with("# Secrets are not shown.") && !printed.contains("s3cret"),
+        "{printed}"
+    );
+    let file = std::env::temp_dir().join(format!("concord-printed-{}.toml", std::process::id()));
+    std::fs::write(&file, &printed).unwrap();
+    let mut from = sources(&[("CONCORD_BROKER__PASSWORD", "s3cret")], &[]);
+    from.file = Some(file.clone());
+    let read_back: Plain = read(&from).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(
+        read_back.broker.password.as_ref().map(Secret::reveal),
+        Some("s3cret"),
+        "a secret is given as before"
+    );
+    assert_eq!(to_toml(&read_back).unwrap(), printed);
+    assert!(!to_toml(&Plain::default()).unwrap().contains("hidden"));
+}
+
+#[test]
 fn an_unknown_key_names_the_nearest() {
     let error = read::<Plain>(&sources(&[], &["work.in_flight=3"])).unwrap_err();
     assert_eq!(

@@ -1,0 +1,190 @@
+//! What operators do to a debate: hold, resume, extend, cancel.
+
+use clap::{ArgGroup, Args};
+use concord_events::DeadlineControl;
+use concord_wire::subject::Service;
+use concord_wire::{AgentId, DebateId};
+use serde_json::json;
+
+use crate::shared::args::{JsonArg, agent_id, debate_id, words};
+use crate::shared::connection::{ConnectionArgs, command};
+use crate::shared::debate_file::load;
+use crate::shared::failure::Failure;
+use crate::shared::output::{self, NAMED, span, styled};
+
+/// Which debate, by whom, and why.
+#[derive(Debug, Args)]
+pub(super) struct OrderArgs {
+    /// The debate.
+    #[arg(value_parser = debate_id)]
+    debate: DebateId,
+    /// Who says so.
+    #[arg(long, value_name = "PERSON", value_parser = agent_id)]
+    by: AgentId,
+    /// Why.
+    #[arg(long, value_parser = words)]
+    why: String,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Arguments of `concord debate hold` and `concord debate resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  concord debate hold d-4f1c --by eva --why \"maintenance until noon\"
+  concord debate resume d-4f1c --by eva --why \"maintenance is over\"")]
+pub(crate) struct ControlArgs {
+    #[command(flatten)]
+    order: OrderArgs,
+}
+
+/// Arguments of `concord debate extend`.
+#[derive(Debug, Args)]
+#[command(
+    group = ArgGroup::new("later").required(true),
+    after_help = "Example: concord debate extend d-4f1c --hours 2 --by eva --why \"the filing comes at four\""
+)]
+pub(crate) struct ExtendArgs {
+    #[command(flatten)]
+    order: OrderArgs,
+    /// By how many hours.
+    #[arg(long, value_name = "H", group = "later", value_parser = hours)]
+    hours: Option<u64>,
+    /// By how many milliseconds.
+    #[arg(long, value_name = "N", group = "later", value_parser = clap::value_parser!(u64).range(1..))]
+    ms: Option<u64>,
+}
+
+/// Arguments of `concord debate cancel`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: concord debate cancel d-4f1c --by eva --why \"the deal is off\"")]
+pub(crate) struct CancelArgs {
+    #[command(flatten)]
+    order: OrderArgs,
+}
+
+/// Hours as milliseconds; parts of an hour are allowed.
+fn hours(text: &str) -> Result<u64, String> {
+    let hours: f64 = text
+        .parse()
+        .map_err(|_| "a number of hours is expected, for example 2 or 0.5".to_owned())?;
+    let millis = (hours * 3_600_000.0).round();
+    if !millis.is_finite() || !(1.0..=1e15).contains(&millis) {
+        return Err("a number of hours above 0 is expected, for example 2 or 0.5".to_owned());
+    }
+    // It was checked to be in range.
+    Ok(millis as u64)
+}
+
+pub(super) async fn hold(connection: &ConnectionArgs, args: &ControlArgs) -> Result<u8, Failure> {
+    control(connection, &args.order, DeadlineControl::Hold, 0).await
+}
+
+pub(super) async fn resume(connection: &ConnectionArgs, args: &ControlArgs) -> Result<u8, Failure> {
+    control(connection, &args.order, DeadlineControl::Resume, 0).await
+}
+
+pub(super) async fn extend(connection: &ConnectionArgs, args: &ExtendArgs) -> Result<u8, Failure> {
+    let later_ms = args.hours.or(args.ms).unwrap_or_default();
+    control(connection, &args.order, DeadlineControl::Extend, later_ms).await
+}
+
+async fn control(
+    connection: &ConnectionArgs,
+    args: &OrderArgs,
+    control: DeadlineControl,
+    later_ms: u64,
+) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let OrderArgs {
+        debate,
+        by,
+        why,
+        json,
+    } = args;
+    load(&broker, debate).await?;
+    let request = json!({ "debate_id": debate, "control": control, "later_ms": later_ms, "by": by, "why": why });
+    let done = command(
+        &broker,
+        Service::DebateFacilitator,
+        "control_debate",
+        &request,
+    )
+    .await?;
+    let (state, _) = load(&broker, debate).await?;
+    let waits_for = state
+        .ladder
+        .map(|ladder| ladder.waits_for)
+        .unwrap_or_default();
+    if json.json {
+        let answer = json!({
+            "debate_id": debate, "control": control, "later_ms": later_ms, "waits_for": waits_for, "done": done,
+        });
+        output::json(&answer)?;
+        return Ok(0);
+    }
+    let debate = styled(NAMED, debate);
+    let said = match control {
+        _ if done.event.is_none() => {
+            format!("nothing had to be done: the deadlines of {debate} are as they were")
+        }
+        DeadlineControl::Hold => {
+            format!("the deadlines of {debate} are held; resume them with concord debate resume")
+        }
+        DeadlineControl::Resume => format!("the deadlines of {debate} run again"),
+        DeadlineControl::Extend => {
+            format!("the deadlines of {debate} are {} later", span(later_ms))
+        }
+    };
+    let mut text = format!("{said}\n");
+    for deadline in waits_for {
+        text.push_str(&format!("  {}  {}\n", deadline.due, deadline.name));
+    }
+    output::print(&text)?;
+    Ok(0)
+}
+
+pub(super) async fn cancel(connection: &ConnectionArgs, args: &CancelArgs) -> Result<u8, Failure> {
+    let broker = connection.connect().await?;
+    let OrderArgs {
+        debate,
+        by,
+        why,
+        json,
+    } = &args.order;
+    load(&broker, debate).await?;
+    let request = json!({ "debate_id": debate, "by": by, "why": why });
+    let done = command(
+        &broker,
+        Service::DebateFacilitator,
+        "cancel_debate",
+        &request,
+    )
+    .await?;
+    match json.json {
+        true => output::json(&json!({ "cancelled": debate, "by": by, "why": why, "done": done }))?,
+        false => {
+            let said = if done.event.is_some() {
+                "is cancelled"
+            } else {
+                "had ended already"
+            };
+            output::print(&format!("debate {} {said}\n", styled(NAMED, debate)))?;
+        }
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_may_have_parts() {
+        assert_eq!((hours("2"), hours("0.5")), (Ok(7_200_000), Ok(1_800_000)));
+        for wrong in ["0", "-1", "two", "NaN", "inf", "1e300"] {
+            assert!(hours(wrong).is_err(), "{wrong}");
+        }
+    }
+}
