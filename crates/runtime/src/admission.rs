@@ -231,7 +231,9 @@ impl Gate {
     /// Slows the reading of a flood down while the others are read past it.
     pub(crate) async fn hold_back(&self) {
         if let Some(Limited { bypass, .. }) = &self.limited {
-            bypass.hold_back(self.admission.limits.flood_rate()).await;
+            if bypass.hold_back(self.admission.limits.flood_rate()).await {
+                self.admission.metrics.held_back.inc();
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct Delivery {
     pub trace: Option<Trace>,
     /// The stream it is stored in.
     pub stream: String,
-    /// Where in the stream.
+    /// Its sequence in the stream.
     pub sequence: u64,
     /// How often it was delivered, this time included.
     pub deliveries: u64,

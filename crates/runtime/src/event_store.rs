@@ -103,7 +103,7 @@ pub struct LastEvent {
 pub struct ScannedEvent {
     /// The kind of its aggregate.
     pub aggregate: Aggregate,
-    /// Which aggregate.
+    /// The id of the aggregate.
     pub id: Token,
     /// The deadlines that are open after it.
     pub deadlines: Vec<Deadline>,
@@ -165,7 +165,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// The events of an aggregate after `after` up to a stored one, found by the predecessors that events name: a request
     /// an event, as many at once as one event names.
     ///
-    /// An event never changes, so a copy of the stream that has it will do, whoever said that it exists.
+    /// An event never changes, so any copy of the stream that has it may answer.
     fn history<E: AggregateEvent>(
         &self,
         last: &[u8],

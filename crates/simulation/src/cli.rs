@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::faults::{Faults, Plant};
+use crate::faults::{Faults, InjectedBug};
 use crate::report::{Counts, SeedReport, WORLD_VERSION};
 use crate::simulation::{Options, run};
 
@@ -35,8 +35,8 @@ pub struct Arguments {
     /// Say what happens, line by line. Only with --seed.
     #[arg(long, requires = "seed")]
     verbose: bool,
-    /// Plant a bug that the checkers must find.
-    #[arg(long, value_name = "BUG", value_parser = PossibleValuesParser::new(Plant::ALL.map(Plant::as_str)))]
+    /// InjectedBug a bug that the checkers must find.
+    #[arg(long, value_name = "BUG", value_parser = PossibleValuesParser::new(InjectedBug::ALL.map(InjectedBug::as_str)))]
     plant: Option<String>,
     /// Worlds in which disagreements climb the ladder: challenges, people who rule, gates, operators.
     #[arg(long)]
@@ -77,7 +77,7 @@ impl Arguments {
             } else {
                 Faults::default()
             },
-            plant: self.plant.as_deref().and_then(Plant::parse),
+            injected_bug: self.plant.as_deref().and_then(InjectedBug::parse),
             replicas: usize::from(self.replicas),
             ladder: self.ladder,
             hosted: self.hosted,

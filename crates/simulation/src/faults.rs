@@ -1,4 +1,4 @@
-//! What can go wrong, how often; and the bugs that can be planted to see the checkers find them.
+//! What can go wrong, how often; and the bugs that can be injected to see the checkers find them.
 
 use crate::random::Random;
 
@@ -115,9 +115,9 @@ impl Faults {
     }
 }
 
-/// A bug to plant: a checker that has never found anything proves nothing.
+/// A bug to injected_bug: a checker that has never found anything proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plant {
+pub enum InjectedBug {
     /// Events are appended without regard to the sequence that the step expects.
     MissingFence,
     /// What follows from an event is published before the event is appended.
@@ -160,7 +160,7 @@ pub enum Plant {
     UnsafeRetry,
 }
 
-impl Plant {
+impl InjectedBug {
     /// All of them.
     pub const ALL: [Self; 20] = [
         Self::MissingFence,
@@ -238,6 +238,6 @@ impl Plant {
 
     /// The one of this name.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|plant| plant.as_str() == name)
+        Self::ALL.into_iter().find(|bug| bug.as_str() == name)
     }
 }

@@ -31,6 +31,6 @@ mod scheduler;
 mod simulation;
 mod world;
 
-pub use faults::{Faults, Plant};
+pub use faults::{Faults, InjectedBug};
 pub use report::{Counts, HostedCounts, LadderCounts, SeedReport, WORLD_VERSION};
 pub use simulation::{Options, run};

@@ -1,7 +1,7 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
 use concord_domain::aggregates::request::{
-    ACKNOWLEDGE_MS, Refusal, RequestInput, Said, admissibility, id_of,
+    ACKNOWLEDGE_MS, Refusal, Reply, RequestInput, admissibility, id_of,
 };
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::delivery::route::digest_of;
@@ -68,7 +68,7 @@ pub fn answer_input(
     let Some((id, said)) = read_answer(envelope, at)? else {
         return Ok(None);
     };
-    Ok(Some((id, RequestInput::Hear(Box::new(said)))))
+    Ok(Some((id, RequestInput::Reply(Box::new(said)))))
 }
 
 /// An answer that came too late and was kept from who asked, where a message to the coordinator says so.
@@ -96,7 +96,7 @@ pub fn withheld_answer(
     if answer.from_agent != envelope.from_agent {
         return Err(no_answer(format!("it is of {}", answer.from_agent)));
     }
-    let Some((id, Said::Answer(heard))) = read_answer(&answer, at)? else {
+    let Some((id, Reply::Answer(heard))) = read_answer(&answer, at)? else {
         return Err(no_answer(format!(
             "a {} answers no request",
             answer.message_type
@@ -105,7 +105,7 @@ pub fn withheld_answer(
     let message_id = envelope.message_id.clone();
     Ok(Some((
         id,
-        RequestInput::Hear(Box::new(Said::Kept(HeardAnswer {
+        RequestInput::Reply(Box::new(Reply::Withheld(HeardAnswer {
             message_id,
             ..heard
         }))),
@@ -121,7 +121,7 @@ fn no_answer(why: String) -> Fault {
 }
 
 /// An acknowledgement or answer, with the request that it is for.
-pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>, Fault> {
+pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Reply)>, Fault> {
     let Recipient::Agent(asker) = &envelope.to_agent else {
         return Ok(None);
     };
@@ -141,7 +141,7 @@ pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, 
             .flatten()
             .unwrap_or_default();
         let (by, message_id) = (by.clone(), message_id.clone());
-        Said::Answer(HeardAnswer {
+        Reply::Answer(HeardAnswer {
             by,
             message_id,
             form,
@@ -152,7 +152,7 @@ pub fn read_answer(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, 
         })
     };
     let said = match &envelope.message_type {
-        MessageType::Acknowledgement => Said::Acknowledgement(RequestAcknowledged {
+        MessageType::Acknowledgement => Reply::Acknowledgement(RequestAcknowledged {
             by: by.clone(),
             message_id: message_id.clone(),
             at,
@@ -211,10 +211,10 @@ mod tests {
                 .unwrap()
                 .unwrap();
         assert_eq!(id, id_of(&"ann".parse().unwrap(), "m-ask"));
-        let RequestInput::Hear(said) = input else {
+        let RequestInput::Reply(said) = input else {
             panic!("{input:?}")
         };
-        let Said::Kept(heard) = *said else {
+        let Reply::Withheld(heard) = *said else {
             panic!("{said:?}")
         };
         assert_eq!(

@@ -23,21 +23,21 @@ pub struct DeliveryLabels {
 pub struct StepLabels {
     /// Kind of aggregate.
     pub aggregate: &'static str,
-    /// The stored fact, or `ignored_...`, or `rejected`.
+    /// The stored event, or `ignored_...`, or `rejected`.
     pub outcome: std::borrow::Cow<'static, str>,
 }
 
-/// One label.
+/// The consumer that a number is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Consumer {
     /// The consumer.
     pub consumer: String,
 }
 
-/// One label.
+/// The reason that a number is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Reason {
-    /// Why.
+    /// The reason, in one word.
     pub reason: String,
 }
 
@@ -59,21 +59,21 @@ pub struct WakeLabels {
     pub reason: &'static str,
 }
 
-/// One label.
+/// By what messages are matched with skills.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct MatchingLabel {
     /// What messages are matched with skills by: `model`, `server` or `letters`.
     pub by: &'static str,
 }
 
-/// One label.
+/// The way that a message between agents took.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RouteLabel {
     /// Which way a message between agents took: `lead` or `peer`.
     pub route: &'static str,
 }
 
-/// One label.
+/// The result that a number is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ResultLabel {
     /// What came of it.
@@ -107,7 +107,7 @@ pub struct BudgetLabels {
     pub result: &'static str,
 }
 
-/// One label.
+/// The agent that a number is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct AgentLabel {
     /// The agent.
@@ -124,16 +124,18 @@ pub struct Metrics {
     pub steps: Family<StepLabels, Counter>,
     /// How long one delivery took, in seconds.
     pub handling_seconds: Histogram,
-    /// Messages published because of facts.
+    /// Messages published because of events.
     pub effects: Counter,
-    /// Messages and facts given up, by reason.
+    /// Messages and events given up, by reason.
     pub dead: Family<Reason, Counter>,
     /// Messages that were no input, by reason; unknown types among them.
     pub ignored: Family<Reason, Counter>,
-    /// What stood among facts or deadlines and was written by no service, by consumer.
+    /// What stood among events or deadlines and was written by no service, by consumer.
     pub foreign: Family<Consumer, Counter>,
     /// Messages over their senders' limit, by consumer.
     pub rate_limited: Family<Consumer, Counter>,
+    /// Pauses in reading a consumer because a sender floods.
+    pub held_back: Counter,
     /// Messages waiting in each consumer.
     pub lag: Family<Consumer, Gauge>,
     /// Whether the broker answers: 1 or 0.
@@ -144,7 +146,7 @@ pub struct Metrics {
     pub watchdog_fired: Counter,
     /// Deadlines this process knows to be open.
     pub deadlines_open: Gauge,
-    /// Sum of seconds spent starting programs again after they ended or hung, as a count of starts.
+    /// Starts of hosted programs, by agent: the first one, and those after a program ended or hung.
     pub program_starts: Family<Reason, Counter<u64, AtomicU64>>,
     /// Calls of hosted agents, each try counted, by agent and result.
     pub hosted_calls: Family<CallLabels, Counter>,
@@ -188,6 +190,7 @@ impl Default for Metrics {
             ignored: Family::default(),
             foreign: Family::default(),
             rate_limited: Family::default(),
+            held_back: Counter::default(),
             lag: Family::default(),
             broker_up: Gauge::default(),
             lateness_seconds: Histogram::new(seconds),
@@ -262,6 +265,11 @@ impl Metrics {
             self.rate_limited.clone(),
         );
         registry.register(
+            "held_back",
+            "Pauses in reading because a sender floods.",
+            self.held_back.clone(),
+        );
+        registry.register(
             "consumer_lag",
             "Messages waiting in each consumer.",
             self.lag.clone(),
@@ -271,6 +279,12 @@ impl Metrics {
             "Whether the broker answers.",
             self.broker_up.clone(),
         );
+        self.register_deadlines(registry);
+        self.register_hosting(registry);
+        self.register_coordination(registry);
+    }
+
+    fn register_deadlines(&self, registry: &mut Registry) {
         registry.register(
             "deadline_lateness_seconds",
             "How late deadlines were noticed.",
@@ -286,6 +300,9 @@ impl Metrics {
             "Deadlines known to be open.",
             self.deadlines_open.clone(),
         );
+    }
+
+    fn register_hosting(&self, registry: &mut Registry) {
         registry.register(
             "program_starts",
             "Starts of hosted programs, by agent.",
@@ -321,7 +338,6 @@ impl Metrics {
             "Notifications of people, by result.",
             self.notifications.clone(),
         );
-        self.register_coordination(registry);
     }
 
     fn register_coordination(&self, registry: &mut Registry) {

@@ -22,34 +22,34 @@ pub const SUFFIX: &str = "refused";
 
 /// Refuses a delivery.
 pub async fn refuse<P: Ports>(
-    service: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
     tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
-    tell_sender(service, delivery, fault).await?;
+    tell_sender(context, delivery, fault).await?;
     let reason = DeadReason::from(fault.code);
-    crate::delivery::dead_letter::keep(service, delivery, fault, reason).await?;
-    service.count_dead(reason);
+    crate::delivery::dead_letter::keep(context, delivery, fault, reason).await?;
+    context.count_dead(reason);
     Ok(())
 }
 
 /// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
 pub async fn tell_sender<P: Ports>(
-    service: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
-    tell(service, delivery, ErrorReport::from(fault)).await
+    tell(context, delivery, ErrorReport::from(fault)).await
 }
 
 /// The same with a report that says more than a fault.
 pub(crate) async fn tell<P: Ports>(
-    service: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     report: ErrorReport,
 ) -> Result<(), Error> {
-    let subjects = service.ports.subjects();
+    let subjects = context.ports.subjects();
     let Some(sender) = subjects.sender_of(&delivery.subject) else {
         return Ok(());
     };
@@ -64,7 +64,7 @@ pub(crate) async fn tell<P: Ports>(
         delivery.headers.as_ref(),
         &delivery.payload,
         parsed.as_ref(),
-        || service.ports.dialect_by_card(&sender),
+        || context.ports.dialect_by_card(&sender),
     );
     let case = match parsed {
         Some(Subject::Message { case, .. }) => case,
@@ -72,7 +72,7 @@ pub(crate) async fn tell<P: Ports>(
     };
     // By the stream and not by the subject, which may be the very thing that is wrong: a sequence is unique in its
     // stream only, and two refusals under one id would be one.
-    let urgent = delivery.stream == service.ports.layout().stream_name(StreamKind::Urgent);
+    let urgent = delivery.stream == context.ports.layout().stream_name(StreamKind::Urgent);
     let lane = if urgent { Lane::Urgent } else { Lane::Normal };
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
     let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
@@ -80,16 +80,16 @@ pub(crate) async fn tell<P: Ports>(
         .and_then(|body| wire_dialect::id_of(&body))
         .map(|id| id.to_string());
     let envelope = error_message(
-        service.service,
+        context.service,
         sender.into(),
         case,
         message_id,
         refused_id,
         report,
         delivery,
-        service.ports.now(),
+        context.ports.now(),
     )?;
-    service
+    context
         .ports
         .publish_in(dialect, &envelope, delivery.trace.as_ref())
         .await

@@ -18,11 +18,11 @@ use crate::event_store::{
 };
 use crate::telemetry::trace::Trace;
 
-/// What stands last under an aggregate.
-struct Last {
-    /// The last event; none where there is none after what is known.
+/// The last message under an aggregate.
+struct LastMessage {
+    /// The last event; none where there is none after the sequence that was asked from.
     event: Option<StreamMessage>,
-    /// Sequence of the last message, an event or not.
+    /// Sequence of the last message, whether it is an event or not.
     head: u64,
 }
 
@@ -46,10 +46,10 @@ impl NatsEventStore {
         id: &Token,
         after: u64,
         consistency: Consistency,
-    ) -> Result<Last, Error> {
+    ) -> Result<LastMessage, Error> {
         let subjects = self.broker.subjects();
         let filter = subjects.events_of(aggregate, id);
-        let stands = match consistency {
+        let last = match consistency {
             Consistency::Any => found(
                 self.events
                     .direct_get_last_for_subject(filter.as_str())
@@ -62,16 +62,16 @@ impl NatsEventStore {
                 Err(error) => return Err(Operation::ReadLastEvent.failed(error).into()),
             },
         };
-        let Some(stands) = stands else {
-            return Ok(Last {
+        let Some(last) = last else {
+            return Ok(LastMessage {
                 event: None,
                 head: 0,
             });
         };
-        let head = stands.sequence;
-        if head <= after || non_event_in(&stands, consistency).is_none() {
-            return Ok(Last {
-                event: Some(stands),
+        let head = last.sequence;
+        if head <= after || non_event_in(&last, consistency).is_none() {
+            return Ok(LastMessage {
+                event: Some(last),
                 head,
             });
         }
@@ -85,17 +85,17 @@ impl NatsEventStore {
         let events = aggregate.events().iter();
         let named: Vec<String> = events.map(|info| build(info.name)).collect();
         let event = Box::pin(self.last_before(&filter, &named, (after, head))).await?;
-        Ok(Last { event, head })
+        Ok(LastMessage { event, head })
     }
 
     /// The last event on one subject, as stored.
     pub async fn last_on(&self, subject: &str) -> Result<Option<StreamMessage>, Error> {
-        let Some(stands) = found(self.events.direct_get_last_for_subject(subject).await)? else {
+        let Some(last) = found(self.events.direct_get_last_for_subject(subject).await)? else {
             return Ok(None);
         };
-        match non_event_in(&stands, Consistency::Any) {
-            None => Ok(Some(stands)),
-            Some(_) => Box::pin(self.last_before(subject, &[], (0, stands.sequence))).await,
+        match non_event_in(&last, Consistency::Any) {
+            None => Ok(Some(last)),
+            Some(_) => Box::pin(self.last_before(subject, &[], (0, last.sequence))).await,
         }
     }
 
@@ -138,7 +138,7 @@ impl NatsEventStore {
             subject = filter,
             head,
             passed_over,
-            "What stands here is no fact; it is passed over."
+            "What stands here is no event; it is passed over."
         );
         match last.filter(|last| *last > after) {
             None => Ok(None),
@@ -167,7 +167,7 @@ impl EventStore for NatsEventStore {
         after: u64,
         consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
-        let Last { event, head } = self
+        let LastMessage { event, head } = self
             .last_after(E::AGGREGATE, id, after, consistency)
             .await?;
         let Some(last) = event.filter(|last| last.sequence > after) else {
@@ -259,8 +259,8 @@ impl EventStore for NatsEventStore {
     }
 }
 
-/// What a message that was asked for is, if it is no event. Whoever answers in place of the leader adds the header of a copy
-/// by itself.
+/// What a message is that was read and is no event; none for an event. A copy of the stream that answers in place of the
+/// leader adds the header of a copied message by itself.
 fn non_event_in(message: &StreamMessage, consistency: Consistency) -> Option<Foreign> {
     let own = match consistency {
         Consistency::Any => 1,

@@ -33,9 +33,9 @@ const ATTEMPTS_MAX: usize = 32;
 pub enum Outcome {
     /// An event was stored.
     Appended {
-        /// Which event.
+        /// The name of the event.
         event: &'static str,
-        /// Where.
+        /// Its sequence in the stream of events.
         sequence: u64,
     },
     /// Nothing needed to be done.
@@ -50,29 +50,29 @@ pub enum Error {
     /// The event store failed.
     #[error("the step on {aggregate} could not be done")]
     EventStore {
-        /// Which aggregate.
+        /// The aggregate, as `<kind>/<id>`.
         aggregate: String,
-        /// Why.
+        /// The failure of the event store.
         source: event_store::Error,
     },
     /// Others were always first.
     #[error("the race for {aggregate} was lost {ATTEMPTS_MAX} times")]
     Contended {
-        /// Which aggregate.
+        /// The aggregate, as `<kind>/<id>`.
         aggregate: String,
     },
 }
 
-type Slot<M> = Arc<tokio::sync::Mutex<Cached<M>>>;
+type Slot<M> = Arc<tokio::sync::Mutex<CachedAggregate<M>>>;
 
-/// An aggregate as this process knows it.
-struct Cached<M: Machine> {
+/// An aggregate as this process has it in memory.
+struct CachedAggregate<M: Machine> {
     versioned: Versioned<M>,
-    /// Sequence of the last message under the aggregate that is known to be no event; see [`event_store::Loaded`].
+    /// Sequence of the last message under the aggregate that is known to be no event; see [`Loaded`].
     non_event: u64,
 }
 
-impl<M: Machine> Default for Cached<M> {
+impl<M: Machine> Default for CachedAggregate<M> {
     fn default() -> Self {
         Self {
             versioned: Versioned::default(),
@@ -81,8 +81,8 @@ impl<M: Machine> Default for Cached<M> {
     }
 }
 
-impl<M: Machine> Cached<M> {
-    /// What the lock expects.
+impl<M: Machine> CachedAggregate<M> {
+    /// The sequence that the lock expects to be the last under the aggregate.
     fn head(&self) -> u64 {
         self.versioned.sequence().max(self.non_event)
     }
@@ -92,15 +92,15 @@ impl<M: Machine> Cached<M> {
 ///
 /// Work on one aggregate is serialised inside the process by its slot; across processes the event store's lock decides.
 pub struct Aggregates<M: Machine, S> {
-    store: S,
+    event_store: S,
     slots: Mutex<LruCache<Token, Slot<M>>>,
 }
 
 impl<M: Machine, S: EventStore> Aggregates<M, S> {
     /// Keeps up to `cached_max` aggregates in memory.
-    pub fn new(store: S, cached_max: NonZeroUsize) -> Self {
+    pub fn new(event_store: S, cached_max: NonZeroUsize) -> Self {
         Self {
-            store,
+            event_store,
             slots: Mutex::new(LruCache::new(cached_max)),
         }
     }
@@ -154,11 +154,15 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
             };
             let mut record = cached.versioned.record(id, context, event);
             let appended = self
-                .store
+                .event_store
                 .append(&record, cached.head(), trace)
                 .await
                 .map_err(|source| failed::<M>(id, source))?;
             if let Appended::Stored(sequence) = appended {
+                debug_assert!(
+                    sequence > cached.head(),
+                    "an event was stored before the one that it follows"
+                );
                 record.sequence = sequence;
                 let event = record.event.name();
                 cached.versioned.apply(record);
@@ -178,25 +182,27 @@ impl<M: Machine, S: EventStore> Aggregates<M, S> {
 
     async fn refresh(
         &self,
-        cached: &mut Cached<M>,
+        cached: &mut CachedAggregate<M>,
         id: &Token,
         consistency: Consistency,
         own: Option<&StoredEvent<M::Event>>,
     ) -> Result<Refreshed, Error> {
         let loaded = self
-            .store
+            .event_store
             .load::<M::Event>(id, cached.head(), consistency)
             .await;
         let Loaded { records, head } = loaded.map_err(|source| failed::<M>(id, source))?;
+        debug_assert!(
+            records.is_sorted_by(|one, next| one.sequence < next.sequence),
+            "events are not in the order in which they were stored"
+        );
         // Of a copy that lags the head may be an earlier one.
         let last = records
             .last()
             .map_or(cached.versioned.sequence(), |record| record.sequence);
-        cached.non_event = if head > last {
-            cached.non_event.max(head)
-        } else {
-            cached.non_event
-        };
+        if head > last {
+            cached.non_event = cached.non_event.max(head);
+        }
         if records.is_empty() {
             return Ok(Refreshed::Unchanged);
         }

@@ -21,10 +21,13 @@ pub trait Binder {
     fn answer(&mut self, name: &'static str, verb: Verb);
 
     /// Answers the messages to a service that acts on none.
-    fn handle_no_messages<P: Ports>(&mut self, service: &ServiceContext<P>) {
-        let name = service.service;
-        self.handle(ConsumerKind::Inbox(name), RejectAll(service.clone()));
-        self.handle(ConsumerKind::UrgentInbox(name), RejectAll(service.clone()));
+    fn handle_no_messages<P: Ports>(&mut self, context: &ServiceContext<P>) {
+        let service = context.service;
+        self.handle(ConsumerKind::Inbox(service), RejectAll(context.clone()));
+        self.handle(
+            ConsumerKind::UrgentInbox(service),
+            RejectAll(context.clone()),
+        );
     }
 }
 

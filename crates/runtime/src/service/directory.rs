@@ -1,4 +1,5 @@
-//! Who is registered and how they are, as far as this process has heard: the events of agents, followed as they are stored.
+//! The agents that are registered and their states, as far as this process knows: it follows the events of agents as they are
+//! stored.
 //!
 //! It is a view to look things up in, never what an event is decided on: another process may know more.
 
@@ -54,26 +55,26 @@ impl Directory {
     }
 
     /// Follows the events of agents until the service stops; from now on agents are written to as their cards say.
-    pub fn follow(shell: &ServiceRunner) -> Arc<Self> {
+    pub fn follow(runner: &ServiceRunner) -> Arc<Self> {
         let directory = Arc::new(Self::new());
         let known = Arc::clone(&directory);
-        shell
+        runner
             .broker
             .write_by_cards(Box::new(move |agent| known.preference_of(agent)));
-        shell.knows(Arc::clone(&directory));
+        runner.knows(Arc::clone(&directory));
         let (followed, broker, stop) = (
             Arc::clone(&directory),
-            shell.broker.clone(),
-            shell.stop.clone(),
+            runner.broker.clone(),
+            runner.stop.clone(),
         );
-        shell.spawn(async move {
+        runner.spawn(async move {
             loop {
                 let failed = tokio::select! {
                     failed = followed.read(&broker) => failed,
                     () = stop.cancelled() => break,
                 };
                 if let Err(error) = failed {
-                    tracing::warn!(error = %ErrorChain(&error), "The facts of agents cannot be followed; trying again.");
+                    tracing::warn!(error = %ErrorChain(&error), "The events of agents cannot be followed; trying again.");
                 }
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
@@ -112,7 +113,7 @@ impl Directory {
                     self.recover(broker, &message.subject).await?
                 }
                 Err(error) => {
-                    tracing::warn!(subject = %message.subject, error = %ErrorChain(&error), "A fact cannot be read.");
+                    tracing::warn!(subject = %message.subject, error = %ErrorChain(&error), "An event cannot be read.");
                 }
             }
             left = left.saturating_sub(1);
@@ -148,7 +149,7 @@ impl Directory {
             .await
             .is_err()
         {
-            tracing::debug!("Nobody follows the facts of agents any more.");
+            tracing::debug!("Nobody follows the events of agents any more.");
         }
     }
 
@@ -218,7 +219,7 @@ impl Directory {
             .copied()
     }
 
-    /// Changes with every event that is heard.
+    /// Changes with every event of an agent that comes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }

@@ -49,9 +49,9 @@ pub struct Arguments {
     pub print_config: bool,
 }
 
-/// A service: what it runs once the runtime is there.
+/// A service: what it runs once it is connected.
 pub trait Run: 'static {
-    /// Which service.
+    /// The service that this is.
     const SERVICE: Service;
     /// What it is, for `--help`.
     const ABOUT: &'static str;
