@@ -4,8 +4,58 @@ use std::collections::BTreeMap;
 
 use crate::source::read;
 
-/// Crates that stand in the lock file in several versions, and who brings the one that is not ours.
-const REASONS: [(&str, &str); 0] = [];
+/// Crates that stand in the lock file in several versions, and who brings them.
+const REASONS: [(&str, &str); 19] = [
+    (
+        "base64",
+        "0.22 is ours and async-nats'; tokenizers reads models with 0.13, lettre encodes mail with 0.23",
+    ),
+    (
+        "bit-vec",
+        "jsonschema (tests) by fancy-regex, and rcgen (tests) by yasna",
+    ),
+    (
+        "block-buffer",
+        "signatures of NATS keys (nkeys) are still on digest 0.10",
+    ),
+    (
+        "const-oid",
+        "signatures of NATS keys (nkeys) are still on digest 0.10",
+    ),
+    (
+        "cpufeatures",
+        "signatures of NATS keys (nkeys) are still on digest 0.10",
+    ),
+    (
+        "crypto-common",
+        "signatures of NATS keys (nkeys) are still on digest 0.10",
+    ),
+    (
+        "digest",
+        "signatures of NATS keys (nkeys) are still on digest 0.10; we are on 0.11",
+    ),
+    ("fancy-regex", "tokenizers, and jsonschema (tests)"),
+    (
+        "getrandom",
+        "nkeys and ring on 0.2, tokenizers on 0.3, uuid and tempfile on 0.4",
+    ),
+    ("hashbrown", "safetensors is one behind indexmap and lru"),
+    ("nom", "tokenizers' spm_precompiled on 7, lettre on 8"),
+    ("r-efi", "follows getrandom; built on UEFI only"),
+    (
+        "rand",
+        "nkeys on 0.8, opentelemetry_sdk and tokenizers on 0.9, async-nats on 0.10",
+    ),
+    ("rand_chacha", "follows rand"),
+    ("rand_core", "follows rand"),
+    ("sha2", "nkeys by ed25519-dalek on 0.10; we are on 0.11"),
+    (
+        "syn",
+        "derive macros of tokenizers and others are still on 2; built once for the host",
+    ),
+    ("synstructure", "rcgen (tests) by asn1-rs on 0.13"),
+    ("windows-sys", "ring on 0.52; built on Windows only"),
+];
 
 /// The versions of each package of a lock file.
 fn versions(lock: &str) -> BTreeMap<String, Vec<String>> {
