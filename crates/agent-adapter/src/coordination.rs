@@ -22,10 +22,9 @@ use concord_runtime::{Directory, service::clock};
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, dialect};
 use futures::{Stream, StreamExt};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::AnyError;
+use crate::settings::CoordinationSettings;
 
 mod ownership;
 
@@ -35,28 +34,6 @@ use ownership::Share;
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
 /// The queue group in which each message counts once.
 const GROUP: &str = "agent-adapter-coordination";
-
-/// What is counted of how agents help each other.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CoordinationSettings {
-    /// Whether it is counted at all: every replica then hears every message.
-    pub enabled: bool,
-    /// Agents that lead others, besides the coordinator; when there are none, those of whose card a skill has the tag `lead`.
-    pub leads: Vec<AgentId>,
-    /// How long after a message an answer to it counts, in milliseconds.
-    pub window_ms: u64,
-}
-
-impl Default for CoordinationSettings {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            leads: Vec::new(),
-            window_ms: Limits::default().window_ms,
-        }
-    }
-}
 
 /// Begins to count.
 pub(crate) async fn start(

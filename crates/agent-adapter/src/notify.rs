@@ -23,12 +23,11 @@ mod completion;
 mod email;
 mod notice;
 mod resend;
-pub(crate) mod settings;
 mod text;
 mod webhook;
 
+use crate::settings::{EmailConfig, NotifySettings, WebhookConfig};
 use notice::Notice;
-use settings::{Error, NotifySettings};
 
 /// Recipients of whom is remembered what became of their notice.
 const KNOWN_MAX: usize = 8_192;
@@ -44,50 +43,45 @@ pub(crate) enum Failure {
     Lasting(String),
 }
 
-/// Refuses settings that could not work.
-pub(crate) fn check(settings: &NotifySettings) -> Result<(), Error> {
-    settings.check()?;
-    Channel::ALL
-        .into_iter()
-        .try_for_each(|channel| Sender::new(channel, settings).map(|_| ()))
-}
-
 /// Begins to tell people. The consumers are there when a channel is off, too: what happened while it was off is then
 /// nothing that they are told when it is on.
-pub(crate) fn start(shell: &ServiceRunner, settings: &NotifySettings) -> Result<(), Error> {
+pub(crate) fn start(
+    shell: &ServiceRunner,
+    settings: &NotifySettings,
+    email: Option<EmailConfig>,
+    webhook: Option<WebhookConfig>,
+) {
+    let webhook = webhook.map(|config| Arc::new(webhook::Caller::new(config)));
+    let mut email = email.map(email::Mailer::new);
     let mut notifiers = Vec::new();
     for channel in Channel::ALL {
-        let notifier = Arc::new(Notifier::new(shell, channel, settings)?);
+        let sender = match channel {
+            Channel::Email => email.take().map(|mailer| Sender::Email(Box::new(mailer))),
+            Channel::Webhook => webhook.clone().map(Sender::Webhook),
+        };
+        let notifier = Arc::new(Notifier::new(shell, channel, sender, settings));
         shell.consume(ConsumerKind::Notices(channel), Feed(Arc::clone(&notifier)));
         notifiers.push(notifier);
     }
-    shell.consume(
-        ConsumerKind::Completions,
-        completion::Completions::new(shell, settings)?,
-    );
+    let completions = completion::Completions::new(shell, webhook, settings);
+    shell.consume(ConsumerKind::Completions, completions);
     shell.answer("notify", resend::verb(shell, notifiers));
-    Ok(())
+}
+
+/// How long a notice that fails is tried again.
+fn patience(settings: &NotifySettings) -> RetryPolicy {
+    let first = Duration::from_millis(settings.wait_first_ms);
+    let max = Duration::from_millis(settings.wait_max_ms);
+    RetryPolicy::spread(settings.tries_max, first, max)
 }
 
 /// How a channel sends.
 enum Sender {
     Email(Box<email::Mailer>),
-    Webhook(Box<webhook::Caller>),
+    Webhook(Arc<webhook::Caller>),
 }
 
 impl Sender {
-    /// None when the channel is off.
-    fn new(channel: Channel, settings: &NotifySettings) -> Result<Option<Self>, Error> {
-        Ok(match channel {
-            Channel::Email => {
-                email::Mailer::new(settings)?.map(|mailer| Self::Email(Box::new(mailer)))
-            }
-            Channel::Webhook => {
-                webhook::Caller::new(settings)?.map(|caller| Self::Webhook(Box::new(caller)))
-            }
-        })
-    }
-
     fn recipients(&self, notice: &Notice) -> Vec<String> {
         match self {
             Self::Email(mailer) => mailer.recipients(notice),
@@ -120,18 +114,19 @@ impl Notifier {
     fn new(
         shell: &ServiceRunner,
         channel: Channel,
+        sender: Option<Sender>,
         settings: &NotifySettings,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let known = LruCache::new(NonZeroUsize::new(KNOWN_MAX).unwrap_or(NonZeroUsize::MIN));
-        Ok(Self {
+        Self {
             shell: shell.clone(),
             channel,
-            sender: Sender::new(channel, settings)?,
+            sender,
             prefix: shell.broker.layout.subjects.prefix().to_owned(),
             settings: settings.clone(),
             tries: Semaphore::new(settings.concurrency),
             known: Mutex::new(known),
-        })
+        }
     }
 
     fn count(&self, result: &'static str) {
@@ -295,6 +290,6 @@ impl Handler for Feed {
     }
 
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
-        self.0.settings.patience()
+        patience(&self.0.settings)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use concord_domain::aggregates::request::admissibility::refusal_of;
 use concord_domain::aggregates::request::{
-    Refusal, RequestInput, RequestMachine, Said, id_of, is_asked,
+    Refusal, Reply, RequestInput, RequestMachine, id_of, is_asked,
 };
 use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};
@@ -142,7 +142,7 @@ pub(crate) async fn unread<P: Ports>(
     };
     let id = id_of(&opened.from, opened.request_id.as_str());
     let answer = |envelope: &Envelope, stored_at| match heard(envelope, stored_at) {
-        Ok(Some((of, Said::Answer(answer)))) => Some(answer)
+        Ok(Some((of, Reply::Answer(answer)))) => Some(answer)
             .filter(|answer| of == id && answer.at <= opened.due && is_asked(opened, &answer.by)),
         _ => None,
     };

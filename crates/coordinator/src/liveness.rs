@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::aggregates::agent::liveness::{Heard, conclude};
+use concord_domain::aggregates::agent::liveness::{Heartbeats, conclude};
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine, AgentState};
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
@@ -20,7 +20,7 @@ use serde::Serialize;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What this replica has heard of each registered agent.
-pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heard>>>;
+pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heartbeats>>>;
 
 /// Listens for heartbeats and says what follows from them.
 pub(crate) struct Liveness {
@@ -64,7 +64,7 @@ impl Liveness {
         Ok(beats)
     }
 
-    fn beats(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Heard>> {
+    fn beats(&self) -> std::sync::MutexGuard<'_, BTreeMap<AgentId, Heartbeats>> {
         self.beats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,7 +83,7 @@ impl Liveness {
         let now = clock::now();
         self.beats()
             .entry(agent)
-            .or_insert_with(|| Heard::nothing(now))
+            .or_insert_with(|| Heartbeats::none(now))
             .beat(now, beat.status);
     }
 
@@ -94,7 +94,7 @@ impl Liveness {
         let mut left = std::mem::take(&mut *self.beats());
         let mut kept = BTreeMap::new();
         self.directory.each(|agent, state| {
-            let mut heard = left.remove(agent).unwrap_or_else(|| Heard::nothing(now));
+            let mut heard = left.remove(agent).unwrap_or_else(|| Heartbeats::none(now));
             if let Some((status, why)) = conclude(state, &heard, now) {
                 heard.changed_at = Some(now);
                 changes.push((agent.clone(), status, why));

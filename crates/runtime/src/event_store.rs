@@ -135,6 +135,19 @@ pub trait EventStore: Send + Sync + 'static {
         consistency: Consistency,
     ) -> impl Future<Output = Result<Option<LastEvent>, Error>> + Send;
 
+    /// The last event with this name of an aggregate, as any copy of the stream has it; none where it has no such event.
+    fn last_named<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        event: &'static str,
+    ) -> impl Future<Output = Result<Option<StoredEvent<E>>, Error>> + Send {
+        async move {
+            let loaded = self.load::<E>(id, 0, Consistency::Any).await?;
+            let mut records = loaded.records.into_iter().rev();
+            Ok(records.find(|record| record.event.name() == event))
+        }
+    }
+
     /// The event at a sequence that another event names.
     fn at<E: AggregateEvent>(
         &self,

@@ -53,7 +53,7 @@ async fn assign_badly(
     let forget = |known: &mut Versioned<ReviewQueueMachine>| {
         known
             .state
-            .desks
+            .experts
             .values_mut()
             .for_each(|desk| desk.held.clear());
     };

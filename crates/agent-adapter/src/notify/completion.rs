@@ -1,5 +1,7 @@
 //! Completions of requests with a callback: posted to the address that the request names, signed as all webhooks are.
 
+use std::sync::Arc;
+
 use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
 use concord_runtime::service::ServiceRunner;
@@ -8,8 +10,8 @@ use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
 
 use super::Failure;
-use super::settings::{Error, NotifySettings};
 use super::webhook::Caller;
+use crate::settings::NotifySettings;
 
 /// The channel's name in metrics.
 const CHANNEL: &str = "callback";
@@ -17,17 +19,21 @@ const CHANNEL: &str = "callback";
 /// Posts completions.
 pub(super) struct Completions {
     shell: ServiceRunner,
-    caller: Option<Caller>,
+    caller: Option<Arc<Caller>>,
     settings: NotifySettings,
 }
 
 impl Completions {
-    pub(super) fn new(shell: &ServiceRunner, settings: &NotifySettings) -> Result<Self, Error> {
-        Ok(Self {
+    pub(super) fn new(
+        shell: &ServiceRunner,
+        caller: Option<Arc<Caller>>,
+        settings: &NotifySettings,
+    ) -> Self {
+        Self {
             shell: shell.clone(),
-            caller: Caller::new(settings)?,
+            caller,
             settings: settings.clone(),
-        })
+        }
     }
 
     fn count(&self, result: &'static str) {
@@ -100,6 +106,6 @@ impl Handler for Completions {
     }
 
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
-        self.settings.patience()
+        super::patience(&self.settings)
     }
 }

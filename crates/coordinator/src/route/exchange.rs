@@ -1,7 +1,7 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
 use concord_domain::aggregates::request::{
-    ACKNOWLEDGE_MS, Refusal, RequestInput, Said, admissibility, id_of,
+    ACKNOWLEDGE_MS, Refusal, Reply, RequestInput, admissibility, id_of,
 };
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::delivery::route::digest_of;
@@ -65,7 +65,7 @@ pub fn hear(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
     let Some((id, said)) = heard(envelope, at)? else {
         return Ok(None);
     };
-    Ok(Some((id, RequestInput::Hear(Box::new(said)))))
+    Ok(Some((id, RequestInput::Reply(Box::new(said)))))
 }
 
 /// An answer that came too late and was kept from who asked, where a message to the coordinator says so.
@@ -90,7 +90,7 @@ pub fn kept(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
     if answer.from_agent != envelope.from_agent {
         return Err(no_answer(format!("it is of {}", answer.from_agent)));
     }
-    let Some((id, Said::Answer(heard))) = heard(&answer, at)? else {
+    let Some((id, Reply::Answer(heard))) = heard(&answer, at)? else {
         return Err(no_answer(format!(
             "a {} answers no request",
             answer.message_type
@@ -99,7 +99,7 @@ pub fn kept(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
     let message_id = envelope.message_id.clone();
     Ok(Some((
         id,
-        RequestInput::Hear(Box::new(Said::Kept(HeardAnswer {
+        RequestInput::Reply(Box::new(Reply::Withheld(HeardAnswer {
             message_id,
             ..heard
         }))),
@@ -115,7 +115,7 @@ fn no_answer(why: String) -> Fault {
 }
 
 /// An acknowledgement or answer, with the request that it is for.
-pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>, Fault> {
+pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Reply)>, Fault> {
     let Recipient::Agent(asker) = &envelope.to_agent else {
         return Ok(None);
     };
@@ -135,7 +135,7 @@ pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>
             .flatten()
             .unwrap_or_default();
         let (by, message_id) = (by.clone(), message_id.clone());
-        Said::Answer(HeardAnswer {
+        Reply::Answer(HeardAnswer {
             by,
             message_id,
             form,
@@ -146,7 +146,7 @@ pub fn heard(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Said)>
         })
     };
     let said = match &envelope.message_type {
-        MessageType::Acknowledgement => Said::Acknowledgement(RequestAcknowledged {
+        MessageType::Acknowledgement => Reply::Acknowledgement(RequestAcknowledged {
             by: by.clone(),
             message_id: message_id.clone(),
             at,
@@ -204,10 +204,10 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(id, id_of(&"ann".parse().unwrap(), "m-ask"));
-        let RequestInput::Hear(said) = input else {
+        let RequestInput::Reply(said) = input else {
             panic!("{input:?}")
         };
-        let Said::Kept(heard) = *said else {
+        let Reply::Withheld(heard) = *said else {
             panic!("{said:?}")
         };
         assert_eq!(

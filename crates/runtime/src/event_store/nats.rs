@@ -216,6 +216,27 @@ impl EventStore for NatsEventStore {
         }))
     }
 
+    async fn last_named<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        event: &'static str,
+    ) -> Result<Option<StoredEvent<E>>, Error> {
+        let subject = SystemSubject::Event {
+            aggregate: E::AGGREGATE,
+            id: id.clone(),
+            event: Token::fixed(event),
+        };
+        let subject = self.broker.subjects().build(&subject);
+        let Some(message) = self.last_on(&subject).await? else {
+            return Ok(None);
+        };
+        let sequence = message.sequence;
+        let record = StoredEvent::decode(&message.payload, sequence);
+        record
+            .map(Some)
+            .map_err(|source| Error::Unreadable { sequence, source })
+    }
+
     async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
         let message = match found(self.events.direct_get(sequence).await)? {
             Some(message) => message,

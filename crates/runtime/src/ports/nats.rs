@@ -95,6 +95,14 @@ impl EventStore for NatsPorts {
         EventStore::last(&self.store, aggregate, id, consistency).await
     }
 
+    async fn last_named<E: AggregateEvent>(
+        &self,
+        id: &Token,
+        event: &'static str,
+    ) -> Result<Option<StoredEvent<E>>, Error> {
+        self.store.last_named(id, event).await
+    }
+
     async fn at<E: AggregateEvent>(&self, sequence: u64) -> Result<StoredEvent<E>, Error> {
         self.store.at(sequence).await
     }

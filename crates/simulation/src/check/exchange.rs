@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use concord_coordinator::route::exchange::{Place, heard, is_between_agents, read_request};
-use concord_domain::aggregates::request::{Said, id_of, is_asked};
+use concord_domain::aggregates::request::{Reply, id_of, is_asked};
 use concord_events::{RequestEvent, RequestOpened, StoredEvent};
 use concord_wire::{MessageType, Token};
 
@@ -94,7 +94,7 @@ fn answered_in_time(archive: &Archive, id: &Token, request: &RequestOpened) -> b
     later.any(|message| {
         let Some(envelope) = &message.envelope else { return false };
         let said = heard(envelope, instant(message.at));
-        matches!(said, Ok(Some((of, Said::Answer(answer)))) if of == *id && answer.at <= request.due)
+        matches!(said, Ok(Some((of, Reply::Answer(answer)))) if of == *id && answer.at <= request.due)
             && is_asked(request, &envelope.from_agent)
     })
 }
