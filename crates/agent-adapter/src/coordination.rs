@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use concord_domain::coordination_metrics::{
-    Counted, Feedback, Follow, Limits, Said, What, leads_by_card,
+    Countable, Counted, Feedback, Limits, TrackedMessage, Tracker, leads_by_card,
 };
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
@@ -51,7 +51,7 @@ pub(crate) async fn start(
     let leads: BTreeSet<AgentId> = settings.leads.iter().cloned().collect();
     let follow_cards = leads.is_empty();
     let counting = Arc::new(Counting {
-        state: Mutex::new((Follow::new(limits, leads), Share::default())),
+        state: Mutex::new((Tracker::new(limits, leads), Share::default())),
         metrics: shell.metrics.clone(),
     });
     counting.hear(shell).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn start(
 }
 
 struct Counting {
-    state: Mutex<(Follow, Share)>,
+    state: Mutex<(Tracker, Share)>,
     metrics: Metrics,
 }
 
@@ -80,8 +80,8 @@ impl Counting {
                 let Some(envelope) = envelope(shell, message) else {
                     return;
                 };
-                let said = Said::of(&envelope, clock::now());
-                counting.change(|follow, _| follow.said(&said));
+                let said = TrackedMessage::of(&envelope, clock::now());
+                counting.change(|follow, _| follow.message(&said));
             });
             self.each(shell, own, |counting, shell, message| {
                 let Some(envelope) = envelope(shell, message) else {
@@ -133,7 +133,7 @@ impl Counting {
             let mut due = tokio::time::interval(SETTLE_INTERVAL);
             due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             while stop.run_until_cancelled(due.tick()).await.is_some() {
-                counting.change(|follow, _| follow.settle(clock::now()));
+                counting.change(|follow, _| follow.close_expired(clock::now()));
             }
         });
     }
@@ -147,7 +147,7 @@ impl Counting {
             loop {
                 let mut leads = BTreeSet::new();
                 directory.each(|_, state| leads.extend(leads_by_card(&state.card)));
-                counting.with(|follow, _| follow.lead(leads));
+                counting.with(|follow, _| follow.set_leads(leads));
                 match stop.run_until_cancelled(changes.changed()).await {
                     Some(Ok(())) => {}
                     Some(Err(_)) | None => return,
@@ -156,14 +156,14 @@ impl Counting {
         });
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Follow, &mut Share) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut Tracker, &mut Share) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (follow, share) = &mut *state;
         change(follow, share)
     }
 
     /// What follows from something that was heard counts here, or elsewhere.
-    fn change(&self, change: impl FnOnce(&mut Follow, &mut Share) -> Vec<Counted>) {
+    fn change(&self, change: impl FnOnce(&mut Tracker, &mut Share) -> Vec<Counted>) {
         let here = self.with(|follow, share| {
             let counted = change(follow, share);
             counted
@@ -182,30 +182,30 @@ fn envelope(shell: &ServiceRunner, message: &Heard) -> Option<Envelope> {
     Some(dialect::read(&message.payload, declared, &subject).ok()?.0)
 }
 
-fn count(metrics: &Metrics, what: What) {
+fn count(metrics: &Metrics, what: Countable) {
     match what {
-        What::Message { through_lead } => {
+        Countable::Message { through_lead } => {
             let route = if through_lead { "lead" } else { "peer" };
             metrics
                 .agent_messages
                 .get_or_create(&RouteLabel { route })
                 .inc();
         }
-        What::Session => {
+        Countable::Session => {
             metrics.sessions.inc();
         }
-        What::Collaboration => {
+        Countable::Collaboration => {
             metrics.collaboration_events.inc();
         }
-        What::Asked => count_help(metrics, "asked"),
-        What::Unanswered => count_help(metrics, "unanswered"),
+        Countable::Asked => count_help(metrics, "asked"),
+        Countable::Unanswered => count_help(metrics, "unanswered"),
         #[allow(clippy::cast_precision_loss)] // Milliseconds, far below 2^52.
-        What::Helped { after_ms } => {
+        Countable::Helped { after_ms } => {
             metrics.peer_help_seconds.observe(after_ms as f64 / 1_000.0);
             count_help(metrics, "answered");
         }
-        What::Woken { .. } => {}
-        What::Feedback { matched, feedback } => {
+        Countable::Woken { .. } => {}
+        Countable::Feedback { matched, feedback } => {
             let feedback = match feedback {
                 Feedback::Accepted => "accepted",
                 Feedback::Declined => "declined",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use concord_domain::aggregates::request::admissibility::refusal_of;
 use concord_domain::aggregates::request::{
-    Refusal, RequestInput, RequestMachine, Reply, id_of, is_asked,
+    Refusal, Reply, RequestInput, RequestMachine, id_of, is_asked,
 };
 use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use concord_domain::activation::conversation::{
-    WakeInput, WakeMachine, Weigh, conversation_of, thread_of,
+    DecidedMessage, WakeInput, WakeMachine, conversation_of, thread_of,
 };
 use concord_domain::activation::{
     Conversation, LoopBounds, Matcher, Message, Parameters, Previous, decide_all,
@@ -86,7 +86,7 @@ impl Handler for Waking {
         };
         let id = conversation_of(&envelope);
         let weigh = self.weigh(&envelope, delivery).await?;
-        let input = WakeInput::Weigh(Box::new(weigh));
+        let input = WakeInput::Message(Box::new(weigh));
         let context = &self.context;
         handlers::step_of_message(context, &self.conversations, id, envelope, &input, delivery)
             .await
@@ -94,7 +94,11 @@ impl Handler for Waking {
 }
 
 impl Waking {
-    async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, HandleError> {
+    async fn weigh(
+        &self,
+        envelope: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<DecidedMessage, HandleError> {
         let known = self
             .conversations
             .load(&conversation_of(envelope))
@@ -127,7 +131,7 @@ impl Waking {
             participations: &participations,
             audience: None,
         };
-        Ok(Weigh {
+        Ok(DecidedMessage {
             said: Remembered {
                 message_id: envelope.message_id.clone(),
                 from: envelope.from_agent.clone(),

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use concord_domain::coordination_metrics::{Counted, What};
+use concord_domain::coordination_metrics::{Countable, Counted};
 use concord_wire::MessageId;
 use lru::LruCache;
 
@@ -14,7 +14,7 @@ enum Whose {
     /// This replica's: what follows from it counts here.
     Own,
     /// Not known, or another's: what would count.
-    Unknown(Vec<What>),
+    Unknown(Vec<Countable>),
 }
 
 /// The messages that count here, and what would follow from others. What is heard and what is given to this replica may come in
@@ -31,7 +31,7 @@ impl Default for Share {
 
 impl Share {
     /// The message is this replica's: what has followed from it so far.
-    pub(super) fn own(&mut self, message: &MessageId) -> Vec<What> {
+    pub(super) fn own(&mut self, message: &MessageId) -> Vec<Countable> {
         match self.0.put(message.clone(), Whose::Own) {
             Some(Whose::Unknown(waiting)) => waiting,
             Some(Whose::Own) | None => Vec::new(),
@@ -39,7 +39,7 @@ impl Share {
     }
 
     /// Something follows from a message: it, where it counts here.
-    pub(super) fn counted(&mut self, counted: Counted) -> Option<What> {
+    pub(super) fn counted(&mut self, counted: Counted) -> Option<Countable> {
         let Counted { because, what } = counted;
         match self
             .0
@@ -65,11 +65,11 @@ mod tests {
     #[test]
     fn of_two_replicas_one_counts_whatever_comes_first() {
         let things = [
-            What::Message {
+            Countable::Message {
                 through_lead: false,
             },
-            What::Session,
-            What::Asked,
+            Countable::Session,
+            Countable::Asked,
         ];
         for given_after in 0..=things.len() {
             let (mut one, mut other) = (Share::default(), Share::default());
@@ -102,7 +102,7 @@ mod tests {
         for number in 0..MESSAGES_MAX + 10 {
             share.counted(Counted {
                 because: id(&format!("m-{number}")),
-                what: What::Session,
+                what: Countable::Session,
             });
         }
         assert_eq!(share.0.len(), MESSAGES_MAX);

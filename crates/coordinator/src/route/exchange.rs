@@ -1,7 +1,7 @@
 //! What agents ask each other for and answer, as inputs for requests.
 
 use concord_domain::aggregates::request::{
-    ACKNOWLEDGE_MS, Refusal, RequestInput, Reply, admissibility, id_of,
+    ACKNOWLEDGE_MS, Refusal, Reply, RequestInput, admissibility, id_of,
 };
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::delivery::route::digest_of;

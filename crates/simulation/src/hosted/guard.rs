@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use concord_domain::resilience::breaker::{End, Pass};
-use concord_domain::resilience::call_policy::{next_try, verdict};
+use concord_domain::resilience::call_policy::{classify, next_retry};
 use concord_wire::ErrorCode;
 
 use super::injected_bugs::bent;
@@ -19,8 +19,8 @@ impl Process {
     pub(super) fn check(&self) -> Result<(), Failure> {
         let (plant, now) = self.world.lock().plant_and_clock();
         let breaker = self.breaker();
-        let passes = bent(plant, breaker.standing(now))
-            .unwrap_or_else(|| breaker.refuses_until(now).is_none());
+        let passes =
+            bent(plant, breaker.state(now)).unwrap_or_else(|| breaker.refuses_until(now).is_none());
         if passes { Ok(()) } else { Err(self.refused()) }
     }
 
@@ -43,8 +43,8 @@ impl Process {
                 Ok(outcome) => return Ok(outcome),
                 Err(failure) => failure,
             };
-            let pause = next_try(
-                failure.verdict.again,
+            let pause = next_retry(
+                failure.verdict.retry,
                 tried,
                 self.setup.tries_max,
                 failure.after,
@@ -73,7 +73,7 @@ impl Process {
         let (call, outcome, after) = self.make(delivery, part, within).await;
         let read = outcome
             .read(self.setup.kind)
-            .map_err(|trouble| verdict(trouble, self.setup.idempotent));
+            .map_err(|trouble| classify(trouble, self.setup.idempotent));
         let end = match &read {
             Ok(_) => End::Success,
             Err(verdict) => verdict.end_within(within < self.setup.timeout_ms),
@@ -82,7 +82,7 @@ impl Process {
         self.ended(pass, end);
         read.map_err(|mut verdict| {
             if self.world.lock().plant == Some(Plant::UnsafeRetry) {
-                verdict.again = concord_domain::resilience::call_policy::Again::Safe;
+                verdict.retry = concord_domain::resilience::call_policy::Retry::Safe;
             }
             Failure {
                 verdict,
@@ -96,7 +96,7 @@ impl Process {
     fn pass(&self) -> Result<Option<Pass>, Failure> {
         let (plant, now) = self.world.lock().plant_and_clock();
         let mut breaker = self.breaker();
-        match bent(plant, breaker.standing(now)) {
+        match bent(plant, breaker.state(now)) {
             Some(true) => Ok(breaker.pass(now).ok()),
             Some(false) => Err(self.refused()),
             None => breaker.pass(now).map(Some).map_err(|_| self.refused()),

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_domain::resilience::breaker::{Breaker, Standing};
-use concord_domain::resilience::call_policy::{Admission, Queue, Tell, Verdict, tell};
+use concord_domain::resilience::breaker::{Breaker, BreakerState};
+use concord_domain::resilience::call_policy::{
+    Admission, Classification, FailureHandling, Queue, handling,
+};
 use concord_wire::{ErrorCode, MessageId};
 
 use crate::executor::Life;
@@ -21,7 +23,7 @@ const PATIENCE_MS: u64 = 5_000;
 /// Why the agent gave no answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: Classification,
     pub(crate) cause: Cause,
     /// How long the endpoint asks to be left alone.
     pub(crate) after: Option<Duration>,
@@ -31,7 +33,7 @@ impl Failure {
     /// One that has nothing to do with the agent.
     pub(crate) fn here(code: ErrorCode, cause: Cause) -> Self {
         Self {
-            verdict: Verdict::here(code),
+            verdict: Classification::here(code),
             cause,
             after: None,
         }
@@ -85,9 +87,9 @@ impl Process {
     }
 
     /// How the breaker stands.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> BreakerState {
         let now = self.world.lock().clock();
-        self.breaker().standing(now)
+        self.breaker().state(now)
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -130,10 +132,10 @@ impl Process {
                 return Ok(());
             }
             Ok(()) => None,
-            Err(failure) => match tell(&failure.verdict, delivery.deliveries, over) {
-                Tell::Later => return Err(Again),
-                Tell::Nothing => return Ok(()),
-                Tell::Error => Some((failure.verdict.code, failure.cause)),
+            Err(failure) => match handling(&failure.verdict, delivery.deliveries, over) {
+                FailureHandling::Later => return Err(Again),
+                FailureHandling::Nothing => return Ok(()),
+                FailureHandling::Error => Some((failure.verdict.code, failure.cause)),
             },
         };
         let mut id = MessageId::of_answer(&asked.id, &self.setup.agent);

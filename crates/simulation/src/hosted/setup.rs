@@ -1,7 +1,7 @@
 //! What agent a seed hosts, how it is run, and how its endpoint behaves.
 
 use concord_domain::resilience::breaker::Rules;
-use concord_domain::resilience::call_policy::Trouble;
+use concord_domain::resilience::call_policy::CallFailure;
 use concord_wire::AgentId;
 use concord_wire::subject::Service;
 
@@ -146,19 +146,19 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// What the adapter takes it for: an answer, whether it can use it or not, or a failure.
-    pub(crate) fn read(self, kind: Kind) -> Result<Self, Trouble> {
+    pub(crate) fn read(self, kind: Kind) -> Result<Self, CallFailure> {
         let program = kind == Kind::Program;
         Err(match self {
             Self::Said | Self::Rambled => return Ok(self),
             // Only of a model is it known what every answer looks like.
             Self::Garbage if kind != Kind::Model => return Ok(self),
-            Self::Garbage => Trouble::Garbage,
-            Self::Unreachable | Self::Cut if program => Trouble::ProgramEnded,
-            Self::NoEnd { .. } if program => Trouble::ProgramLate,
-            Self::Unreachable => Trouble::Unreachable,
-            Self::Cut => Trouble::Broken,
-            Self::Status(status) => Trouble::Status(status),
-            Self::NoEnd { connected } => Trouble::Late {
+            Self::Garbage => CallFailure::Garbage,
+            Self::Unreachable | Self::Cut if program => CallFailure::ProgramEnded,
+            Self::NoEnd { .. } if program => CallFailure::ProgramLate,
+            Self::Unreachable => CallFailure::Unreachable,
+            Self::Cut => CallFailure::Broken,
+            Self::Status(status) => CallFailure::Status(status),
+            Self::NoEnd { connected } => CallFailure::Late {
                 may_have_arrived: connected,
             },
         })

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use concord_domain::coordination_metrics::{Said, leads_by_card};
+use concord_domain::coordination_metrics::{TrackedMessage, leads_by_card};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What was read.
 pub(super) enum Heard {
-    Said(Box<Said>),
+    Message(Box<TrackedMessage>),
     Woken(Box<WakeDecided>),
     /// A message that is no envelope.
     Unreadable,
@@ -162,7 +162,7 @@ fn heard(broker: &Broker, kind: StreamKind, stored: &StreamMessage) -> Heard {
         subject.and_then(|subject| dialect::read(&stored.payload, declared, &subject).ok());
     let envelope = envelope.map(|(envelope, _)| envelope.completed(stored.sequence, stored.at));
     envelope.map_or(Heard::Unreadable, |envelope| {
-        Heard::Said(Box::new(Said::of(&envelope, stored.at)))
+        Heard::Message(Box::new(TrackedMessage::of(&envelope, stored.at)))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
-use concord_domain::aggregates::review_queue::{QueuedDebate, QueueState};
+use concord_domain::aggregates::review_queue::{QueueState, QueuedDebate};
 use concord_events::names;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use concord_domain::aggregates::track_record::{TrackRecordState, TrackRecordMachine, credibility_of};
+use concord_domain::aggregates::track_record::{
+    TrackRecordMachine, TrackRecordState, credibility_of,
+};
 use concord_domain::rules::canonical::normalise;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
