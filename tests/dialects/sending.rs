@@ -17,7 +17,7 @@ async fn an_agent_whose_dialect_is_known_is_written_to_in_it() {
     let broker = Broker::connect("test", &settings, &StorageSettings::default(), false)
         .await
         .expect("a connection");
-    broker.speak(Box::new(|agent| {
+    broker.write_by_cards(Box::new(|agent| {
         Dialect::parse(agent.as_str()).map(Into::into)
     }));
     for to in ["panel", "session", "concord", "nobody"] {

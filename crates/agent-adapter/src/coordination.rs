@@ -15,7 +15,7 @@ use concord_domain::coordination_metrics::{
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{StoredEvent, WakeEvent};
-use concord_runtime::broker::Heard;
+use concord_runtime::codec::ObservedMessage;
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::{FeedbackLabels, Metrics, ResultLabel, RouteLabel};
 use concord_runtime::{Directory, service::clock};
@@ -114,8 +114,8 @@ impl Counting {
     fn each(
         self: &Arc<Self>,
         shell: &ServiceRunner,
-        mut heard: impl Stream<Item = Heard> + Send + Unpin + 'static,
-        take: impl Fn(&Self, &ServiceRunner, &Heard) + Send + 'static,
+        mut heard: impl Stream<Item = ObservedMessage> + Send + Unpin + 'static,
+        take: impl Fn(&Self, &ServiceRunner, &ObservedMessage) + Send + 'static,
     ) {
         let (counting, shared) = (Arc::clone(self), shell.clone());
         shell.spawn(async move {
@@ -176,7 +176,7 @@ impl Counting {
 }
 
 /// What was said, in whatever dialect; none where it is no message.
-fn envelope(shell: &ServiceRunner, message: &Heard) -> Option<Envelope> {
+fn envelope(shell: &ServiceRunner, message: &ObservedMessage) -> Option<Envelope> {
     let subject = shell.broker.subjects().parse(&message.subject).ok()?;
     let declared = message.dialect.as_deref().and_then(Dialect::parse);
     Some(dialect::read(&message.payload, declared, &subject).ok()?.0)

@@ -12,7 +12,7 @@ use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Directory, Ports, codec::dialect, delivery::handlers};
+use concord_runtime::{Aggregates, Directory, Ports, delivery::handlers};
 use concord_wire::payload::AgentStatus;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
@@ -48,7 +48,7 @@ impl<P: Ports> Handler for Exchange<P> {
             self.context.count_ignored("not_between_agents");
             return Ok(Ack::Acknowledge);
         }
-        let envelope = dialect::envelope(&self.context, delivery).await?;
+        let envelope = delivery.read(&self.context).await?;
         let heard = match &envelope.message_type {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
             _ => hear(&envelope, delivery.stored_at)?,

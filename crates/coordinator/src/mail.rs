@@ -8,7 +8,7 @@ use concord_domain::aggregates::request::RequestMachine;
 use concord_runtime::delivery::handlers::{self, MessageHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Ports, Routed, codec::dialect};
+use concord_runtime::{Aggregates, Ports, Routed};
 
 use crate::route::{exchange, register};
 
@@ -38,7 +38,7 @@ impl<P: Ports> Mail<P> {
 
 impl<P: Ports> Handler for Mail<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let envelope = dialect::envelope(&self.context, delivery).await?;
+        let envelope = delivery.read(&self.context).await?;
         if let Some((id, input)) = exchange::kept(&envelope, delivery.stored_at)? {
             return handlers::step_of_message(
                 &self.context,

@@ -1,16 +1,14 @@
-//! What a service does with what it is given: a delivery, who handles it, and what may become of it. How deliveries are
-//! pulled is in [`crate::delivery::worker`].
+//! Deliveries: what a delivery carries, who handles it, and what becomes of it. The service's worker pulls them.
 
 pub mod dead_letter;
 mod failure;
-pub(crate) mod fair_queue;
 pub mod handlers;
-pub(crate) mod poison;
+pub(crate) mod non_event;
+mod read;
 pub mod reject;
 pub mod reject_all;
 pub mod route;
 pub mod settle;
-pub(crate) mod worker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +16,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_wire::{Fault, Timestamp};
 
-use crate::codec::trace::Trace;
 use crate::ports::Headers;
-use crate::service::settings::WorkSettings;
+use crate::settings::WorkSettings;
+use crate::telemetry::trace::Trace;
 
+pub use crate::error_chain::ErrorChain;
 pub use failure::{Failure, HandleError};
 
-/// A message or fact as it was delivered.
+/// A message or event as it was delivered.
 pub struct Delivery {
     /// Its subject.
     pub subject: String,
@@ -36,7 +35,7 @@ pub struct Delivery {
     pub trace: Option<Trace>,
     /// The stream it is stored in.
     pub stream: String,
-    /// Where in the stream.
+    /// Its sequence in the stream.
     pub sequence: u64,
     /// How often it was delivered, this time included.
     pub deliveries: u64,
@@ -120,21 +119,6 @@ impl Delivery {
     /// How long before `now` it was stored.
     pub fn age(&self, now: Timestamp) -> Duration {
         Duration::from_millis(now.millis_since(self.stored_at))
-    }
-}
-
-/// An error with its causes, on one line.
-pub struct ErrorChain<'a>(pub &'a (dyn std::error::Error + 'a));
-
-impl std::fmt::Display for ErrorChain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
     }
 }
 

@@ -15,8 +15,8 @@ use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::broker::Unavailable;
-use crate::broker::message_lookup::Stored;
 use crate::codec;
+use crate::codec::message_lookup::Stored;
 use crate::event_store::{Error, EventStore, Publisher};
 
 /// The headers of a message. The type of the NATS client is used as it is: it is built without a connection, and a type
@@ -56,7 +56,7 @@ pub trait Clock: Send + Sync + 'static {
 pub struct ArmedDeadline {
     /// The kind of aggregate that waits for it.
     pub aggregate: Aggregate,
-    /// Which aggregate.
+    /// The id of the aggregate.
     pub id: Token,
     /// Its name among the deadlines of the aggregate.
     pub name: Token,

@@ -2,20 +2,18 @@
 
 pub mod api;
 mod binder;
-pub mod clock;
-mod context;
 pub mod directory;
 pub mod health;
-pub mod metrics;
 pub mod operator_api;
-pub mod otlp;
+pub(crate) mod poison;
 mod process;
 mod runner;
-pub mod settings;
 pub mod shutdown;
-pub mod telemetry;
+pub(crate) mod worker;
 
+// The names by which other crates know what the folders before this one define.
+pub use crate::context::{ServiceContext, metrics};
+pub use crate::{clock, settings, telemetry};
 pub use binder::Binder;
-pub use context::ServiceContext;
 pub use process::{Arguments, Run, main};
 pub use runner::ServiceRunner;

@@ -308,7 +308,7 @@ impl Broker {
 }
 
 /// The broker's rule for filters: `*` stands for one token, `>` for one or more at the end.
-fn matches(filter: &[String], subject: &[&str]) -> bool {
+pub(crate) fn matches(filter: &[String], subject: &[&str]) -> bool {
     let mut rest = subject.iter();
     for token in filter {
         match (token.as_str(), rest.next()) {

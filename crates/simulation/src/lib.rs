@@ -10,6 +10,7 @@
 //! Not modelled: the loss of what the broker has acknowledged, clocks that disagree, and the runtime's own pulling,
 //! reconnecting and shutting down. Tests against a real broker are for these.
 
+mod activation;
 mod agents;
 mod broker;
 mod check;
@@ -27,7 +28,6 @@ mod random;
 mod report;
 mod scheduler;
 mod simulation;
-mod wake;
 mod world;
 
 pub use faults::{Faults, Plant};

@@ -12,9 +12,9 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::{Layout, StreamKind};
 use concord_events::{Aggregate, AggregateEvent, EventMeta, StoredEvent};
-use concord_runtime::broker::message_lookup::Stored as StoredMessage;
 use concord_runtime::broker::{Operation, Unavailable};
-use concord_runtime::codec;
+use concord_runtime::codec::message_lookup::Stored as FoundMessage;
+use concord_runtime::codec::{self, StoredMessage, read_message};
 use concord_runtime::event_store::Error;
 use concord_runtime::ports::{
     ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
@@ -495,7 +495,7 @@ impl MessageLookup for SimPorts {
         lane: Lane,
         filter: &str,
         sequence: u64,
-    ) -> Result<Option<StoredMessage>, Unavailable> {
+    ) -> Result<Option<FoundMessage>, Unavailable> {
         let request = Request::NextMessage {
             kind: StreamKind::of_lane(lane),
             filter: filter.to_owned(),
@@ -506,16 +506,20 @@ impl MessageLookup for SimPorts {
         let Reply::Found(Some(found)) = reply else {
             return Ok(None);
         };
-        let stored_at = instant(found.at);
-        let subject = self.layout.subjects.parse(&found.publication.subject).ok();
-        let envelope = subject.and_then(|subject: Subject| {
-            let (read, _) = dialect::read(&found.publication.body, None, &subject).ok()?;
-            Some(read.completed(found.sequence, stored_at))
-        });
-        Ok(Some(StoredMessage {
+        let message = StoredMessage {
+            subject: &found.publication.subject,
+            headers: None,
+            body: &found.publication.body,
             sequence: found.sequence,
-            stored_at,
-            envelope,
+            stored_at: instant(found.at),
+        };
+        let read = read_message(self.subjects(), &message, |envelope, _| {
+            self.with_payload(envelope)
+        });
+        Ok(Some(FoundMessage {
+            sequence: found.sequence,
+            stored_at: message.stored_at,
+            envelope: read.await.ok(),
         }))
     }
 

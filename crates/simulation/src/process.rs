@@ -19,12 +19,12 @@ use concord_runtime::service::settings::WorkSettings;
 use concord_runtime::service::{Binder, ServiceContext};
 use concord_wire::subject::Service;
 
+use crate::activation;
 use crate::agents::operators::Operation;
 use crate::faults::Plant;
 use crate::injected_bugs;
 use crate::network::{Connection, Request};
 use crate::ports::SimPorts;
-use crate::wake;
 
 /// How long the watchdog leaves an overdue deadline to the broker.
 const WATCHDOG_GRACE_MS: u64 = 5_000;
@@ -114,7 +114,7 @@ impl Process {
                 let timer = concord_escalation_timer::bind(&context, WATCHDOG_GRACE_MS, bound);
                 watchdog = Some(tokio::sync::Mutex::new(timer));
             }
-            Service::AgentAdapter => wake::bind(&context, &mut bound),
+            Service::AgentAdapter => activation::bind(&context, &mut bound),
         }
         Self {
             context,

@@ -82,7 +82,7 @@ impl TestInstallation {
         &self.client
     }
 
-    /// The temporary directory.
+    /// The temporary directory of the installation.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }

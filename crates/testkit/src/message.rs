@@ -87,7 +87,7 @@ impl Message {
         self
     }
 
-    /// Its `message_id`.
+    /// The `message_id` of the message.
     pub fn id(&self) -> &str {
         self.body["message_id"].as_str().unwrap_or_default()
     }

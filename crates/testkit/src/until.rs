@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How often a condition is looked at.
+/// The time between two looks at a condition.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A condition that did not come about in time.

@@ -19,8 +19,8 @@ use concord_events::topology::{ConsumerKind, is_given_twice};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::metrics::WakeLabels;
-use concord_runtime::service::{ServiceContext, ServiceRunner};
-use concord_runtime::{Aggregates, Directory, NatsPorts, Ports, codec::dialect};
+use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
+use concord_runtime::{Aggregates, Directory, NatsPorts, Ports};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope};
 use serde_json::Value;
@@ -55,10 +55,7 @@ pub(crate) async fn start(
         bounds,
     } = dependencies;
     let context = runner.context();
-    runner.consume(
-        ConsumerKind::Effects(Service::AgentAdapter),
-        EffectHandler::<_, WakeMachine>::new(context),
-    );
+    bind_effects(context, &mut runner.clone());
     let matching = Matching::open(settings, server)?;
     let all_known = Matching::follow(&matching, runner, &directory);
     let handler = WakeHandler::new(context, matching, &conversations, &cases, bounds);
@@ -66,14 +63,20 @@ pub(crate) async fn start(
         enabled: settings.enabled,
         ..handler
     };
-    let runner = runner.clone();
-    runner.clone().spawn(async move {
+    let mut binder = runner.clone();
+    runner.spawn(async move {
         // An agent that is not known yet would neither wake nor be one over whom others must lead, and a decision is final.
         if all_known.await.is_ok() {
-            runner.consume(ConsumerKind::Wake, handler);
+            handler.bind(&mut binder);
         }
     });
     Ok(())
+}
+
+/// Binds the handler that tells agents that they are woken.
+pub fn bind_effects<P: Ports>(context: &ServiceContext<P>, binder: &mut impl Binder) {
+    let handler = EffectHandler::<P, WakeMachine>::new(context);
+    binder.handle(ConsumerKind::Effects(Service::AgentAdapter), handler);
 }
 
 /// Handles the messages that may concern agents besides their recipients.
@@ -105,6 +108,11 @@ impl<P: Ports> WakeHandler<P> {
         }
     }
 
+    /// Has this handler decide about every message that may concern others.
+    pub fn bind(self, binder: &mut impl Binder) {
+        binder.handle(ConsumerKind::Wake, self);
+    }
+
     fn ignore(&self, reason: &str) -> Ack {
         self.context.count_ignored(reason);
         Ack::Acknowledge
@@ -124,7 +132,7 @@ impl<P: Ports> Handler for WakeHandler<P> {
         if is_of_service || is_copy {
             return Ok(self.ignore("nobody_to_wake"));
         }
-        let message = match dialect::envelope(&self.context, delivery).await {
+        let message = match delivery.read(&self.context).await {
             Ok(message) => message,
             Err(failed @ HandleError::Retry(_)) => return Err(failed),
             // Its recipient, if it has one, tells the sender of a garbled message.

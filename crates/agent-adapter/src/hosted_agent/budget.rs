@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concord_runtime::broker::shared_value::Register;
+use concord_runtime::broker::shared_value::SharedValue;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::{BudgetLabels, Metrics};
@@ -36,7 +36,7 @@ pub(crate) type Budgets = BTreeMap<Token, Arc<Budget>>;
 pub(crate) struct Budget {
     metrics: Metrics,
     provider: Token,
-    register: Register,
+    register: SharedValue,
     limits: Limits,
     /// Held by the caller that renews the lease, so that the others wait in their order.
     renewal: tokio::sync::Mutex<()>,
@@ -67,7 +67,7 @@ impl Budget {
         Self {
             metrics,
             provider: provider.clone(),
-            register: Register::new(broker, Service::AgentAdapter.agent_id(), topic),
+            register: SharedValue::new(broker, Service::AgentAdapter.agent_id(), topic),
             limits: Limits {
                 requests: settings.requests_per_minute,
                 tokens: settings.tokens_per_minute,

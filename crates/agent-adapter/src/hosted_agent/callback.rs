@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use concord_runtime::broker::Heard;
+use concord_runtime::codec::ObservedMessage;
 use concord_runtime::delivery::ErrorChain;
 use concord_runtime::service::ServiceRunner;
 use concord_wire::subject::Lane;
@@ -105,7 +105,7 @@ impl PendingAnswers {
     }
 
     /// Ends the wait for a message that was published. It is in the dialect of its recipient.
-    fn complete(&self, runner: &ServiceRunner, agent: &AgentId, message: &Heard) {
+    fn complete(&self, runner: &ServiceRunner, agent: &AgentId, message: &ObservedMessage) {
         let Some(answered) = reply_to(runner, message) else {
             return;
         };
@@ -143,11 +143,11 @@ impl PendingAnswers {
 /// The id of the message that a message answers.
 fn reply_to(
     runner: &ServiceRunner,
-    Heard {
+    ObservedMessage {
         subject,
         dialect,
         payload,
-    }: &Heard,
+    }: &ObservedMessage,
 ) -> Option<String> {
     let subject = runner.broker.subjects().parse(subject).ok()?;
     let declared = Dialect::declared(dialect.as_deref()).ok()?;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use concord_domain::aggregates::request::admissibility;
 use concord_events::Remembered;
 use concord_runtime::Ports;
-use concord_runtime::codec::dialect;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_wire::payload::notification::{EventData, Woken};
 use concord_wire::payload::{Card, ErrorReport, Notification, Request};
@@ -24,7 +23,7 @@ impl<P: Ports, C: AgentCaller> Handler for InboxHandler<P, C> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let host = &*self.0;
         let context = &host.context;
-        let message = match dialect::envelope(context, delivery).await {
+        let message = match delivery.read(context).await {
             Ok(message) => message,
             Err(failed @ HandleError::Retry(_)) => return Err(failed),
             // A message that another agent garbled is in the transcript; the agent is not bothered with it.

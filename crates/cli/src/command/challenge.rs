@@ -1,4 +1,4 @@
-//! `concord challenge`: disputing a finding.
+//! `concord challenge`: disputes a finding.
 
 use std::path::PathBuf;
 
@@ -46,9 +46,9 @@ pub(crate) struct ChallengeArgs {
     json: JsonArg,
 }
 
-/// A challenge and what has become of it.
+/// A challenge and its result, as it is printed.
 #[derive(Debug, Serialize)]
-struct Made<'a> {
+struct SentChallenge<'a> {
     case_id: &'a CaseId,
     /// The debate that it leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,6 @@ struct Made<'a> {
     receipt: &'a Receipt,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Result<u8, Failure> {
     let bytes = input::read_input(&args.file, "concord challenge")?;
     let challenge = parse(&bytes).map_err(|fault| malformed(&input::name(&args.file), &fault))?;
@@ -83,7 +82,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Re
     };
     let failure = receipt.failure(Service::Coordinator);
     if args.json.json {
-        output::json(&Made {
+        output::json(&SentChallenge {
             case_id: &args.case,
             debate_id,
             receipt: &receipt,
@@ -105,7 +104,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ChallengeArgs) -> Re
     Ok(0)
 }
 
-/// What can be seen to be wrong is said before anything is sent.
+/// Reads a challenge and checks it before anything is sent.
 fn parse(bytes: &[u8]) -> Result<Challenge, Fault> {
     let challenge: Challenge = concord_wire::envelope::from_json(bytes, "/payload")?;
     challenge.check()?;

@@ -27,7 +27,7 @@ Example: concord check --grace 5000
 While work is under way, what may still happen is not held against anyone; the report says so. The exit code is 1 when an
 invariant is violated.")]
 pub(crate) struct CheckArgs {
-    /// How long after it is due a deadline may still be open, in milliseconds.
+    /// The time after which a deadline that is due may no longer be open, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     grace: u64,
     #[command(flatten)]
@@ -37,20 +37,19 @@ pub(crate) struct CheckArgs {
 #[derive(Serialize)]
 struct Printed<'a> {
     holds: bool,
-    /// What was under way meanwhile; nothing when the report is complete.
+    /// The number of messages under way while the streams were read; 0 when the report is complete.
     under_way: u64,
     #[serde(flatten)]
     report: &'a Report,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &CheckArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let (before, at) = (under_way(&broker).await?, ends(&broker).await?);
     let mut auditor = Auditor::new();
     let since = feed(&broker, &mut auditor).await?;
     let after = under_way(&broker).await?;
-    // What is stored while the streams are read one after the other is in some of them and not in others.
+    // The streams are read one after the other, so a message that is stored meanwhile may be missing in some of them.
     let moved: u64 = ends(&broker)
         .await?
         .iter()
@@ -81,7 +80,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &CheckArgs) -> Result
 /// Messages that wait for a service, or are being handled.
 async fn under_way(broker: &Broker) -> Result<u64, Failure> {
     let mut number = 0;
-    // The timer may hold a fact back for a while before it arms its deadline; nothing follows from that until it is due.
+    // The timer may hold an event back for a while before it arms its deadline; nothing follows from that until it is due.
     let consumers = broker
         .layout
         .consumers()
@@ -136,7 +135,7 @@ async fn info(
     })
 }
 
-/// Gives the auditor everything that is stored. The time from which on messages are there, when older ones are gone.
+/// Gives the auditor everything that is stored; the time from which on messages are kept, where older ones are gone.
 async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp>, Failure> {
     let mut since = None;
     for kind in STREAMS {
@@ -144,7 +143,7 @@ async fn feed(broker: &Broker, auditor: &mut Auditor) -> Result<Option<Timestamp
         if kind.lane().is_some() && state.first_sequence > 1 {
             let first =
                 concord_runtime::broker::timestamp(state.first_timestamp.unix_timestamp_nanos());
-            // Of a stream from which everything has gone the broker knows no first time.
+            // The broker knows no first time of an empty stream.
             since = since.max(Some(if state.messages == 0 {
                 clock::now()
             } else {
@@ -177,11 +176,11 @@ fn event(broker: &Broker, auditor: &mut Auditor, stored: &StreamMessage) -> Resu
     let Ok(SystemSubject::Event {
         aggregate,
         id,
-        event: fact,
+        event: name,
     }) = broker.subjects().parse(&stored.subject)
     else {
         return Err(Failure::failed(format!(
-            "{} at {} is among the facts and is none; it was stored by another version, or by no service",
+            "{} at {} is among the events and is none; it was stored by another version, or by no service",
             stored.subject, stored.sequence
         )));
     };
@@ -190,7 +189,7 @@ fn event(broker: &Broker, auditor: &mut Auditor, stored: &StreamMessage) -> Resu
         sequence: stored.sequence,
         aggregate,
         id: &id,
-        event: &fact,
+        event: &name,
         bytes,
     });
     Ok(())
@@ -204,7 +203,7 @@ fn message(broker: &Broker, auditor: &mut Auditor, lane: Lane, stored: &StreamMe
             declared: Dialect::parse(stored.header(DIALECT)),
             content: Content::Bytes(&stored.payload),
         }),
-        // Only what is addressed to a service has to be answered and kept.
+        // Only messages to a service have to be answered and kept.
         Err(_) if reaches_a_service(broker, lane, &stored.subject) => {
             auditor.malformed_message(lane, stored.sequence)
         }
@@ -212,7 +211,7 @@ fn message(broker: &Broker, auditor: &mut Auditor, lane: Lane, stored: &StreamMe
     }
 }
 
-/// Whether a subject that cannot be parsed falls into the inbox of a service that listens.
+/// True when a subject that cannot be parsed matches the inbox of a service.
 fn reaches_a_service(broker: &Broker, lane: Lane, subject: &str) -> bool {
     let inboxes = broker
         .layout
@@ -224,7 +223,7 @@ fn reaches_a_service(broker: &Broker, lane: Lane, subject: &str) -> bool {
         .any(|filter| matches(&filter, subject))
 }
 
-/// Whether a subject matches a filter with wildcards.
+/// True when a subject matches a filter with wildcards.
 fn matches(filter: &str, subject: &str) -> bool {
     let mut tokens = subject.split('.');
     for expected in filter.split('.') {

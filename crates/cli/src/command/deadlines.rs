@@ -1,4 +1,4 @@
-//! `concord deadlines`: what the broker's scheduler holds.
+//! `concord deadlines`: the deadlines that the broker's scheduler holds.
 
 use clap::Args;
 use concord_events::Aggregate;
@@ -29,7 +29,7 @@ pub(crate) struct Armed {
     id: Token,
     name: Token,
     due: Timestamp,
-    /// How long it has been due, in milliseconds; 0 before that.
+    /// Milliseconds since the deadline was due; 0 before that.
     #[serde(default)]
     pub(crate) overdue_ms: u64,
 }
@@ -50,7 +50,6 @@ pub(crate) async fn armed(broker: &Broker) -> Result<Vec<Armed>, Failure> {
     Ok(armed)
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &DeadlinesArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let armed = armed(&broker).await?;

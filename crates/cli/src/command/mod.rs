@@ -41,7 +41,7 @@ Begin with:
   concord up
   concord case open case.json --wait";
 
-/// What to do.
+/// The verbs of `concord`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Start a local installation: a broker and the services, until Ctrl-C.
@@ -61,7 +61,7 @@ pub(crate) enum Verb {
     Rule(rule::RuleArgs),
     /// Dispute a finding of another agent.
     Challenge(challenge::ChallengeArgs),
-    /// Say what proved right after a debate; it enters the track records of its parties.
+    /// Report what proved right after a debate; it enters the track records of its parties.
     Outcome(outcome::OutcomeArgs),
     /// Review what stands provisionally, and let a case pass its gates.
     #[command(subcommand)]
@@ -69,9 +69,9 @@ pub(crate) enum Verb {
     /// List, show and export the decision log.
     #[command(subcommand)]
     Decisions(decisions::DecisionsVerb),
-    /// List the agents that are registered and how they are; enter one, or take one off.
+    /// List the registered agents and their status; register an agent, or take it off the register.
     Agents(agents::AgentsArgs),
-    /// Say whom messages wake, and why.
+    /// Explain whom messages wake, and why.
     #[command(subcommand)]
     Wake(wake::WakeVerb),
     /// Show how well agents help each other, beside what the specification aims at.
@@ -80,7 +80,7 @@ pub(crate) enum Verb {
     Permissions(permissions::PermissionsArgs),
     /// List the deadlines that the broker holds.
     Deadlines(deadlines::DeadlinesArgs),
-    /// Look for faults: broker, streams, consumers, services, clocks, dead letters; says what to do about each.
+    /// Look for faults: broker, streams, consumers, services, clocks, dead letters; give advice about each.
     Doctor(doctor::DoctorArgs),
     /// List, show and retry what could not be processed.
     #[command(subcommand)]
@@ -88,7 +88,7 @@ pub(crate) enum Verb {
     /// Show how often an agent was right, and how far it is therefore to be believed.
     #[command(subcommand)]
     Record(record::RecordVerb),
-    /// Rebuild cases and count votes again from the stored facts, and report what differs.
+    /// Rebuild cases and count votes again from the stored events, and report what differs.
     Replay(replay::ReplayArgs),
     /// Check the invariants over everything that is stored.
     Check(check::CheckArgs),

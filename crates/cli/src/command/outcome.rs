@@ -1,4 +1,4 @@
-//! `concord outcome`: what proved right after a debate.
+//! `concord outcome`: reports what proved right after a debate.
 
 use clap::{ArgGroup, Args};
 use concord_events::Aggregate;
@@ -43,13 +43,13 @@ pub(crate) struct OutcomeArgs {
     /// The same as a value, in JSON.
     #[arg(long, value_name = "JSON", conflicts_with = "held_by", value_parser = json_value)]
     value: Option<Value>,
-    /// How that is known.
+    /// The source of that knowledge.
     #[arg(long, value_parser = words)]
     because: String,
-    /// Who says so.
+    /// The person or agent who reports it.
     #[arg(long, value_name = "WHO", value_parser = agent_id)]
     from: AgentId,
-    /// When it became known, RFC 3339 [default: now].
+    /// The time at which it became known, RFC 3339 [default: now].
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<Timestamp>,
     #[command(flatten)]
@@ -64,15 +64,14 @@ fn time(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).map_err(|error| error.to_string())
 }
 
-/// An outcome and what has become of it.
+/// A report and its result, as it is printed.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct SentReport<'a> {
     debate_id: &'a DebateId,
     #[serde(flatten)]
     receipt: &'a Receipt,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: OutcomeArgs) -> Result<u8, Failure> {
     let report = OutcomeReport {
         debate_id: args.debate.clone(),
@@ -99,7 +98,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: OutcomeArgs) -> Resul
     let receipt = send(&broker, &message, args.wait).await?;
     let failure = receipt.failure(Service::DebateFacilitator);
     if args.json.json {
-        output::json(&Told {
+        output::json(&SentReport {
             debate_id: &args.debate,
             receipt: &receipt,
         })?;
@@ -112,7 +111,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: OutcomeArgs) -> Resul
     Ok(0)
 }
 
-/// What has become of it, for the eye.
+/// The result as text.
 fn text(debate: &DebateId, receipt: &Receipt) -> Result<String, Failure> {
     let SendResult::Recorded(event) = &receipt.result else {
         return Ok(format!("the outcome is sent as {}\n", receipt.message_id));

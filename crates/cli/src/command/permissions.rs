@@ -1,4 +1,4 @@
-//! `concord permissions`: what the NATS user of an agent or person may do.
+//! `concord permissions`: the permissions of the NATS user of an agent or person.
 
 use clap::Args;
 use concord_wire::AgentId;
@@ -44,7 +44,7 @@ pub(crate) struct PermissionsArgs {
     json: JsonArg,
 }
 
-/// A user and what it may do.
+/// A user and its permissions.
 #[derive(Debug, Serialize)]
 struct User<'a> {
     user: &'a AgentId,
@@ -53,7 +53,6 @@ struct User<'a> {
     inbox_prefix: String,
 }
 
-/// Runs the verb.
 pub(crate) fn run(connection: &ConnectionArgs, args: &PermissionsArgs) -> Result<u8, Failure> {
     let space = SubjectSpace::new(&connection.settings()?.storage.prefix);
     if args.accounts {

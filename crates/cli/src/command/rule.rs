@@ -44,10 +44,10 @@ pub(crate) struct RuleArgs {
     /// The same as a value, in JSON.
     #[arg(long, value_name = "JSON", conflicts_with = "position", value_parser = json_value)]
     value: Option<Value>,
-    /// Why.
+    /// The reason.
     #[arg(long, value_parser = words)]
     rationale: String,
-    /// Who rules.
+    /// The expert who rules.
     #[arg(long, value_name = "EXPERT", value_parser = agent_id)]
     expert: AgentId,
     /// Digest of the brief that is ruled on [default: that of the latest brief].
@@ -59,29 +59,28 @@ pub(crate) struct RuleArgs {
     json: JsonArg,
 }
 
-/// A ruling and what has become of it.
+/// A ruling and its result, as it is printed.
 #[derive(Debug, Serialize)]
-struct Ruled<'a> {
+struct SentRuling<'a> {
     debate_id: &'a DebateId,
     expert: &'a AgentId,
     digest: &'a str,
-    /// Whether the digest is that of the latest brief, because none was named.
+    /// True when no digest was named, and that of the latest brief was taken.
     digest_of_latest_brief: bool,
-    /// Whether the ruling stands; none when that was not waited for.
+    /// Whether the ruling counts; none when the command did not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<bool>,
     #[serde(flatten)]
     receipt: &'a Receipt,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: RuleArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let (state, records) = debate_file::load(&broker, &args.debate).await?;
+    let (state, events) = debate_file::load(&broker, &args.debate).await?;
     let case = debate_file::case_of(&state, &args.debate)?;
     let digest = match &args.digest {
         Some(digest) => digest.clone(),
-        None => brief::latest(&state, &records).map(|briefed| briefed.digest).ok_or_else(|| {
+        None => brief::latest(&state, &events).map(|briefed| briefed.digest).ok_or_else(|| {
             let debate = &args.debate;
             Failure::failed(format!(
                 "nobody has been given the debate {debate} to rule on; `concord debate show {debate}` says where it is"
@@ -123,7 +122,7 @@ impl RuleArgs {
             SendResult::Refused { .. } | SendResult::Unanswered => Some(false),
         };
         if self.json.json {
-            output::json(&Ruled {
+            output::json(&SentRuling {
                 debate_id: &self.debate,
                 expert: &self.expert,
                 digest: &ruling.digest,
@@ -145,7 +144,7 @@ impl RuleArgs {
         Ok(0)
     }
 
-    /// What has become of it, for the eye.
+    /// The result as text.
     fn text(&self, receipt: &Receipt) -> Result<String, Failure> {
         let debate = styled(NAMED, &self.debate);
         let SendResult::Recorded(event) = &receipt.result else {

@@ -17,7 +17,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, FAINT, GOOD, NAMED, styled};
 
-/// How often the processes are looked at.
+/// The time between two looks at the processes.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Arguments of `concord up`.
@@ -45,7 +45,7 @@ pub(crate) struct UpArgs {
     /// A setting for every service, for example work.drain_ms=5000.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Where the services' programs are; beside this program when absent.
+    /// The folder of the services' programs; that of this program when absent.
     #[arg(long, value_name = "DIR", env = "CONCORD_BINARIES", hide = true)]
     binaries: Option<PathBuf>,
     #[command(flatten)]
@@ -69,7 +69,6 @@ fn replicas(text: &str) -> Result<(Service, usize), String> {
     ))
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: UpArgs) -> Result<u8, Failure> {
     if connection.server.is_some() {
         return Err(Failure::usage(
@@ -81,7 +80,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: UpArgs) -> Result<u8,
     let stop = shutdown::on_signal()
         .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
     let installation = tokio::select! {
-        installation = Installation::start(plan, |step| tell(&step)) => installation?,
+        installation = Installation::start(plan, |step| print_progress(&step)) => installation?,
         () = stop.cancelled() => return Ok(0),
     };
     ready(&installation, &args, temporary.is_some())?;
@@ -120,7 +119,7 @@ fn directory(wanted: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), Failur
 }
 
 fn plan(connection: &ConnectionArgs, args: &UpArgs, directory: &Path) -> Result<Plan, Failure> {
-    // Said here, the reason is one line; said by nats-server it is the end of a log.
+    // Checked here, the reason is one line; nats-server would write it at the end of a log.
     if args.port != 0 && TcpListener::bind(("127.0.0.1", args.port)).is_err() {
         let port = args.port;
         return Err(Failure::usage(format!(
@@ -147,11 +146,11 @@ fn plan(connection: &ConnectionArgs, args: &UpArgs, directory: &Path) -> Result<
     Ok(plan)
 }
 
-fn tell(step: &Progress) {
+fn print_progress(step: &Progress) {
     anstream::eprintln!("{}", styled(FAINT, step));
 }
 
-/// Says that everything is there.
+/// Prints that everything is ready.
 fn ready(installation: &Installation, args: &UpArgs, temporary: bool) -> Result<(), Failure> {
     let (url, directory) = (
         installation.server_url(),

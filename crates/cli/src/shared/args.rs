@@ -2,6 +2,10 @@
 
 use clap::Args;
 use concord_wire::{AgentId, CaseId, DebateId};
+use serde::Serialize;
+
+use crate::shared::failure::Failure;
+use crate::shared::output;
 
 /// Output for programs.
 #[derive(Debug, Clone, Copy, Args)]
@@ -9,6 +13,33 @@ pub struct JsonArg {
     /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
+}
+
+impl JsonArg {
+    /// Prints a value as JSON, or as the text that `text` makes of it.
+    pub(crate) fn print<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        match self.json {
+            true => output::json(value),
+            false => output::print(&text(value)),
+        }
+    }
+}
+
+/// The person who gives a command, and the reason, which are recorded with it.
+#[derive(Debug, Args)]
+pub(crate) struct ByArgs {
+    /// The person who gives the command.
+    #[arg(long, value_name = "PERSON", value_parser = agent_id)]
+    pub(crate) by: AgentId,
+    /// The reason.
+    #[arg(long, value_parser = words)]
+    pub(crate) why: String,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
 }
 
 /// Reads the id of an agent or a person from the command line.

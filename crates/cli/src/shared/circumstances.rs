@@ -1,4 +1,4 @@
-//! Circumstances on the command line: what track records are weighed by.
+//! The circumstances by which track records are weighed, on the command line.
 
 use clap::Args;
 use concord_domain::rules::canonical::normalise;
@@ -51,7 +51,7 @@ impl From<CircumstancesArgs> for Circumstances {
     }
 }
 
-/// A name from the command line.
+/// Reads a name from the command line; it must have a letter or digit.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     if normalise(text).is_empty() {
         Err("a name is expected".to_owned())

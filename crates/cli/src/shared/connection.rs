@@ -13,8 +13,11 @@ use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Service, Subject};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use crate::shared::args::ByArgs;
 use crate::shared::failure::Failure;
+use crate::shared::output::{NAMED, styled};
 
 /// How long a service may take to answer a request.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -179,4 +182,28 @@ fn refused(text: &str) -> Failure {
         }
         _ => Failure::failed(message),
     }
+}
+
+/// Cancels a case or a debate (`what`) at the service that owns it, and prints the result.
+pub(crate) async fn cancel<T: Serialize + std::fmt::Display>(
+    broker: &Broker,
+    (service, verb): (Service, &'static str),
+    (what, id): (&'static str, &T),
+    args: &ByArgs,
+    texts: [&'static str; 2],
+) -> Result<u8, Failure> {
+    let ByArgs { by, why, json } = args;
+    let request = json!({ format!("{what}_id"): id, "by": by, "why": why });
+    let done = command(broker, service, verb, &request).await?;
+    let [cancelled, had_ended] = texts;
+    let text = if done.event.is_some() {
+        cancelled
+    } else {
+        had_ended
+    };
+    json.print(
+        &json!({ "cancelled": id, "by": by, "why": why, "done": done }),
+        |_| format!("{what} {} {text}\n", styled(NAMED, id)),
+    )?;
+    Ok(0)
 }

@@ -40,7 +40,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints one JSON document, indented.
-pub fn json(value: &impl Serialize) -> Result<(), Failure> {
+pub fn json(value: &(impl Serialize + ?Sized)) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value);
     print(
         &(text

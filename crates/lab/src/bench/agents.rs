@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::subjects;
 
-/// What the agents of a case hold: five agents, two conflicts between all of them.
+/// An agent of a measured case. Five of them have two conflicts among all of them.
 pub(super) struct Agent {
     name: String,
     finding: Value,
@@ -35,7 +35,7 @@ pub(super) fn five() -> Vec<Agent> {
 }
 
 impl Agent {
-    /// Its id.
+    /// The id of the agent.
     pub(super) fn id(&self) -> anyhow::Result<AgentId> {
         Ok(AgentId::new(self.name.as_str())?)
     }
@@ -58,7 +58,7 @@ impl Agent {
 
     fn answer(&self, payload: &[u8]) -> Option<(String, Value)> {
         let asked: Asked<'_> = serde_json::from_slice(payload).ok()?;
-        let (kind, said) = match asked.message_type {
+        let (kind, payload) = match asked.message_type {
             "task_assignment" => ("finding", self.finding.clone()),
             "question" => (
                 "disagreement",
@@ -71,7 +71,7 @@ impl Agent {
         let answer = json!({
             "message_id": format!("{}-{}", asked.message_id, self.name), "timestamp": asked.timestamp,
             "from_agent": self.name, "to_agent": to, "message_type": kind, "case_id": case,
-            "correlation_id": asked.correlation_id, "reply_to": asked.message_id, "payload": said,
+            "correlation_id": asked.correlation_id, "reply_to": asked.message_id, "payload": payload,
             "metadata": {"confidence": 0.8}
         });
         Some((subject, answer))

@@ -6,22 +6,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use async_nats::Client;
 use concord_events::topology::StreamKind;
-use concord_installation::{Installation, Plan};
 use concord_wire::subject::{Service, Subject, SubjectSpace};
 use futures::StreamExt;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
-use super::measurements::Options;
-use super::process::cpu_seconds;
+use super::installation::{self, processor_times};
+use super::measurements::{Options, round};
 use super::{agents, subjects};
 
-/// Whole cases at one concurrency.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The measurement of whole cases at one concurrency.
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct CasesReport {
     /// Cases under way at once.
     pub(super) concurrency: usize,
-    /// Cases decided.
+    /// The number of decided cases.
     pub(super) cases: usize,
     /// Cases decided a second.
     pub(super) per_second: f64,
@@ -29,22 +28,16 @@ pub(super) struct CasesReport {
     pub(super) p50_ms: f64,
     /// The same, 99th percentile.
     pub(super) p99_ms: f64,
-    /// Messages and facts stored for one case.
+    /// Messages and events stored for one case.
     pub(super) stored_per_case: f64,
-    /// Where the processor time goes: milliseconds a case, by process.
+    /// The processor time of a case in milliseconds, by process.
     pub(super) cpu_ms_per_case: BTreeMap<String, f64>,
+    /// How often a limit of the services intervened.
+    pub(super) limited: u64,
 }
 
-/// How long a single case may take before the measurement is given up.
+/// A single case that takes longer than this ends the measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// An installation for measuring, without hosted agents.
-pub(super) async fn installation(options: &Options, name: &str) -> anyhow::Result<Installation> {
-    let mut plan = Plan::new(options.directory.join(name)).with_setting("telemetry.log=warn");
-    plan.replicas = MEASURED.iter().map(|service| (*service, 1)).collect();
-    plan.binaries.clone_from(&options.binaries);
-    Ok(Installation::start(plan, |_| {}).await?)
-}
 
 /// Runs `total` cases, `concurrency` at a time.
 pub(super) async fn measure(
@@ -52,7 +45,8 @@ pub(super) async fn measure(
     concurrency: usize,
     total: usize,
 ) -> anyhow::Result<CasesReport> {
-    let installation = installation(options, &format!("cases-{concurrency}")).await?;
+    let plan = installation::unlimited(options, &format!("cases-{concurrency}"));
+    let installation = installation::start(options, plan).await?;
     let client = async_nats::ConnectOptions::new()
         .subscription_capacity(1 << 20)
         .connect(installation.server_url())
@@ -81,7 +75,8 @@ pub(super) async fn measure(
             (name, round(used * 1_000.0 / total as f64))
         })
         .collect();
-    installation.stop().await;
+    let limited =
+        installation::stop(installation, &format!("cases, {concurrency} at once")).await?;
     latencies.sort();
     Ok(CasesReport {
         concurrency,
@@ -91,6 +86,7 @@ pub(super) async fn measure(
         p99_ms: percentile(&latencies, 0.99),
         stored_per_case: round(stored_per_case),
         cpu_ms_per_case,
+        limited,
     })
 }
 
@@ -174,24 +170,6 @@ async fn stored(client: &Client) -> anyhow::Result<u64> {
     Ok(sum)
 }
 
-/// Processor time of every process until now, in seconds.
-pub(super) fn processor_times(installation: &Installation) -> BTreeMap<String, f64> {
-    let services = installation.processes().filter_map(|(service, replica)| {
-        Some((
-            service.as_str().to_owned(),
-            installation.pid(service, replica)?,
-        ))
-    });
-    let broker = installation
-        .broker()
-        .and_then(|broker| broker.pid())
-        .map(|pid| ("nats-server".to_owned(), pid));
-    let driver = ("agents and driver".to_owned(), std::process::id());
-    let all = services.chain(broker).chain([driver]);
-    all.filter_map(|(name, pid)| Some((name, cpu_seconds(pid).ok()?)))
-        .collect()
-}
-
 fn percentile(sorted: &[Duration], share: f64) -> f64 {
     let place = (sorted.len() as f64 * share) as usize;
     let value = sorted
@@ -200,15 +178,3 @@ fn percentile(sorted: &[Duration], share: f64) -> f64 {
         .unwrap_or_default();
     round(value.as_secs_f64() * 1_000.0)
 }
-
-pub(super) fn round(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
-
-/// The services whose memory and time are reported.
-pub(super) const MEASURED: [Service; 4] = [
-    Service::Coordinator,
-    Service::ConflictDetector,
-    Service::DebateFacilitator,
-    Service::EscalationTimer,
-];

@@ -11,26 +11,27 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail, ensure};
 use async_nats::Client;
 use async_nats::jetstream;
-use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::consumer::pull;
 use concord_events::Aggregate;
-use concord_events::names::ACKNOWLEDGE;
 use concord_events::subject::SystemFilters;
 use concord_events::topology::StreamKind;
-use concord_events::{DeadlineEvent, DebateEvent, StoredEvent};
-use concord_installation::Installation;
 use concord_wire::payload::{
     ChallengeTerms, Conflict, ConflictType, DebateTerms, OpenDebate, Position,
 };
 use concord_wire::policy::{LadderPolicy, LevelTimes, Policy};
 use concord_wire::subject::{Service, SubjectSpace};
 use concord_wire::{AgentId, CaseId, DebateId, MessageId, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
-use super::cases::{MEASURED, installation, processor_times, round};
-use super::measurements::Options;
+mod lateness;
+
+use super::installation::{self, processor_times};
+use super::measurements::{Options, round};
 use super::process::{peak_mb, resident_mb};
 use super::{broker_schedules, subjects};
+
+pub(super) use lateness::Lateness;
 
 /// Debates opened a second: slow enough for each to be opened at once, so that their deadlines stay together.
 const OPENED_PER_SECOND: usize = 500;
@@ -38,37 +39,11 @@ const OPENED_PER_SECOND: usize = 500;
 const BATCH: usize = 10;
 /// From the last opening to the common instant: everything is armed, and the services rest.
 const REST: Duration = Duration::from_secs(15);
-/// How long all of it may take after the instant before it is given up.
+/// The time after the instant in which all debates must be on their new level.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How late something was, in milliseconds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Lateness {
-    /// 50th percentile.
-    pub(super) p50_ms: u64,
-    /// 99th percentile.
-    pub(super) p99_ms: u64,
-    /// The latest.
-    pub(super) max_ms: u64,
-}
-
-impl Lateness {
-    pub(super) fn of(mut each: Vec<u64>) -> Self {
-        each.sort_unstable();
-        let at = |share: f64| {
-            each.get(((each.len() as f64 * share) as usize).min(each.len().saturating_sub(1)))
-        };
-        let at = |share| at(share).copied().unwrap_or_default();
-        Self {
-            p50_ms: at(0.50),
-            p99_ms: at(0.99),
-            max_ms: at(1.0),
-        }
-    }
-}
-
 /// Many deadlines at one instant.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct DeadlinesReport {
     /// Debates open, each with a deadline at that instant.
     pub(super) debates: usize,
@@ -76,11 +51,11 @@ pub(super) struct DeadlinesReport {
     pub(super) spread_ms: u64,
     /// The broker alone: bare schedules, delivered to a durable consumer.
     pub(super) broker: Lateness,
-    /// Until the broker had delivered the deadline of a debate.
+    /// The lateness of the delivery of a deadline by the broker.
     pub(super) delivered: Lateness,
-    /// Until the escalation timer had stored that it has elapsed.
+    /// The lateness of the event that the deadline has elapsed.
     pub(super) elapsed: Lateness,
-    /// Until the debate's new level was stored.
+    /// The lateness of the event of the debate's new level.
     pub(super) escalated: Lateness,
     /// Memory with all debates open, by process, in megabytes.
     pub(super) resident_mb: BTreeMap<String, f64>,
@@ -88,12 +63,15 @@ pub(super) struct DeadlinesReport {
     pub(super) peak_mb: BTreeMap<String, f64>,
     /// Processor time from the instant until all debates were on their new level, by process, in seconds.
     pub(super) cpu_seconds: BTreeMap<String, f64>,
+    /// How often a limit of the services intervened.
+    pub(super) limited: u64,
 }
 
 /// Opens the debates, waits for the instant, and reads from what is stored how late everything was.
 pub(super) async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport> {
     let debates = options.open_debates;
-    let installation = installation(options, "deadlines").await?;
+    let plan = installation::unlimited(options, "deadlines");
+    let installation = installation::start(options, plan).await?;
     let client = async_nats::connect(installation.server_url()).await?;
     let context = jetstream::new(client.clone());
     let broker = broker_schedules::measure(&context, debates).await?;
@@ -102,33 +80,28 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<DeadlinesReport
     open_all(&client, debates, instant).await?;
     // Two deadlines each, of which one is due at the instant.
     armed(&context, debates * 2, instant).await?;
-    let resident_mb = memory(&installation, resident_mb);
+    let resident_mb = installation::memory(&installation, resident_mb);
     let before = processor_times(&installation);
     all_escalated(&context, debates, instant).await?;
     let after = processor_times(&installation);
-    let peak_mb = memory(&installation, peak_mb);
-    let lateness = read(&context, debates).await?;
-    installation.stop().await;
+    let peak_mb = installation::memory(&installation, peak_mb);
+    let measured = lateness::read(&context, debates).await?;
+    let limited = installation::stop(installation, "deadlines").await?;
     let used = after.into_iter().map(|(name, seconds)| {
         let before = before.get(&name).copied().unwrap_or(0.0);
         (name, round(seconds - before))
     });
-    let Read {
-        spread_ms,
-        delivered,
-        elapsed,
-        escalated,
-    } = lateness;
     Ok(DeadlinesReport {
         debates,
-        spread_ms,
+        spread_ms: measured.spread_ms,
         broker,
-        delivered,
-        elapsed,
-        escalated,
+        delivered: measured.delivered,
+        elapsed: measured.elapsed,
+        escalated: measured.escalated,
         resident_mb,
         peak_mb,
         cpu_seconds: used.collect(),
+        limited,
     })
 }
 
@@ -136,17 +109,6 @@ pub(super) fn now_ms() -> anyhow::Result<u64> {
     Ok(u64::try_from(
         SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis(),
     )?)
-}
-
-fn memory(
-    installation: &Installation,
-    of: fn(u32) -> anyhow::Result<f64>,
-) -> BTreeMap<String, f64> {
-    let measured = MEASURED.iter().filter_map(|service| {
-        let megabytes = of(installation.pid(*service, 0)?).ok()?;
-        Some((service.to_string(), round(megabytes)))
-    });
-    measured.collect()
 }
 
 async fn open_all(client: &Client, debates: usize, instant: u64) -> anyhow::Result<()> {
@@ -274,150 +236,4 @@ async fn all_escalated(
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(())
-}
-
-struct Read {
-    spread_ms: u64,
-    delivered: Lateness,
-    elapsed: Lateness,
-    escalated: Lateness,
-}
-
-/// What is stored says how late everything was.
-async fn read(context: &jetstream::Context, debates: usize) -> anyhow::Result<Read> {
-    let space = SubjectSpace::default();
-    let mut due: BTreeMap<String, u64> = BTreeMap::new();
-    for stored in stored(
-        context,
-        StreamKind::Events,
-        space.event_of_kind(Aggregate::Debate, "opened"),
-    )
-    .await?
-    {
-        let record = StoredEvent::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
-        let first = record
-            .meta
-            .deadlines
-            .iter()
-            .find(|deadline| deadline.name.as_str() == ACKNOWLEDGE);
-        due.insert(
-            record.meta.id.to_string(),
-            millis(first.context("a challenge has no deadline")?.due)?,
-        );
-    }
-    ensure!(
-        due.len() == debates,
-        "{} debates were opened instead of {debates}",
-        due.len()
-    );
-    let spread_ms = due
-        .values()
-        .max()
-        .zip(due.values().min())
-        .map_or(0, |(last, first)| last - first);
-    let late = |id: &str, at: u64| due.get(id).map(|due| at.saturating_sub(*due));
-    let mut escalated = Vec::new();
-    for stored in stored(
-        context,
-        StreamKind::Events,
-        space.event_of_kind(Aggregate::Debate, "escalated"),
-    )
-    .await?
-    {
-        let record = StoredEvent::<DebateEvent>::decode(&stored.payload, stored.sequence)?;
-        escalated.extend(late(record.meta.id.as_str(), stored.at));
-    }
-    let mut elapsed = Vec::new();
-    for stored in stored(
-        context,
-        StreamKind::Events,
-        space.event_of_kind(Aggregate::Deadline, "debate_elapsed"),
-    )
-    .await?
-    {
-        let fact = StoredEvent::<DeadlineEvent>::decode(&stored.payload, stored.sequence)?
-            .event
-            .into_elapsed();
-        let is_first = fact.name.as_str() == ACKNOWLEDGE;
-        elapsed.extend(late(fact.id.as_str(), stored.at).filter(|_| is_first));
-    }
-    let mut delivered = Vec::new();
-    for stored in stored(context, StreamKind::Timers, space.due()).await? {
-        let first = stored
-            .subject
-            .rsplit_once('.')
-            .filter(|(_, name)| *name == ACKNOWLEDGE);
-        let debate = first
-            .and_then(|(before, _)| before.rsplit_once('.'))
-            .map(|(_, debate)| debate);
-        delivered.extend(debate.and_then(|debate| late(debate, stored.at)));
-    }
-    for (what, found) in [
-        ("delivered", &delivered),
-        ("elapsed", &elapsed),
-        ("escalated", &escalated),
-    ] {
-        ensure!(
-            found.len() == debates,
-            "{} deadlines are {what} instead of {debates}",
-            found.len()
-        );
-    }
-    let [delivered, elapsed, escalated] = [delivered, elapsed, escalated].map(Lateness::of);
-    Ok(Read {
-        spread_ms,
-        delivered,
-        elapsed,
-        escalated,
-    })
-}
-
-fn millis(timestamp: Timestamp) -> anyhow::Result<u64> {
-    Ok(u64::try_from(timestamp.unix_millis())?)
-}
-
-struct Stored {
-    sequence: u64,
-    subject: String,
-    payload: bytes::Bytes,
-    /// When the broker stored it.
-    at: u64,
-}
-
-/// Everything that a stream holds on subjects that match `filter`.
-async fn stored(
-    context: &jetstream::Context,
-    kind: StreamKind,
-    filter: String,
-) -> anyhow::Result<Vec<Stored>> {
-    use futures::StreamExt;
-    let config = pull::Config {
-        deliver_policy: DeliverPolicy::All,
-        ack_policy: jetstream::consumer::AckPolicy::None,
-        filter_subject: filter,
-        inactive_threshold: Duration::from_secs(30),
-        memory_storage: true,
-        ..pull::Config::default()
-    };
-    let consumer = subjects::stream(context, kind)
-        .await?
-        .create_consumer(config)
-        .await?;
-    let mut waiting = consumer.cached_info().num_pending;
-    let mut found = Vec::new();
-    while waiting > 0 {
-        let mut batch = consumer.fetch().max_messages(1_000).messages().await?;
-        while let Some(message) = batch.next().await {
-            let message = message.map_err(anyhow::Error::from_boxed)?;
-            let info = message.info().map_err(anyhow::Error::from_boxed)?;
-            waiting = info.pending;
-            found.push(Stored {
-                sequence: info.stream_sequence,
-                subject: message.subject.to_string(),
-                payload: message.payload.clone(),
-                at: u64::try_from(info.published.unix_timestamp_nanos() / 1_000_000)?,
-            });
-        }
-    }
-    Ok(found)
 }

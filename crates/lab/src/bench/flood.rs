@@ -18,20 +18,20 @@ use concord_wire::{ErrorCode, Timestamp};
 use futures::StreamExt;
 use futures::future::try_join_all;
 use futures::stream::FuturesUnordered;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::cases::installation;
 use super::deadlines::now_ms;
+use super::installation;
 use super::measurements::Options;
 use super::subjects;
 
 /// Agents that send few messages.
 const QUIET: usize = 10;
-/// What passes between two messages of one of them.
+/// The time between two messages of one of them.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How long the last answer is waited for.
+/// The time in which the last answer must come.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Messages that the flooder sends before the broker has stored the first of them. One that does not wait for the broker at all
 /// has it refuse everybody's messages, which is for the broker to prevent.
@@ -41,14 +41,14 @@ const FLOODER: &str = "flooder";
 /// A stream that nobody reads, and its subject.
 const UNREAD: (&str, &str) = ("UNREAD", "unread");
 
-/// How long answers took, in milliseconds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+/// The times of answers, in milliseconds.
+#[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct AnswerTimes {
-    /// 50th percentile.
+    /// The 50th percentile.
     pub(super) p50_ms: f64,
-    /// 99th percentile.
+    /// The 99th percentile.
     pub(super) p99_ms: f64,
-    /// The longest.
+    /// The longest time.
     pub(super) max_ms: f64,
 }
 
@@ -68,7 +68,7 @@ impl AnswerTimes {
 }
 
 /// Quiet agents beside a flood.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct FloodReport {
     /// Agents that send ten messages a second each.
     pub(super) quiet_agents: usize,
@@ -92,13 +92,15 @@ pub(super) struct FloodReport {
     pub(super) flooded: u64,
     /// The same, a second.
     pub(super) flooded_per_second: f64,
-    /// How many errors told the flooder the limit until the quiet agents had their last answer; one may be about many messages.
+    /// The errors that told the flooder of its limit until the quiet agents had their last answer; one may be about many messages.
     pub(super) limited: u64,
 }
 
-/// Measures all three.
+/// Measures the quiet agents alone, beside a stream that nobody reads, and beside a flood.
 pub(super) async fn measure(options: &Options) -> anyhow::Result<FloodReport> {
-    let installation = installation(options, "flood").await?;
+    // The limits are what is measured, so they are the usual ones.
+    let plan = installation::limited(options, "flood");
+    let installation = installation::start(options, plan).await?;
     let url = installation.server_url();
     // The first messages warm caches and connections and are not counted.
     quiet_agents(url, "warm", 10).await?;
@@ -152,7 +154,7 @@ async fn beside_unread(
     Ok((answers, sent as f64 / seconds))
 }
 
-/// How long the answers to so many messages of each quiet agent took, in milliseconds.
+/// The times of the answers to `count` messages of each quiet agent, in milliseconds.
 async fn quiet_agents(url: &str, phase: &str, count: usize) -> anyhow::Result<Vec<f64>> {
     let agents = (0..QUIET).map(async |number| {
         let client = async_nats::connect(url).await?;
@@ -242,7 +244,7 @@ async fn stored(
 struct Flood {
     limited: Arc<AtomicU64>,
     sending: tokio::task::JoinHandle<anyhow::Result<(u64, f64)>>,
-    hearing: tokio::task::JoinHandle<()>,
+    counting: tokio::task::JoinHandle<()>,
 }
 
 impl Flood {
@@ -256,12 +258,12 @@ impl Flood {
         let mut answers = listener.subscribe(subjects::inbox(FLOODER)?).await?;
         listener.flush().await?;
         let counted = Arc::clone(&limited);
-        let hearing = tokio::spawn(async move {
+        let counting = tokio::spawn(async move {
             let code = ErrorCode::CapacityExceeded.as_str();
             while let Some(answer) = answers.next().await {
-                let told =
+                let is_limit =
                     std::str::from_utf8(&answer.payload).is_ok_and(|text| text.contains(code));
-                counted.fetch_add(u64::from(told), Ordering::Relaxed);
+                counted.fetch_add(u64::from(is_limit), Ordering::Relaxed);
             }
         });
         let client = async_nats::connect(url).await?;
@@ -285,14 +287,14 @@ impl Flood {
         Ok(Self {
             limited,
             sending,
-            hearing,
+            counting,
         })
     }
 
-    /// How many messages it was, how many of them were over the limit, and how many seconds it took.
+    /// The number of messages, the number of errors about the limit, and the seconds that the flood took.
     async fn end(self) -> anyhow::Result<(u64, u64, f64)> {
         let (sent, seconds) = self.sending.await??;
-        self.hearing.abort();
+        self.counting.abort();
         Ok((sent, self.limited.load(Ordering::Relaxed), seconds))
     }
 }

@@ -9,20 +9,20 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{cases, deadlines, memory, process, raw, step};
 
-/// What to measure.
+/// The sizes of the measurements.
 #[derive(Debug, Clone)]
 pub(super) struct Options {
-    /// Where streams and logs go; should be on the disk that is to be measured.
+    /// The folder of streams and logs, on the disk that is to be measured.
     pub(super) directory: PathBuf,
-    /// Where the services' programs are; beside the running program when absent.
+    /// The folder of the services' programs; that of the running program when absent.
     pub(super) binaries: Option<PathBuf>,
     /// Messages of each raw and each step measurement.
     pub(super) messages: usize,
-    /// How often both are measured, in turn, so that both meet whatever else the machine does; medians are reported.
+    /// The number of times that both are measured, in turn, so that both meet whatever else the machine does; medians are reported.
     pub(super) rounds: usize,
     /// Deliveries under way at once in both.
     pub(super) in_flight: usize,
@@ -36,6 +36,8 @@ pub(super) struct Options {
     pub(super) open_cases: usize,
     /// Debates open at once, with deadlines at one instant.
     pub(super) open_debates: usize,
+    /// Settings for all services, `key=value`, in place of those of a measurement.
+    pub(super) settings: Vec<String>,
     /// Messages of each quiet agent, ten a second, without a flood and during one.
     pub(super) flood_messages: usize,
 }
@@ -54,24 +56,27 @@ impl Options {
             lone_cases: 200,
             open_cases: 1_000,
             open_debates: 10_000,
+            settings: Vec::new(),
             flood_messages: 200,
         }
     }
 }
 
 /// One measurement of the raw broker and, right after it, of the step.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Round {
-    /// The raw broker.
+    /// The rate of the raw broker.
     pub(super) raw: process::Rate,
-    /// The facilitator's step.
+    /// The rate of the facilitator's step.
     pub(super) step: process::Rate,
     /// The second rate as a share of the first.
     pub(super) step_share_of_raw: f64,
+    /// How often a limit of the facilitator intervened.
+    pub(super) limited: u64,
 }
 
 /// Everything that was measured.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Report {
     /// Processors of the machine.
     pub(super) cores: usize,
@@ -95,6 +100,8 @@ pub(super) struct Report {
     pub(super) memory: memory::MemoryReport,
     /// Many deadlines at one instant.
     pub(super) deadlines: deadlines::DeadlinesReport,
+    /// How often a limit of the services intervened, in all measurements. Above 0 the numbers are those of the limit.
+    pub(super) limited: u64,
 }
 
 impl Report {
@@ -122,12 +129,13 @@ pub(super) async fn run(
             "round {round} of {}: facilitator: the same as a step",
             options.rounds
         ));
-        let step = step::measure(options, round).await?;
+        let (step, limited) = step::measure(options, round).await?;
         let step_share_of_raw = step.per_second / raw.per_second;
         rounds.push(Round {
             raw,
             step,
             step_share_of_raw,
+            limited,
         });
     }
     let mut cases = Vec::new();
@@ -144,6 +152,11 @@ pub(super) async fn run(
         options.open_debates
     ));
     let deadlines = deadlines::measure(options).await?;
+    let limited = rounds.iter().map(|round| round.limited).sum::<u64>()
+        + cases.iter().map(|cases| cases.limited).sum::<u64>()
+        + lone.limited
+        + memory.limited
+        + deadlines.limited;
     Ok(Report {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         in_flight: options.in_flight,
@@ -156,6 +169,7 @@ pub(super) async fn run(
         lone_p99_ms: lone.p99_ms,
         memory,
         deadlines,
+        limited,
     })
 }
 
@@ -163,4 +177,9 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+/// With two decimal places.
+pub(super) fn round(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
 }

@@ -1,30 +1,33 @@
-//! What each service holds resident with many cases open.
+//! The resident memory of each service with many cases open.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use concord_events::topology::StreamKind;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
-use super::cases::{MEASURED, installation, round};
+use super::installation;
 use super::measurements::Options;
 use super::process::resident_mb;
 use super::subjects;
 
-/// Resident memory by process.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The resident memory of each service.
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct MemoryReport {
-    /// Cases open.
+    /// The number of open cases.
     pub(super) open_cases: usize,
-    /// Megabytes by service.
+    /// The memory of each service, in megabytes.
     pub(super) resident_mb: BTreeMap<String, f64>,
+    /// How often a limit of the services intervened.
+    pub(super) limited: u64,
 }
 
-/// Opens cases whose agents are silent, with two deadlines each, and looks.
+/// Opens cases whose agents are silent, waits until all are open, and reads the memory of the services.
 pub(super) async fn measure(options: &Options) -> anyhow::Result<MemoryReport> {
-    let installation = installation(options, "memory").await?;
+    let plan = installation::unlimited(options, "memory");
+    let installation = installation::start(options, plan).await?;
     let client = async_nats::connect(installation.server_url()).await?;
     for number in 0..options.open_cases {
         let case = format!("open-{number}");
@@ -54,16 +57,11 @@ pub(super) async fn measure(options: &Options) -> anyhow::Result<MemoryReport> {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let resident_mb = MEASURED
-        .iter()
-        .filter_map(|service| {
-            let resident = resident_mb(installation.pid(*service, 0)?).ok()?;
-            Some((service.to_string(), round(resident)))
-        })
-        .collect();
-    installation.stop().await;
+    let resident_mb = installation::memory(&installation, resident_mb);
+    let limited = installation::stop(installation, "memory").await?;
     Ok(MemoryReport {
         open_cases: options.open_cases,
         resident_mb,
+        limited,
     })
 }

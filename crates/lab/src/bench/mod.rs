@@ -10,6 +10,7 @@ mod broker_schedules;
 mod cases;
 mod deadlines;
 mod flood;
+mod installation;
 mod measurements;
 mod memory;
 mod print;
@@ -25,6 +26,9 @@ use measurements::Options;
 #[command(after_help = "\
 Starts brokers and services of its own on free ports. The numbers that are wanted are those of a build as it is shipped
 (cargo build --profile dist). On a busy machine only the ratio to the raw broker means something.
+
+The exit code is 1 when a limit of the services intervened: the numbers are those of the limit then. --flood measures the
+limits themselves.
 
 Example:
   target/dist/concord-lab bench --json")]
@@ -51,11 +55,14 @@ pub(crate) struct BenchArgs {
     /// while another floods.
     #[arg(long, conflicts_with = "deadlines_only")]
     flood: bool,
+    /// A setting for every service that is measured, in place of that of the measurement.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
     #[command(flatten)]
     json: JsonArg,
 }
 
-/// Measures and reports.
+/// Measures, and prints the report.
 pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::failed(format!("no temporary folder: {error}")))?;
@@ -65,6 +72,7 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
         in_flight: args.in_flight as usize,
         cases: args.cases as usize,
         open_debates: args.debates as usize,
+        settings: args.set,
         ..Options::new(folder.path())
     };
     if cfg!(debug_assertions) {
@@ -80,7 +88,7 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
         } else {
             print::deadlines(&report);
         }
-        return Ok(0);
+        return result(report.limited);
     }
     if args.flood {
         let report = flood::measure(&options).await.map_err(failed)?;
@@ -99,5 +107,29 @@ pub(crate) async fn run(args: BenchArgs) -> Result<u8, Failure> {
     } else {
         print::report(&report);
     }
-    Ok(0)
+    result(report.limited)
+}
+
+/// The result of a measurement in which a limit has intervened so often: only without that it is one.
+fn result(limited: u64) -> Result<u8, Failure> {
+    match limited {
+        0 => Ok(0),
+        times => Err(Failure::failed(format!(
+            "a limit of the services intervened {times} times, so this has measured the limit; leave work.agent_rate_max \
+             as the measurement sets it"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measurement_of_a_limit_is_no_result() {
+        assert_eq!(result(0).unwrap(), 0);
+        let failure = result(7).unwrap_err();
+        assert_eq!(failure.code(), 1);
+        assert!(failure.to_string().contains("intervened 7 times"));
+    }
 }

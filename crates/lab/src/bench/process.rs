@@ -1,15 +1,15 @@
-//! What the operating system says of a process.
+//! Processor time and memory of a process, from /proc.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// Messages handled, and what each took of the processors.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// A rate of messages, and the processor time of each.
+#[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Rate {
-    /// Messages a second.
+    /// The number of messages a second.
     pub(super) per_second: f64,
     /// Processor time of each message, in microseconds, by process.
     pub(super) cpu_us: BTreeMap<String, f64>,

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use async_nats::Client;
-use async_nats::jetstream;
+use async_nats::jetstream::{self, stream::Stream};
 use concord_events::topology::{ConsumerKind, StreamKind};
-use concord_installation::{Installation, Plan};
+use concord_installation::Installation;
 use concord_wire::payload::{Conflict, ConflictType, DebateTerms, OpenDebate, Position};
 use concord_wire::policy::Policy;
 use concord_wire::subject::Service;
@@ -16,100 +16,133 @@ use serde_json::{Value, json};
 
 use super::measurements::Options;
 use super::process::{Rate, Times};
-use super::subjects;
+use super::{installation, subjects};
 
 /// Parties of each debate; the last answer ends it.
 const PARTIES: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than a measurement takes.
+const PAUSE: Duration = Duration::from_secs(600);
 
-/// The facilitator's steps.
-pub(super) async fn measure(options: &Options, round: usize) -> anyhow::Result<Rate> {
-    let mut plan = Plan::new(options.directory.join(format!("step-{round}")))
-        .with_setting("telemetry.log=warn")
-        // Ten parties that have sent everything at once are a flood, and would be read as slowly as they may send.
-        .with_setting("work.agent_rate_max=1000000")
-        .with_setting(format!("work.in_flight_max={}", options.in_flight));
-    plan.replicas = [(Service::DebateFacilitator, 1)].into();
-    plan.binaries.clone_from(&options.binaries);
-    let installation = Installation::start(plan, |_| {}).await?;
-    let client = async_nats::connect(installation.server_url()).await?;
-    let context = jetstream::new(client.clone());
-    let messages = subjects::stream(&context, StreamKind::Messages).await?;
-    let inbox = subjects::consumers(ConsumerKind::Inbox(Service::DebateFacilitator))
-        .next()
-        .context("an inbox")?;
-    let debates = options.messages / PARTIES;
-    for number in 0..debates {
-        open(&client, number).await?;
+/// A facilitator with debates whose answers all wait in its inbox.
+struct Load {
+    installation: Installation,
+    client: Client,
+    context: jetstream::Context,
+    messages: Stream,
+    events: Stream,
+    /// The name of the consumer that is the facilitator's inbox.
+    inbox: String,
+    debates: usize,
+}
+
+/// Measures the facilitator's steps; how many it handles a second, and how often a limit intervened.
+pub(super) async fn measure(options: &Options, round: usize) -> anyhow::Result<(Rate, u64)> {
+    let load = Load::start(options, round).await?;
+    load.open_debates().await?;
+    load.pause().await?;
+    answer_all(&load.client, &load.context, load.debates).await?;
+    let rate = load.steps().await?;
+    let limited = installation::stop(load.installation, "steps").await?;
+    Ok((rate, limited))
+}
+
+impl Load {
+    async fn start(options: &Options, round: usize) -> anyhow::Result<Self> {
+        let mut plan = installation::unlimited(options, &format!("step-{round}"))
+            .with_setting(format!("work.in_flight_max={}", options.in_flight));
+        plan.replicas = [(Service::DebateFacilitator, 1)].into();
+        let installation = installation::start(options, plan).await?;
+        let client = async_nats::connect(installation.server_url()).await?;
+        let context = jetstream::new(client.clone());
+        let messages = subjects::stream(&context, StreamKind::Messages).await?;
+        let events = subjects::stream(&context, StreamKind::Events).await?;
+        let inbox = subjects::consumers(ConsumerKind::Inbox(Service::DebateFacilitator))
+            .next()
+            .context("an inbox")?;
+        Ok(Self {
+            installation,
+            client,
+            context,
+            messages,
+            events,
+            inbox,
+            debates: options.messages / PARTIES,
+        })
     }
-    client.flush().await?;
-    // One debate, one opening fact; then every question is out as well.
-    let events = subjects::stream(&context, StreamKind::Events).await?;
-    wait("the debates are open", || async {
-        Ok(
-            events.get_info().await?.state.last_sequence >= debates as u64
-                && under_way(&messages, &inbox).await? == 0,
-        )
-    })
-    .await?;
-    let until = time_in(Duration::from_secs(600));
-    messages.pause_consumer(&inbox, until).await?;
-    // What follows from a fact is no part of the step that stores it. Whole cases are measured with it.
-    for effects in subjects::consumers(ConsumerKind::Effects(Service::DebateFacilitator)) {
-        events.pause_consumer(&effects, until).await?;
+
+    async fn open_debates(&self) -> anyhow::Result<()> {
+        for number in 0..self.debates {
+            open(&self.client, number).await?;
+        }
+        self.client.flush().await?;
+        // Each debate begins with one event; when the inbox is empty too, every question is out.
+        wait("the debates are open", || async {
+            let stored = self.events.get_info().await?.state.last_sequence;
+            Ok(stored >= self.debates as u64 && self.under_way().await? == 0)
+        })
+        .await
     }
-    answer_all(&client, &context, debates).await?;
-    let waiting = messages.consumer_info(&inbox).await?.num_pending;
-    // A pull that was under way when the consumer paused still gets a few.
-    if (waiting as usize) < debates * PARTIES * 9 / 10 {
-        bail!(
-            "{waiting} answers wait in the inbox instead of about {}",
-            debates * PARTIES
-        );
+
+    /// Pauses the inbox, so that all answers wait in it, and what follows from events: that is no part of the step that
+    /// stores an event, and whole cases are measured with it.
+    async fn pause(&self) -> anyhow::Result<()> {
+        let until = time::OffsetDateTime::now_utc() + PAUSE;
+        self.messages.pause_consumer(&self.inbox, until).await?;
+        for effects in subjects::consumers(ConsumerKind::Effects(Service::DebateFacilitator)) {
+            self.events.pause_consumer(&effects, until).await?;
+        }
+        Ok(())
     }
-    messages.resume_consumer(&inbox).await?;
-    // The broker begins to deliver when it is next asked for messages, up to a second later.
-    wait("the first answers are delivered", || async {
-        Ok(under_way(&messages, &inbox).await? < waiting)
-    })
-    .await?;
-    let times = || {
-        let pid = installation
+
+    /// Lets the facilitator handle the answers, and measures from the first delivery to the last acknowledgement.
+    async fn steps(&self) -> anyhow::Result<Rate> {
+        let answers = self.debates * PARTIES;
+        let waiting = self.messages.consumer_info(&self.inbox).await?.num_pending;
+        // A pull that was under way when the consumer paused still gets a few.
+        if (waiting as usize) < answers * 9 / 10 {
+            bail!("{waiting} answers wait in the inbox instead of about {answers}");
+        }
+        self.messages.resume_consumer(&self.inbox).await?;
+        // The broker begins to deliver when it is next asked for messages, up to a second later.
+        wait("the first answers are delivered", || async {
+            Ok(self.under_way().await? < waiting)
+        })
+        .await?;
+        let started = Instant::now();
+        let before = self.times()?;
+        let left = self.under_way().await?;
+        wait("the answers are handled", || async {
+            Ok(self.under_way().await? == 0)
+        })
+        .await?;
+        let took = started.elapsed();
+        Ok(Rate::new(
+            usize::try_from(left)?,
+            took,
+            &before,
+            &self.times()?,
+        ))
+    }
+
+    fn times(&self) -> anyhow::Result<Times> {
+        let facilitator = self
+            .installation
             .pid(Service::DebateFacilitator, 0)
             .context("the facilitator has ended")?;
-        let broker = installation
+        let broker = self
+            .installation
             .broker()
             .and_then(|broker| broker.pid())
             .context("the broker has ended")?;
-        Times::of([("nats-server", broker), ("debate-facilitator", pid)])
-    };
-    let (started, before, left) = (
-        Instant::now(),
-        times()?,
-        under_way(&messages, &inbox).await?,
-    );
-    wait("the answers are handled", || async {
-        Ok(under_way(&messages, &inbox).await? == 0)
-    })
-    .await?;
-    let rate = Rate::new(
-        usize::try_from(left)?,
-        started.elapsed(),
-        &before,
-        &times()?,
-    );
-    installation.stop().await;
-    Ok(rate)
-}
+        Times::of([("nats-server", broker), ("debate-facilitator", facilitator)])
+    }
 
-fn time_in(later: Duration) -> time::OffsetDateTime {
-    time::OffsetDateTime::now_utc() + later
-}
-
-/// Messages in the inbox that are not acknowledged.
-async fn under_way(messages: &jetstream::stream::Stream, inbox: &str) -> anyhow::Result<u64> {
-    let info = messages.consumer_info(inbox).await?;
-    Ok(info.num_pending + info.num_ack_pending as u64)
+    /// The number of messages in the inbox that are not acknowledged.
+    async fn under_way(&self) -> anyhow::Result<u64> {
+        let info = self.messages.consumer_info(&self.inbox).await?;
+        Ok(info.num_pending + info.num_ack_pending as u64)
+    }
 }
 
 async fn wait<F: Future<Output = anyhow::Result<bool>>>(
@@ -225,4 +258,28 @@ async fn answer_all(
     wait("the answers are stored", all_stored)
         .await
         .context("preparing the answers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_limit_that_intervenes_is_counted_and_the_measurement_has_none() {
+        concord_testkit::nats_server();
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            binaries: Some(concord_testkit::binaries()),
+            messages: 3_000,
+            ..Options::new(folder.path())
+        };
+        let (rate, limited) = measure(&options, 1).await.unwrap();
+        assert_eq!(limited, 0, "{rate:?}");
+        let low = Options {
+            settings: vec!["work.agent_rate_max=20".into()],
+            ..options
+        };
+        let (rate, limited) = measure(&low, 2).await.unwrap();
+        assert!(limited > 0, "{rate:?}");
+    }
 }

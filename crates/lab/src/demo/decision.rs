@@ -1,12 +1,12 @@
-//! The decision as text.
+//! The decision of a case as text.
 
 use concord_wire::AgentId;
-use concord_wire::payload::{Decision, Severity, Status};
+use concord_wire::payload::{Decision, Outcome, Severity, Status};
 
 use super::words::{seconds, wrap};
 use concord_cli::shared::output::{STRONG, count, one_line, styled};
 
-/// What a case ended with, `took_ms` after it was opened.
+/// The decision of a case, `took_ms` after it was opened.
 pub(super) fn lines(decision: &Decision, took_ms: u64) -> Vec<String> {
     let outcome = &decision.outcome;
     let mut lines = vec![format!(
@@ -35,25 +35,8 @@ pub(super) fn lines(decision: &Decision, took_ms: u64) -> Vec<String> {
         "severity",
         or_none(outcome.severity.map(Severity::as_str).map(Into::into)),
     );
-    let present = |wanted: bool| {
-        let clauses = outcome
-            .clauses
-            .iter()
-            .filter(|(_, clause)| clause.present == wanted);
-        let named: Vec<String> = clauses
-            .map(|(name, clause)| match clause.basis.as_str() {
-                "undisputed" => name.clone(),
-                basis => format!("{name} ({basis})"),
-            })
-            .collect();
-        if named.is_empty() {
-            "none".to_owned()
-        } else {
-            named.join(", ")
-        }
-    };
-    row("clauses there", present(true));
-    row("clauses missing", present(false));
+    row("clauses there", clauses(outcome, true));
+    row("clauses missing", clauses(outcome, false));
     let by = |status: Status| {
         decision
             .outcomes
@@ -88,4 +71,23 @@ pub(super) fn lines(decision: &Decision, took_ms: u64) -> Vec<String> {
         ),
     );
     lines
+}
+
+/// The clauses that are there, or those that are missing, with the basis of that where it was disputed.
+fn clauses(outcome: &Outcome, present: bool) -> String {
+    let clauses = outcome
+        .clauses
+        .iter()
+        .filter(|(_, clause)| clause.present == present);
+    let named: Vec<String> = clauses
+        .map(|(name, clause)| match clause.basis.as_str() {
+            "undisputed" => name.clone(),
+            basis => format!("{name} ({basis})"),
+        })
+        .collect();
+    if named.is_empty() {
+        "none".to_owned()
+    } else {
+        named.join(", ")
+    }
 }

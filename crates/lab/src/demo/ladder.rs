@@ -12,21 +12,21 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::{SILENCE_MAX, Screen};
-use crate::panel::facts::{Fact, follow};
+use crate::panel::events::{StoredBytes, follow};
 use crate::panel::stage::Stage;
 use concord_cli::shared::connection;
 use concord_cli::shared::failure::Failure;
 use concord_cli::shared::output::{DOUBTFUL, FAINT, GOOD, NAMED, STRONG, span, styled};
 use concord_cli::shared::send::{self, OutgoingMessage, WaitArgs};
 
-/// An hour is a second.
+/// The time scale of the ladder: an hour is a second.
 const TIME_SCALE: u32 = 3_600;
 /// The gate of the case.
 const GATE: &str = "valuation review";
 /// How long the person at the terminal may think before the script answers.
 const THINKING_MAX: Duration = Duration::from_secs(20);
 
-/// Who takes part: two agents, an expert who does not answer, and who reviews at the gate.
+/// The participants: two agents, an expert who does not answer, and a person who reviews at the gate.
 struct Cast {
     finance: AgentId,
     strategy: AgentId,
@@ -34,7 +34,7 @@ struct Cast {
     reviewer: AgentId,
 }
 
-/// Plays it: the decision log of the case.
+/// Plays the challenge to its end; the decision log of the case.
 pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry>, Failure> {
     let broker = &stage.broker;
     let cast = Cast {
@@ -44,7 +44,7 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
         reviewer: AgentId::fixed("gail"),
     };
     let case = CaseId::derived(&format!("demo/{}", concord_runtime::service::clock::now()));
-    let mut facts = follow(broker, vec![broker.subjects().all("event")]).await?;
+    let mut events = follow(broker, vec![broker.subjects().all("event")]).await?;
     open(stage, &case, &cast).await?;
     screen.print(&[
         styled(STRONG, "One challenge, five levels; an hour is a second"),
@@ -55,9 +55,9 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
     ])?;
     let mut log = Vec::new();
     loop {
-        let fact = match tokio::time::timeout(SILENCE_MAX, facts.next()).await {
-            Ok(Some(fact)) => fact?,
-            Ok(None) => return Err(Failure::failed("the stream of facts has ended")),
+        let event = match tokio::time::timeout(SILENCE_MAX, events.next()).await {
+            Ok(Some(event)) => event?,
+            Ok(None) => return Err(Failure::failed("the stream of events has ended")),
             Err(_) => {
                 return Err(Failure::failed(format!(
                     "nothing has happened for {} s",
@@ -65,11 +65,12 @@ pub(super) async fn climb(stage: &Stage, screen: &Screen) -> Result<Vec<LogEntry
                 )));
             }
         };
-        match fact.aggregate {
-            Aggregate::Debate => debate(stage, screen, &case, &cast, &fact).await?,
+        match event.aggregate {
+            Aggregate::Debate => on_debate_event(stage, screen, &case, &cast, &event).await?,
             Aggregate::Case
-                if fact.id == case.token()
-                    && goes_on(stage, screen, &case, &cast, fact.read()?, &mut log).await? =>
+                if event.id == case.token()
+                    && on_case_event(stage, screen, &case, &cast, event.read()?, &mut log)
+                        .await? =>
             {
                 return Ok(log);
             }
@@ -144,16 +145,16 @@ async fn send(
         .map(|_| ())
 }
 
-/// What happens to the case; true when it has passed its gate.
-async fn goes_on(
+/// Acts on an event of the case; true when the case has passed its gate.
+async fn on_case_event(
     stage: &Stage,
     screen: &Screen,
     case: &CaseId,
     cast: &Cast,
-    record: StoredEvent<CaseEvent>,
+    stored: StoredEvent<CaseEvent>,
     log: &mut Vec<LogEntry>,
 ) -> Result<bool, Failure> {
-    match record.event {
+    match stored.event {
         CaseEvent::Decided(_) => {
             let challenge = json!({
                 "challenge_id": "CH-001", "challenger": cast.strategy, "challenged": cast.finance,
@@ -190,10 +191,10 @@ async fn goes_on(
         }
         CaseEvent::GatePassed(passed) => {
             let took = span(
-                record
+                stored
                     .meta
                     .at
-                    .millis_since(log.first().map_or(record.meta.at, |entry| entry.at)),
+                    .millis_since(log.first().map_or(stored.meta.at, |entry| entry.at)),
             );
             let line = format!(
                 "  the case passes the gate {:?}, {took} after the cautious position was applied",
@@ -207,17 +208,35 @@ async fn goes_on(
     Ok(false)
 }
 
-/// What happens to the debate, level by level.
-async fn debate(
+/// Shows an event of the debate, and reviews the provisional decision at the gate.
+async fn on_debate_event(
     stage: &Stage,
     screen: &Screen,
     case: &CaseId,
     cast: &Cast,
-    fact: &Fact,
+    event: &StoredBytes,
 ) -> Result<(), Failure> {
-    let record: StoredEvent<DebateEvent> = fact.read()?;
-    let level = |number: u8, what: &str| styled(STRONG, format!("Level {number}  {what}"));
-    let lines = match &record.event {
+    let stored: StoredEvent<DebateEvent> = event.read()?;
+    let DebateEvent::AwaitsGate(awaits) = &stored.event else {
+        return screen.print(&debate_lines(cast, &stored.event));
+    };
+    let gate = format!(
+        "The gate {:?}: 1 provisional decisions require review",
+        awaits.gate
+    );
+    screen.print(&[level(5, &gate)])?;
+    let review = reviewed(screen, &event.id).await?;
+    send(stage, case, &cast.reviewer, MessageType::Review, &review).await
+}
+
+/// The heading of a level.
+fn level(number: u8, what: &str) -> String {
+    styled(STRONG, format!("Level {number}  {what}"))
+}
+
+/// The lines that an event of the debate adds, level by level.
+fn debate_lines(cast: &Cast, event: &DebateEvent) -> Vec<String> {
+    match event {
         DebateEvent::Opened(opened) => vec![
             level(
                 1,
@@ -267,15 +286,6 @@ async fn debate(
                 styled(DOUBTFUL, format!("  {why}")),
             ]
         }
-        DebateEvent::AwaitsGate(awaits) => {
-            let gate = format!(
-                "The gate {:?}: 1 provisional decisions require review",
-                awaits.gate
-            );
-            screen.print(&[level(5, &gate)])?;
-            let review = reviewed(screen, &fact.id).await?;
-            return send(stage, case, &cast.reviewer, MessageType::Review, &review).await;
-        }
         DebateEvent::Resolved(resolved) => {
             let chosen = resolved
                 .outcome
@@ -288,11 +298,10 @@ async fn debate(
             )]
         }
         _ => Vec::new(),
-    };
-    screen.print(&lines)
+    }
 }
 
-/// What the person at the gate does: asked at a terminal, else by the script.
+/// The review at the gate: by the person at the terminal, or else by the script.
 async fn reviewed(screen: &Screen, debate: &Token) -> Result<Value, Failure> {
     let confirm = json!({ "gate": GATE, "action": "confirm", "debate_id": debate, "rationale": "Cautious is right." });
     let overriding = json!({
@@ -310,15 +319,15 @@ async fn reviewed(screen: &Screen, debate: &Token) -> Result<Value, Failure> {
         "  You are gail. [c]onfirm 25 %, or [o]verride with 28 %? (the script overrides in 20 s)"
             .to_owned(),
     ])?;
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (sender, receiver) = tokio::sync::oneshot::channel();
     // A thread of its own: nobody waits for it when the program ends before anything is typed.
     std::thread::spawn(move || {
         let mut answer = String::new();
         let read = std::io::stdin().read_line(&mut answer);
-        // Nobody listens any more when the script has answered.
-        let _ = tell.send(read.is_ok_and(|_| answer.trim().to_lowercase().starts_with('c')));
+        // The receiver is gone when the script has answered.
+        let _ = sender.send(read.is_ok_and(|_| answer.trim().to_lowercase().starts_with('c')));
     });
-    let confirms = tokio::time::timeout(THINKING_MAX, told).await;
+    let confirms = tokio::time::timeout(THINKING_MAX, receiver).await;
     Ok(if matches!(confirms, Ok(Ok(true))) {
         confirm
     } else {

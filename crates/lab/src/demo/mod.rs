@@ -18,19 +18,19 @@ mod view;
 mod words;
 
 use crate::panel::contract::{self, Contract};
-use crate::panel::facts::follow;
-use crate::panel::stage::{Stage, Wishes};
+use crate::panel::events::follow;
+use crate::panel::stage::{Stage, StageOptions};
 use crate::panel::{self, STOPPED};
 use concord_cli::shared::case_file;
 use concord_cli::shared::connection;
 use concord_cli::shared::failure::{FOUND, Failure};
 use concord_cli::shared::output;
-use timeline::{Happening, Picker};
+use timeline::{CaseFilter, TimelineEvent};
 use view::View;
 
 /// The contract that is reviewed when none is given, in the panel's folder.
 const SAMPLE: &str = "sample-contract.json";
-/// How long nothing may happen: above the deadline of every phase of the preset.
+/// The longest time without an event: above the deadline of every phase of the preset.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Arguments of `concord-lab demo`.
@@ -52,7 +52,6 @@ pub(crate) struct DemoArgs {
     panel: Option<PathBuf>,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
     let folder = panel::folder(args.panel.as_deref())?;
     let file = args.file.clone().unwrap_or_else(|| folder.join(SAMPLE));
@@ -61,11 +60,11 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
         .map_err(|error| Failure::failed(error.to_string()))?;
     let screen = Screen::new(args.json);
     screen.wait_for("starting a broker, the five services and the five agents");
-    let wishes = Wishes {
+    let options = StageOptions {
         panel: Some(folder),
-        ..Wishes::default()
+        ..StageOptions::default()
     };
-    let set = Stage::set(&wishes, |step| screen.wait_for(step));
+    let set = Stage::start(&options, |step| screen.wait_for(step));
     let stage = tokio::select! {
         stage = set => stage?,
         () = stop.cancelled() => return Ok(STOPPED),
@@ -78,7 +77,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
     if matches!(&case, Some(Err(failure)) if failure.code() == FOUND) {
         screen.note(&stage.log_tails());
     }
-    stage.end().await;
+    stage.stop().await;
     screen.close();
     let Some(case) = case else { return Ok(STOPPED) };
     let case = case?;
@@ -88,7 +87,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What was asked for, as JSON.
+/// Plays the contract or the ladder; the result as JSON.
 async fn play(
     args: &DemoArgs,
     stage: &Stage,
@@ -103,14 +102,14 @@ async fn play(
     written.map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// Opens the case and shows every fact of it, in the order of the stream, until it is decided.
+/// Opens the case and shows every event of it, in the order of the stream, until it is decided.
 async fn deliberate(
     stage: &Stage,
     contract: &Contract,
     screen: &Screen,
 ) -> Result<case_file::CaseFile, Failure> {
     let broker = &stage.broker;
-    let mut facts = follow(broker, vec![broker.subjects().all("event")]).await?;
+    let mut events = follow(broker, vec![broker.subjects().all("event")]).await?;
     let case_id = CaseId::derived(&format!("demo/{}", concord_runtime::service::clock::now()));
     let (policy, participants) = (serde_json::json!("contract-review"), panel::names());
     let request = OpenCase {
@@ -120,11 +119,11 @@ async fn deliberate(
     };
     connection::ask::<serde_json::Value>(broker, Service::Coordinator, "open_case", &request)
         .await?;
-    let (mut picker, mut view) = (Picker::new(case_id.clone()), View::new());
+    let (mut filter, mut view) = (CaseFilter::new(case_id.clone()), View::new());
     loop {
-        let fact = match tokio::time::timeout(SILENCE_MAX, facts.next()).await {
-            Ok(Some(fact)) => fact?,
-            Ok(None) => return Err(Failure::failed("the stream of facts has ended")),
+        let event = match tokio::time::timeout(SILENCE_MAX, events.next()).await {
+            Ok(Some(event)) => event?,
+            Ok(None) => return Err(Failure::failed("the stream of events has ended")),
             Err(_) => {
                 return Err(Failure::failed(format!(
                     "nothing has happened for {} s",
@@ -132,33 +131,33 @@ async fn deliberate(
                 )));
             }
         };
-        let Some(happening) = picker.pick(&fact)? else {
+        let Some(event) = filter.pick(&event)? else {
             continue;
         };
-        screen.print(&view.show(&happening))?;
-        screen.wait_for(waiting_for(&happening));
-        if happening.is_decision() {
+        screen.print(&view.show(&event))?;
+        screen.wait_for(waiting_for(&event));
+        if event.is_decision() {
             let file = case_file::read(broker, &case_id).await?;
             return file.ok_or_else(|| Failure::failed("the decided case cannot be read"));
         }
     }
 }
 
-/// What the next fact will be about.
-fn waiting_for(happening: &Happening) -> &'static str {
+/// What the demonstration waits for after an event.
+fn waiting_for(event: &TimelineEvent) -> &'static str {
     use concord_events::CaseEvent::{FindingRecorded, FindingSetAside, FindingsClosed, Opened};
-    match happening {
-        Happening::Case(record) => match record.event {
+    match event {
+        TimelineEvent::Case(stored) => match stored.event {
             Opened(_) | FindingRecorded(_) | FindingSetAside(_) => "waiting for findings",
             FindingsClosed(_) => "looking for conflicts",
             _ => "waiting for the debates",
         },
-        Happening::Detection(_) | Happening::Debate(_) => "waiting for the debates",
+        TimelineEvent::Detection(_) | TimelineEvent::Debate(_) => "waiting for the debates",
     }
 }
 
-/// Where the view goes: standard output, or standard error where standard output is for JSON. On a terminal a spinner
-/// below it says what is being waited for.
+/// The output of the view: standard output, or standard error where standard output is for JSON. On a terminal a spinner
+/// below it shows what the demonstration waits for.
 struct Screen {
     spinner: ProgressBar,
     to_stderr: bool,
@@ -179,7 +178,7 @@ impl Screen {
         Self { spinner, to_stderr }
     }
 
-    /// Says what is being waited for, on a terminal.
+    /// Shows on a terminal what the demonstration waits for.
     fn wait_for(&self, what: &str) {
         self.spinner.set_message(what.to_owned());
     }

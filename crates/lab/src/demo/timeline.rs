@@ -1,4 +1,4 @@
-//! The facts of one case among all others.
+//! The events of one case among all others.
 
 use std::collections::BTreeSet;
 
@@ -6,34 +6,34 @@ use concord_events::Aggregate;
 use concord_events::{CaseEvent, DebateEvent, DetectionEvent, StoredEvent};
 use concord_wire::{CaseId, Token};
 
-use crate::panel::facts::Fact;
+use crate::panel::events::StoredBytes;
 use concord_cli::shared::failure::Failure;
 
-/// A fact of the case, read.
+/// An event of the case, decoded.
 #[allow(clippy::large_enum_variant)] // Made one at a time and shown at once.
-pub(super) enum Happening {
-    /// Of the case itself.
+pub(super) enum TimelineEvent {
+    /// An event of the case itself.
     Case(StoredEvent<CaseEvent>),
-    /// Its conflicts.
+    /// The conflicts of the case.
     Detection(StoredEvent<DetectionEvent>),
-    /// Of one of its debates.
+    /// An event of one of its debates.
     Debate(StoredEvent<DebateEvent>),
 }
 
-impl Happening {
+impl TimelineEvent {
     /// True when the case has its decision.
     pub(super) fn is_decision(&self) -> bool {
-        matches!(self, Self::Case(record) if matches!(record.event, CaseEvent::Decided(_)))
+        matches!(self, Self::Case(stored) if matches!(stored.event, CaseEvent::Decided(_)))
     }
 }
 
-/// Picks the facts of one case: its own, those of its detection, and those of the debates that were opened for it.
-pub(super) struct Picker {
+/// Finds the events of one case: its own, those of its detection, and those of the debates that were opened for it.
+pub(super) struct CaseFilter {
     case_id: CaseId,
     debates: BTreeSet<Token>,
 }
 
-impl Picker {
+impl CaseFilter {
     pub(super) fn new(case_id: CaseId) -> Self {
         Self {
             case_id,
@@ -41,26 +41,26 @@ impl Picker {
         }
     }
 
-    /// The fact, when it is one of the case.
-    pub(super) fn pick(&mut self, fact: &Fact) -> Result<Option<Happening>, Failure> {
-        Ok(match fact.aggregate {
-            Aggregate::Case if fact.id == self.case_id.token() => {
-                Some(Happening::Case(fact.read()?))
+    /// The event, when it is one of the case.
+    pub(super) fn pick(&mut self, event: &StoredBytes) -> Result<Option<TimelineEvent>, Failure> {
+        Ok(match event.aggregate {
+            Aggregate::Case if event.id == self.case_id.token() => {
+                Some(TimelineEvent::Case(event.read()?))
             }
             Aggregate::Detection => {
-                let record = fact.read::<DetectionEvent>()?;
-                let DetectionEvent::Completed(detected) = &record.event;
-                (detected.case_id == self.case_id).then_some(Happening::Detection(record))
+                let stored = event.read::<DetectionEvent>()?;
+                let DetectionEvent::Completed(detected) = &stored.event;
+                (detected.case_id == self.case_id).then_some(TimelineEvent::Detection(stored))
             }
             Aggregate::Debate => {
-                let record = fact.read::<DebateEvent>()?;
-                if matches!(&record.event, DebateEvent::Opened(opened) if opened.case_id == self.case_id)
+                let stored = event.read::<DebateEvent>()?;
+                if matches!(&stored.event, DebateEvent::Opened(opened) if opened.case_id == self.case_id)
                 {
-                    self.debates.insert(fact.id.clone());
+                    self.debates.insert(event.id.clone());
                 }
                 self.debates
-                    .contains(&fact.id)
-                    .then_some(Happening::Debate(record))
+                    .contains(&event.id)
+                    .then_some(TimelineEvent::Debate(stored))
             }
             _ => None,
         })

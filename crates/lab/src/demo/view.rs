@@ -1,4 +1,4 @@
-//! The five phases as text, each line as soon as its fact is there.
+//! The five phases as text, each line as soon as its event is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use concord_wire::policy::VoteRule;
 use concord_wire::{AgentId, DebateId, Timestamp};
 
 use super::decision;
-use super::timeline::Happening;
-use super::words::{WIDTH, camps, held, said, seconds, wrap};
+use super::timeline::TimelineEvent;
+use super::words::{WIDTH, camps, position_text, seconds, value_text, wrap};
 use concord_cli::shared::output::{
     BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, count, one_line, styled,
 };
 
 const HEADER: anstyle::Style = NAMED.effects(anstyle::Effects::BOLD);
 
-/// The view. What it is told it gives back as lines.
+/// The view of one case: it takes events and gives lines of text.
 pub(super) struct View {
     opened_at: Timestamp,
     numbers: BTreeMap<DebateId, usize>,
@@ -43,15 +43,15 @@ impl View {
         }
     }
 
-    /// The lines that a fact adds.
-    pub(super) fn show(&mut self, happening: &Happening) -> Vec<String> {
-        match happening {
-            Happening::Case(record) => self.case(record.meta.at, &record.event),
-            Happening::Detection(record) => {
+    /// The lines that an event adds.
+    pub(super) fn show(&mut self, event: &TimelineEvent) -> Vec<String> {
+        match event {
+            TimelineEvent::Case(record) => self.case(record.meta.at, &record.event),
+            TimelineEvent::Detection(record) => {
                 let DetectionEvent::Completed(detected) = &record.event;
                 self.conflicts(&detected.debated, &detected.deferred);
             }
-            Happening::Debate(record) => self.debate(record.meta.id.as_str(), &record.event),
+            TimelineEvent::Debate(record) => self.debate(record.meta.id.as_str(), &record.event),
         }
         std::mem::take(&mut self.lines)
     }
@@ -258,8 +258,8 @@ impl View {
     fn answer(&mut self, number: usize, id: &DebateId, received: &ReceivedAnswer) {
         let key = (id.clone(), received.agent_id.clone());
         let before = self.positions.insert(key, received.position.clone());
-        let now = held(&received.position);
-        let was = before.as_ref().map(held);
+        let now = position_text(&received.position);
+        let was = before.as_ref().map(position_text);
         let peer = received
             .answer
             .agrees_with
@@ -308,7 +308,7 @@ impl View {
         let chosen = outcome
             .resolution
             .as_ref()
-            .map(|chosen| said(chosen.value.as_ref(), &chosen.position));
+            .map(|chosen| value_text(chosen.value.as_ref(), &chosen.position));
         let end = match (&outcome.tally, chosen) {
             (None, Some(chosen)) => styled(GOOD, format!("settled by discussion: {chosen}")),
             (None, None) => styled(DOUBTFUL, "not settled"),
@@ -353,7 +353,7 @@ impl View {
                 .iter()
                 .map(|voter| format!("{} {:.2}", voter.agent_id, voter.weight))
                 .collect();
-            let what = one_line(&said(option.value.as_ref(), &option.position), 40);
+            let what = one_line(&value_text(option.value.as_ref(), &option.position), 40);
             let line = format!(
                 "{what:<14} {:>5.2}  {}",
                 option.weight,

@@ -1,4 +1,4 @@
-//! Values, durations and long texts in words.
+//! Values, durations and long texts as words.
 
 use concord_wire::payload::{Conflict, Position};
 use serde_json::Value;
@@ -9,12 +9,12 @@ use concord_cli::shared::output::one_line;
 pub(super) const WIDTH: usize = 110;
 
 /// A position's value where it has one, else its words.
-pub(super) fn held(position: &Position) -> String {
-    said(position.value.as_ref(), &position.position)
+pub(super) fn position_text(position: &Position) -> String {
+    value_text(position.value.as_ref(), &position.position)
 }
 
 /// A value in words, `words` where there is none.
-pub(super) fn said(value: Option<&Value>, words: &str) -> String {
+pub(super) fn value_text(value: Option<&Value>, words: &str) -> String {
     match value {
         Some(Value::Bool(true)) => "present".into(),
         Some(Value::Bool(false)) => "not there".into(),
@@ -27,7 +27,7 @@ pub(super) fn said(value: Option<&Value>, words: &str) -> String {
                 .get("unit")
                 .and_then(Value::as_str)
                 .unwrap_or_default();
-            format!("{} {unit}", said(fields.get("value"), words))
+            format!("{} {unit}", value_text(fields.get("value"), words))
                 .trim_end()
                 .to_owned()
         }
@@ -40,7 +40,7 @@ pub(super) fn camps(conflict: &Conflict) -> Vec<(String, Vec<String>)> {
     let mut camps: Vec<(String, Vec<String>)> = Vec::new();
     for position in &conflict.positions {
         let (what, who) = (
-            held(position),
+            position_text(position),
             format!("{} ({:.2})", position.agent_id, position.confidence),
         );
         match camps.iter_mut().find(|(held, _)| *held == what) {
@@ -97,9 +97,9 @@ mod tests {
             (json!({"value": "New York"}), "New York"),
             (json!(null), "as I said"),
         ] {
-            assert_eq!(said(Some(&value), "as I said"), words);
+            assert_eq!(value_text(Some(&value), "as I said"), words);
         }
-        assert_eq!(said(None, "as I said"), "as I said");
+        assert_eq!(value_text(None, "as I said"), "as I said");
     }
 
     #[test]

@@ -6,14 +6,13 @@ use concord_cli::shared::failure::Failure;
 
 mod wake;
 
-/// What to measure.
+/// The verbs of `concord-lab eval`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalVerb {
-    /// Whom messages wake: how often rightly, how often wrongly, and how fast that is decided.
+    /// Measure how often messages wake the right agents and wrong agents, and how fast that is decided.
     Wake(wake::WakeArgs),
 }
 
-/// Runs the verb.
 pub(crate) fn run(verb: &EvalVerb) -> Result<u8, Failure> {
     match verb {
         EvalVerb::Wake(args) => wake::run(args),

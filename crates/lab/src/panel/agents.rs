@@ -15,7 +15,7 @@ use concord_cli::shared::failure::Failure;
 
 /// The agent whose reading of clauses is compared with the deliberated result.
 pub(crate) const EXTRACTOR: &str = "clause_extractor";
-/// The agents that the adapter hosts, each with what it does.
+/// The agents that the adapter hosts, each with its description.
 const HOSTED: [(&str, &str); 4] = [
     (EXTRACTOR, "Finds clauses by the wording that defines them"),
     ("risk_assessor", "Looks for exposures and protections"),
@@ -33,7 +33,7 @@ const CHECKER_FILE: &str = "compliance_checker.py";
 const FOLDER: &str = "examples/contract-review";
 /// Copies of each hosted program.
 const INSTANCES: usize = 3;
-/// How long the agents may take to listen.
+/// The time in which the agents must listen.
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
@@ -91,7 +91,7 @@ pub(crate) fn adapter_settings(binaries: &Path) -> String {
     )
 }
 
-/// The agents that nobody speaks for yet: whoever does has a pull request waiting on the agent's inbox.
+/// The agents that do not listen yet. An agent that listens has a pull request waiting on its inbox.
 pub(crate) async fn absent(broker: &Broker) -> Result<Vec<AgentId>, Failure> {
     let stream = broker.layout.stream_name(StreamKind::Messages);
     let stream = broker
@@ -158,7 +158,7 @@ pub(crate) fn start_checker(
     Ok(process)
 }
 
-/// Waits until somebody speaks for every agent.
+/// Waits until every agent listens.
 pub(crate) async fn ready(broker: &Broker, checker: Option<&Process>) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! How often the panel agrees with the lawyers on whether a clause is there.
+//! The agreement of the panel with the lawyers on the presence of clauses.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use serde_json::Value;
 /// A clause on which the extractor and the deliberated result differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Difference {
-    /// Clause type.
+    /// The type of the clause.
     pub(crate) clause: String,
-    /// What the lawyers say.
+    /// The label of the lawyers.
     pub(crate) lawyers: bool,
-    /// What the extractor had found.
+    /// The finding of the extractor.
     pub(crate) extractor: bool,
-    /// What the deliberation came to.
+    /// The deliberated result.
     pub(crate) deliberated: bool,
-    /// How it came to it: `discussion`, `vote`, `unresolved`, `deferred`, `undisputed`.
+    /// The way to that result: `discussion`, `vote`, `unresolved`, `deferred`, `undisputed`.
     pub(crate) basis: String,
 }
 
 /// The comparison of one contract: over the clause types that the extractor reports and whose label is `Yes` or `No`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Agreement {
-    /// Clause types compared.
+    /// The number of clause types compared.
     pub(crate) compared: u64,
-    /// Of these, how many the extractor alone had right.
+    /// The number of these that the extractor alone had right.
     pub(crate) extractor: u64,
-    /// Of these, how many the deliberated result had right.
+    /// The number of these that the deliberated result had right.
     pub(crate) deliberated: u64,
-    /// Where the two differ.
+    /// The clauses on which the two differ.
     pub(crate) differences: Vec<Difference>,
 }
 

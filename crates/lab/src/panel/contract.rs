@@ -1,4 +1,4 @@
-//! Contracts as files, and what of a contract the agents are given.
+//! Contracts as files, and the task that the agents are given for a contract.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,9 +15,9 @@ const TASK_TYPE: &str = "contract_review";
 /// A contract with what lawyers have marked in it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Contract {
-    /// Identity.
+    /// The id of the contract.
     pub(crate) contract_id: String,
-    /// For a reader.
+    /// The title, for people.
     pub(crate) title: String,
     /// Clause type -> the sentences that the lawyers marked as it.
     pub(crate) clauses: BTreeMap<String, Vec<String>>,
@@ -27,7 +27,7 @@ pub(crate) struct Contract {
 }
 
 impl Contract {
-    /// What the agents are given: every sentence once and in alphabetical order, so that neither a name nor the order
+    /// The task for the agents: every sentence once and in alphabetical order, so that neither a name nor the order
     /// tells under which clause type the lawyers had put it.
     pub(crate) fn task(&self) -> Task {
         Task {

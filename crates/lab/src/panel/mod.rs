@@ -10,7 +10,7 @@ use serde::Serialize;
 mod agents;
 mod agreement;
 pub(crate) mod contract;
-pub(crate) mod facts;
+pub(crate) mod events;
 mod runner;
 pub(crate) mod stage;
 mod summary;
@@ -21,13 +21,13 @@ use concord_cli::shared::connection::ConnectionArgs;
 use concord_cli::shared::failure::Failure;
 use concord_cli::shared::output;
 use runner::CaseResult;
-use stage::{Stage, Wishes};
+use stage::{Stage, StageOptions};
 use summary::Summary;
 
-/// What to do with the sample panel.
+/// The verbs of `concord-lab panel`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum PanelVerb {
-    /// Review contracts, one case each, and say how it went.
+    /// Review contracts, one case each, and print a summary.
     Run(RunArgs),
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct RunArgs {
     /// Keep the data of the local installation in this folder.
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Where the panel's programs are; found above this program or the current folder when absent.
+    /// The folder of the panel's programs; found above this program or the current folder when absent.
     #[arg(long, value_name = "DIR")]
     panel: Option<PathBuf>,
 }
 
-/// The JSON report.
+/// The report as it is printed as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
     summary: &'a Summary,
@@ -74,7 +74,6 @@ struct Report<'a> {
 /// Exit code of a run that the user has stopped.
 pub(crate) const STOPPED: u8 = 130;
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, verb: PanelVerb) -> Result<u8, Failure> {
     let PanelVerb::Run(args) = verb;
     let contracts = contract::read_lines(&args.contracts, args.limit)?;
@@ -82,17 +81,17 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: PanelVerb) -> Result<
         .map_err(|error| Failure::failed(error.to_string()))?;
     let bar = bar(contracts.len() as u64);
     let local = args.local || args.directory.is_some() || connection.server.is_none();
-    let wishes = Wishes {
+    let options = StageOptions {
         other: (!local).then(|| connection.clone()),
         directory: args.directory.clone(),
         panel: args.panel.clone(),
     };
-    let set = Stage::set(&wishes, |step| tell(&bar, step));
+    let set = Stage::start(&options, |step| show_step(&bar, step));
     let stage = tokio::select! {
         stage = set => stage?,
         () = stop.cancelled() => return Ok(STOPPED),
     };
-    tell(&bar, "reviewing");
+    show_step(&bar, "reviewing");
     let begun = Instant::now();
     let mut done = 0_usize;
     let progress = |result: &CaseResult| {
@@ -114,7 +113,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, verb: PanelVerb) -> Result<
     if let Some(Err(_)) = &results {
         bar.suspend(|| eprintln!("{}", stage.log_tails()));
     }
-    stage.end().await;
+    stage.stop().await;
     bar.finish_and_clear();
     let Some(results) = results else {
         return Ok(STOPPED);
@@ -172,8 +171,8 @@ fn bar(cases: u64) -> ProgressBar {
     bar
 }
 
-/// What is being waited for: in the bar on a terminal, else a line.
-fn tell(bar: &ProgressBar, step: &str) {
+/// Shows what the run waits for: in the bar on a terminal, else as a line.
+fn show_step(bar: &ProgressBar, step: &str) {
     if bar.is_hidden() {
         eprintln!("{step}");
     } else {

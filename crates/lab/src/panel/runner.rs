@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 use super::agreement::{Agreement, agreement};
 use super::contract::Contract;
-use super::{agents, facts};
+use super::{agents, events};
 use concord_cli::shared::connection;
 use concord_cli::shared::failure::Failure;
 
-/// How long nothing may happen in any case before the run is given up. Above the deadline of a case, within which the
+/// The longest time without an event of any case. Above the deadline of a case, within which the
 /// installation decides by itself.
 const SILENCE_MAX: Duration = Duration::from_secs(CASE_TIMEOUT_MS / 1_000 + 60);
 const CASE_TIMEOUT_MS: u64 = 900_000;
@@ -37,7 +37,7 @@ fn policy() -> Value {
     })
 }
 
-/// What can be counted of one case, and added up over many.
+/// The counts of one case, which can be added up over many.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Counts {
     /// Conflicts debated or deferred, by type.
@@ -109,21 +109,21 @@ impl Counts {
     }
 }
 
-/// What became of one contract's case.
+/// The result of one contract's case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct CaseResult {
     /// The case.
     pub(crate) case_id: CaseId,
     /// The contract.
     pub(crate) contract_id: String,
-    /// Why the case ended, as the decision says; none when it has no decision.
+    /// The reason for which the case ended; none when it has no decision.
     pub(crate) reason: Option<String>,
-    /// Why there is no case, where the coordinator refused it.
+    /// The refusal of the coordinator; none where the case was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
     /// From opening to decision.
     pub(crate) took_ms: u64,
-    /// What can be counted of it.
+    /// The counts of the case.
     #[serde(flatten)]
     pub(crate) counts: Counts,
     /// Participants without a finding.
@@ -174,8 +174,8 @@ struct UnderWay<'a> {
     case: Versioned<CaseMachine>,
 }
 
-/// Opens a case for every contract, at most `concurrency` at a time, and waits until all are decided. `progress` is told
-/// each result as it comes.
+/// Opens a case for every contract, at most `concurrency` at a time, and waits until all are decided. `progress` is called
+/// with each result as it comes.
 pub(crate) async fn run(
     broker: &Broker,
     contracts: &[Contract],
@@ -184,10 +184,9 @@ pub(crate) async fn run(
 ) -> Result<Vec<CaseResult>, Failure> {
     let of_cases = CaseEvent::EVENTS
         .iter()
-        .map(|fact| broker.subjects().event_of_kind(Aggregate::Case, fact.name))
+        .map(|event| broker.subjects().event_of_kind(Aggregate::Case, event.name))
         .collect();
-    let mut facts = facts::follow(broker, of_cases).await?;
-    let participants = agents::names();
+    let mut events = events::follow(broker, of_cases).await?;
     let run = run_name();
     let mut waiting = contracts.iter().enumerate();
     let mut under_way: HashMap<Token, UnderWay<'_>> = HashMap::new();
@@ -198,59 +197,58 @@ pub(crate) async fn run(
                 break;
             };
             let case_id = case_id(&run, index, &contract.contract_id);
-            under_way.insert(
-                case_id.token(),
-                UnderWay {
-                    contract,
-                    case: Versioned::default(),
-                },
-            );
-            let asked = OpenCase::new(participants.clone(), contract.task());
-            let request = OpenCase {
-                case_id: Some(case_id.clone()),
-                policy: policy(),
-                ..asked
-            };
-            let opened =
-                connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await;
-            match opened {
-                Ok(_) => {}
-                // One contract that is too large for the broker does not end the others.
-                Err(failure) if failure.code() == Failure::DATA => {
-                    under_way.remove(&case_id.token());
-                    let result = CaseResult {
-                        refused: Some(failure.to_string()),
-                        ..CaseResult::new(case_id, contract)
-                    };
-                    progress(&result);
-                    results.push(result);
-                }
-                Err(failure) => return Err(failure),
+            let case = Versioned::default();
+            under_way.insert(case_id.token(), UnderWay { contract, case });
+            if let Some(refused) = open(broker, &case_id, contract).await? {
+                under_way.remove(&case_id.token());
+                progress(&refused);
+                results.push(refused);
             }
         }
         if under_way.is_empty() {
             return Ok(results);
         }
-        let fact = match tokio::time::timeout(SILENCE_MAX, facts.next()).await {
-            Ok(Some(fact)) => fact?,
-            Ok(None) => return Err(Failure::failed("the stream of facts has ended")),
+        let event = match tokio::time::timeout(SILENCE_MAX, events.next()).await {
+            Ok(Some(event)) => event?,
+            Ok(None) => return Err(Failure::failed("the stream of events has ended")),
             Err(_) => return Err(stuck(&under_way)),
         };
-        let Some(there) = under_way.get_mut(&fact.id) else {
+        let Some(there) = under_way.get_mut(&event.id) else {
             continue;
         };
-        let record = fact.read::<CaseEvent>()?;
-        there.case.apply(record);
+        there.case.apply(event.read::<CaseEvent>()?);
         if there.case.state.phase != Phase::Decided {
             continue;
         }
         if let (Some(done), Ok(case_id)) =
-            (under_way.remove(&fact.id), CaseId::new(fact.id.as_str()))
+            (under_way.remove(&event.id), CaseId::new(event.id.as_str()))
         {
             let result = CaseResult::decided(case_id, done.contract, &done.case.state);
             progress(&result);
             results.push(result);
         }
+    }
+}
+
+/// Opens the case of a contract. One contract that is refused, as one that is too large for the broker, does not end the
+/// others: its result is returned.
+async fn open(
+    broker: &Broker,
+    case_id: &CaseId,
+    contract: &Contract,
+) -> Result<Option<CaseResult>, Failure> {
+    let request = OpenCase {
+        case_id: Some(case_id.clone()),
+        policy: policy(),
+        ..OpenCase::new(agents::names(), contract.task())
+    };
+    match connection::ask::<Value>(broker, Service::Coordinator, "open_case", &request).await {
+        Ok(_) => Ok(None),
+        Err(failure) if failure.code() == Failure::DATA => Ok(Some(CaseResult {
+            refused: Some(failure.to_string()),
+            ..CaseResult::new(case_id.clone(), contract)
+        })),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a panel needs around it: an installation, its own or another's, and the agents.
+//! The installation of a panel, its own or another's, and the agents.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use concord_cli::shared::failure::Failure;
 /// How long the compliance checker may take to end.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// What the user wants of it.
+/// The options of a stage.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wishes {
-    /// The way to an installation that is there; its own when absent.
+pub(crate) struct StageOptions {
+    /// The connection to an installation that runs already; none for one of its own.
     pub(crate) other: Option<ConnectionArgs>,
-    /// Where its own installation keeps its data; a temporary folder, removed at the end, when absent.
+    /// The data folder of its own installation; a temporary folder, removed at the end, when absent.
     pub(crate) directory: Option<PathBuf>,
-    /// The panel's folder.
+    /// The panel's folder; found when absent.
     pub(crate) panel: Option<PathBuf>,
 }
 
-/// A panel that is ready for work. Its processes are killed when it is dropped; [`Stage::end`] stops them in order.
+/// A panel that is ready for work. Its processes are killed when it is dropped; [`Stage::stop`] stops them in order.
 pub(crate) struct Stage {
     /// The connection.
     pub(crate) broker: Broker,
@@ -36,67 +36,27 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Starts what is missing; `progress` is told in a few words what is being waited for.
-    pub(crate) async fn set(
-        wishes: &Wishes,
+    /// Starts what does not run yet; `progress` is called with a few words on each step.
+    pub(crate) async fn start(
+        options: &StageOptions,
         mut progress: impl FnMut(&str),
     ) -> Result<Self, Failure> {
-        let folder = agents::folder(wishes.panel.as_deref())?;
+        let folder = agents::folder(options.panel.as_deref())?;
         // An installation of its own has no agents yet, so what they need is looked for before anything is started.
-        let python = if wishes.other.is_none() {
+        let python = if options.other.is_none() {
             Some(agents::python()?)
         } else {
             None
         };
-        let (directory, temporary) = directory(wishes)?;
-        let adapter = directory.join("panel.toml");
-        let binaries = std::env::current_exe()
-            .ok()
-            .and_then(|exe| exe.parent().map(Path::to_owned))
-            .unwrap_or_default();
-        let program = binaries.join("panel-agent");
-        if !program.is_file() {
-            let build = "build it with: cargo build --package contract-review-panel";
-            return Err(Failure::unavailable(format!(
-                "there is no program {}; {build}",
-                program.display()
-            )));
-        }
-        std::fs::write(&adapter, agents::adapter_settings(&binaries))
-            .map_err(|error| unusable(&adapter, &error))?;
+        let (directory, temporary) = directory(options)?;
         let logs = directory.join("logs");
-        let mut plan = Plan::new(directory);
-        plan.adapter_config = Some(adapter);
-        let (installation, connection) = match &wishes.other {
-            None => {
-                let installation = start(plan, &mut progress).await?;
-                let server = Some(installation.server_url().to_owned());
-                // Its services read the same file and environment.
-                let config = std::env::var_os("CONCORD_CONFIG").map(PathBuf::from);
-                (
-                    Some(installation),
-                    ConnectionArgs {
-                        server,
-                        prefix: None,
-                        credentials: None,
-                        config,
-                    },
-                )
-            }
-            Some(connection) => {
-                let broker = connection.connect().await?;
-                plan.server_url = Some(connection.settings()?.broker.servers);
-                plan.replicas = [(Service::AgentAdapter, 1)].into();
-                let hosted = agents::any_hosted(&agents::absent(&broker).await?);
-                (
-                    if hosted {
-                        Some(start(plan, &mut progress).await?)
-                    } else {
-                        None
-                    },
-                    connection.clone(),
-                )
-            }
+        let plan = plan(directory)?;
+        let (installation, connection) = match &options.other {
+            None => own(plan, &mut progress).await?,
+            Some(connection) => (
+                beside(connection, plan, &mut progress).await?,
+                connection.clone(),
+            ),
         };
         progress("waiting for the agents");
         let (broker, settings) = (connection.connect().await?, connection.settings()?);
@@ -133,8 +93,8 @@ impl Stage {
         tails
     }
 
-    /// Stops everything that it has started, and says what had to be killed.
-    pub(crate) async fn end(self) {
+    /// Stops everything that it has started, and prints what had to be killed.
+    pub(crate) async fn stop(self) {
         let mut killed = Vec::new();
         if let Some(checker) = &self.checker {
             checker.terminate();
@@ -154,13 +114,69 @@ impl Stage {
     }
 }
 
-async fn start(plan: Plan, progress: &mut impl FnMut(&str)) -> Result<Installation, Failure> {
+async fn start_installation(
+    plan: Plan,
+    progress: &mut impl FnMut(&str),
+) -> Result<Installation, Failure> {
     Ok(Installation::start(plan, |step| progress(&step.to_string())).await?)
 }
 
+/// The plan of an installation that hosts the agents of the panel.
+fn plan(directory: PathBuf) -> Result<Plan, Failure> {
+    let adapter = directory.join("panel.toml");
+    let binaries = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.parent().map(Path::to_owned))
+        .unwrap_or_default();
+    let program = binaries.join("panel-agent");
+    if !program.is_file() {
+        let build = "build it with: cargo build --package contract-review-panel";
+        return Err(Failure::unavailable(format!(
+            "there is no program {}; {build}",
+            program.display()
+        )));
+    }
+    std::fs::write(&adapter, agents::adapter_settings(&binaries))
+        .map_err(|error| unusable(&adapter, &error))?;
+    let mut plan = Plan::new(directory);
+    plan.adapter_config = Some(adapter);
+    Ok(plan)
+}
+
+/// Starts an installation of the panel's own, and the connection to it.
+async fn own(
+    plan: Plan,
+    progress: &mut impl FnMut(&str),
+) -> Result<(Option<Installation>, ConnectionArgs), Failure> {
+    let installation = start_installation(plan, progress).await?;
+    let connection = ConnectionArgs {
+        server: Some(installation.server_url().to_owned()),
+        prefix: None,
+        credentials: None,
+        // Its services read the same file and environment.
+        config: std::env::var_os("CONCORD_CONFIG").map(PathBuf::from),
+    };
+    Ok((Some(installation), connection))
+}
+
+/// Starts an adapter beside an installation that runs already, where one of the hosted agents does not listen there.
+async fn beside(
+    connection: &ConnectionArgs,
+    mut plan: Plan,
+    progress: &mut impl FnMut(&str),
+) -> Result<Option<Installation>, Failure> {
+    let broker = connection.connect().await?;
+    plan.server_url = Some(connection.settings()?.broker.servers);
+    plan.replicas = [(Service::AgentAdapter, 1)].into();
+    if !agents::any_hosted(&agents::absent(&broker).await?) {
+        return Ok(None);
+    }
+    start_installation(plan, progress).await.map(Some)
+}
+
 /// A folder for data and logs, and the guard that removes it when it is temporary.
-fn directory(wishes: &Wishes) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
-    if let Some(directory) = &wishes.directory {
+fn directory(options: &StageOptions) -> Result<(PathBuf, Option<tempfile::TempDir>), Failure> {
+    if let Some(directory) = &options.directory {
         std::fs::create_dir_all(directory).map_err(|error| unusable(directory, &error))?;
         return Ok((
             std::path::absolute(directory).map_err(|error| unusable(directory, &error))?,

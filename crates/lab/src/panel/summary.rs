@@ -1,4 +1,4 @@
-//! What a panel run came to, for people and for programs.
+//! The summary of a panel run, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,16 +9,16 @@ use serde::Serialize;
 
 use super::runner::{CaseResult, Counts};
 
-/// What a panel run came to.
+/// The summary of a panel run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Summary {
-    /// Contracts given.
+    /// The number of contracts.
     pub(crate) cases: u64,
     /// Cases with a decision.
     pub(crate) decided: u64,
     /// Cases by the reason of their end; `refused` for those that were not opened.
     pub(crate) reasons: BTreeMap<String, u64>,
-    /// What can be counted, over all cases; every type of conflict is named.
+    /// The counts of all cases; every type of conflict is named.
     #[serde(flatten)]
     pub(crate) counts: Counts,
     /// Findings that were not given in time.
@@ -36,13 +36,13 @@ pub(crate) struct Summary {
 /// Agreement with the lawyers on whether a clause is there, over all cases with labels.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Lawyers {
-    /// Cases compared.
+    /// The number of cases compared.
     pub(crate) cases: u64,
-    /// Clauses compared.
+    /// The number of clauses compared.
     pub(crate) clauses: u64,
-    /// Of these, how many the extractor alone had right.
+    /// The number of these that the extractor alone had right.
     pub(crate) extractor: u64,
-    /// Of these, how many the deliberated result had right.
+    /// The number of these that the deliberated result had right.
     pub(crate) deliberated: u64,
     /// Clauses that only the deliberated result had right.
     pub(crate) helped: u64,
@@ -179,23 +179,29 @@ impl fmt::Display for Summary {
         ] {
             writeln!(f, "  {how:<30} {count:>6}  {:>7}", share(*count, debated))?;
         }
-        let Some(lawyers) = &self.lawyers else {
-            return Ok(());
-        };
-        let Lawyers {
+        match &self.lawyers {
+            Some(lawyers) => lawyers.fmt(f),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Lawyers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
             clauses,
             helped,
             hurt,
             ..
-        } = lawyers;
+        } = self;
         writeln!(
             f,
             "lawyers      {clauses} clauses labelled Yes or No, in {} cases; agreement of",
-            lawyers.cases
+            self.cases
         )?;
         for (who, right) in [
-            ("the extractor alone", lawyers.extractor),
-            ("the deliberated result", lawyers.deliberated),
+            ("the extractor alone", self.extractor),
+            ("the deliberated result", self.deliberated),
         ] {
             writeln!(f, "  {who:<30} {right:>6}  {:>7}", share(right, *clauses))?;
         }
@@ -207,7 +213,7 @@ impl fmt::Display for Summary {
         writeln!(
             f,
             "  cases better {}, worse {}",
-            lawyers.cases_helped, lawyers.cases_hurt
+            self.cases_helped, self.cases_hurt
         )
     }
 }

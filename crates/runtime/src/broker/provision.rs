@@ -8,7 +8,6 @@ use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use concord_events::topology::{StreamDefinition, StreamKind};
 
-use crate::admission::deadline_burst::Turn;
 use crate::broker::{Broker, Operation, Unavailable};
 
 /// A stream that is not as it is defined.
@@ -16,7 +15,7 @@ use crate::broker::{Broker, Operation, Unavailable};
 pub struct Deviation {
     /// The stream's name.
     pub stream: String,
-    /// Which property.
+    /// The property of the stream that differs.
     pub property: &'static str,
     /// What it is.
     pub found: String,
@@ -68,7 +67,7 @@ async fn payload_bucket(broker: &Broker) -> Result<(), Unavailable> {
     {
         Ok(_) => tracing::info!(%bucket, "Created an object store."),
         Err(error) => {
-            let error = crate::delivery::ErrorChain(&error);
+            let error = crate::error_chain::ErrorChain(&error);
             tracing::warn!(%bucket, %error, "No object store; payloads over 1 MB cannot travel. See storage.payload_store_bytes.");
         }
     }
@@ -83,7 +82,7 @@ fn payload_config(broker: &Broker) -> jetstream::object_store::Config {
             "Payloads over 1 MB, to which messages refer. Kept as long as messages.".to_owned(),
         ),
         max_age: messages.max_age.unwrap_or_default(),
-        max_bytes: i64::try_from(broker.payloads.store_bytes).unwrap_or(i64::MAX),
+        max_bytes: i64::try_from(broker.payload_store.store_bytes).unwrap_or(i64::MAX),
         storage: StorageType::File,
         num_replicas: messages.replicas,
         ..jetstream::object_store::Config::default()
@@ -278,8 +277,6 @@ pub struct PullConsumer {
     pub ack_pending_max: i64,
     /// Deliveries under way at once in this process, over all consumers of one handler.
     pub in_flight_max: usize,
-    /// Whether what it is given goes before other things.
-    pub(crate) turn: Turn,
 }
 
 impl PullConsumer {

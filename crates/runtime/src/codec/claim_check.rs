@@ -7,35 +7,13 @@ use async_nats::jetstream::object_store::{GetErrorKind, Object};
 use concord_encoding::PayloadReference;
 use concord_wire::Envelope;
 use tokio::io::AsyncReadExt;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::broker::{Broker, Operation};
 use crate::codec::Error;
-use crate::service::settings::StorageSettings;
 
-/// Fetched at a time by one process: each takes as much memory as a payload may have.
-const AT_ONCE: usize = 4;
 /// How long an object may take; the broker does not say that parts are missing, it sends nothing.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The bounds of payloads that are fetched.
-pub(crate) struct Payloads {
-    pub(crate) store_bytes: u64,
-    bytes_max: u64,
-    turns: Semaphore,
-}
-
-impl Payloads {
-    pub(crate) fn new(storage: &StorageSettings) -> Self {
-        let (store_bytes, bytes_max) = (storage.payload_store_bytes, storage.payload_bytes_max);
-        Self {
-            store_bytes,
-            bytes_max,
-            turns: Semaphore::new(AT_ONCE),
-        }
-    }
-}
+const FETCH_MAX: Duration = Duration::from_secs(10);
 
 /// A message with its payload, wherever that is. An object that is not what the message says is the sender's fault; a broker
 /// that does not answer is not.
@@ -52,10 +30,13 @@ async fn fetched(
     envelope: Envelope,
     reference: PayloadReference,
 ) -> Result<Envelope, Error> {
-    reference.check(&broker.layout.payload_bucket(), broker.payloads.bytes_max)?;
-    let turn = broker.payloads.turns.acquire().await;
-    let _turn = turn.map_err(|error| Operation::FetchPayload.failed(error))?;
-    let fetched = timeout(PATIENCE, fetch(broker, &reference)).await;
+    reference.check(
+        &broker.layout.payload_bucket(),
+        broker.payload_store.bytes_max,
+    )?;
+    let permit = broker.payload_store.fetches.acquire().await;
+    let _permit = permit.map_err(|error| Operation::FetchPayload.failed(error))?;
+    let fetched = timeout(FETCH_MAX, fetch(broker, &reference)).await;
     let bytes = fetched.map_err(|_| reference.missing())??;
     Ok(Envelope {
         payload: reference.verified(bytes)?,

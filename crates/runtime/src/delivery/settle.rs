@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use concord_events::dead_letter::DeadReason;
 
-use crate::broker::non_event;
-use crate::delivery::{
-    Ack, Delivery, ErrorChain, HandleError, Handler, RetryPolicy, dead_letter, reject,
-};
+use crate::context::ServiceContext;
+use crate::delivery::non_event;
+use crate::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy, dead_letter, reject};
+use crate::error_chain::ErrorChain;
 use crate::ports::Ports;
-use crate::service::ServiceContext;
 
 /// What the broker is told of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,18 +11,19 @@ use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, Timestamp, Token, header};
 use futures::TryStreamExt;
 
-use crate::broker::message_lookup::{self, Stored};
 use crate::broker::{Broker, Operation, Unavailable};
-use crate::codec::trace::Trace;
+use crate::clock;
+use crate::codec::message_lookup::{self, Stored};
 use crate::codec::{self, claim_check};
-use crate::event_store::nats::{NatsEventStore, check_size};
+use crate::event_store::nats::NatsEventStore;
+use crate::event_store::publish::check_size;
 use crate::event_store::{
     Appended, Consistency, Error, EventStore, LastEvent, Loaded, Publisher, ScannedEvent,
 };
 use crate::ports::{
     ArmedDeadline, Clock, DeadLetters, Headers, MessageLookup, Ports, Preferences, Timers,
 };
-use crate::service::clock;
+use crate::telemetry::trace::Trace;
 
 /// How long a delivered deadline stays in the stream; what nobody took by then is the watchdog's.
 const DUE_TTL: &str = "24h";
@@ -238,6 +239,6 @@ impl Preferences for NatsPorts {
     }
 
     fn wrote_in(&self, agent: &AgentId, dialect: Dialect) {
-        self.broker.heard_in(agent, dialect);
+        self.broker.wrote_in(agent, dialect);
     }
 }

@@ -1,25 +1,25 @@
 //! Running a service: its consumers, tasks and verbs, and whether it is ready.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use concord_events::topology::{ConsumerDefinition, ConsumerKind};
-use concord_wire::AgentId;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::admission::deadline_burst::{Rush, Turn};
-use crate::admission::rate_limit::Limits;
+use crate::admission::{Admission, Priority};
 use crate::broker::Broker;
 use crate::broker::provision::PullConsumer;
+use crate::context::metrics::Consumer;
+use crate::context::restrictions::Restrictions;
 use crate::delivery::Handler;
 use crate::delivery::reject_all::RejectAll;
-use crate::service::health::{Notes, Readiness};
-use crate::service::metrics::Consumer;
+use crate::service::health::Readiness;
 use crate::service::{ServiceContext, api};
-use crate::{Directory, NatsPorts, delivery::poison, delivery::worker};
+use crate::{Directory, NatsPorts, service::poison, service::worker};
 
 /// What runs a service: its consumers, its tasks, its API and what it says of its readiness. Cheap to clone.
 #[derive(Clone)]
@@ -29,15 +29,12 @@ pub struct ServiceRunner {
     pub broker: Broker,
     /// Cancelled when the service is to stop.
     pub stop: CancellationToken,
-    pub(crate) limits: Arc<Limits>,
-    /// Who is registered, where the service follows that.
-    directory: Arc<OnceLock<Arc<Directory>>>,
+    pub(crate) admission: Arc<Admission>,
     tasks: TaskTracker,
     consumers: Arc<Mutex<Bindings>>,
     verbs: Arc<Mutex<Vec<(&'static str, api::Verb)>>>,
     ready_lag_max: u64,
-    notes: Arc<Notes>,
-    pub(crate) rush: Arc<Rush>,
+    restrictions: Arc<Restrictions>,
 }
 
 #[derive(Default)]
@@ -50,22 +47,21 @@ impl ServiceRunner {
     /// Runs nothing yet.
     pub(crate) fn new(
         context: ServiceContext<NatsPorts>,
-        limits: Limits,
         ready_lag_max: u64,
         stop: CancellationToken,
     ) -> Self {
+        let restrictions = Arc::<Restrictions>::default();
+        let admission = Admission::new(&context.work, Arc::clone(&restrictions), stop.clone());
         Self {
             broker: context.ports.broker.clone(),
             context,
             stop,
-            limits: Arc::new(limits),
-            directory: Arc::default(),
+            admission: Arc::new(admission),
             tasks: TaskTracker::new(),
             consumers: Arc::default(),
             verbs: Arc::default(),
             ready_lag_max,
-            notes: Arc::default(),
-            rush: Arc::default(),
+            restrictions,
         }
     }
 
@@ -89,14 +85,14 @@ impl ServiceRunner {
     pub fn consume_many<H: Handler>(&self, kind: ConsumerKind, in_flight_max: usize, handler: H) {
         let definitions = self.broker.layout.consumers_of(kind).into_iter();
         let consumers = definitions.map(|definition| {
-            let turn = Turn::of(&definition);
+            let priority = Priority::of(&definition);
             let ConsumerDefinition {
                 stream,
                 name,
                 filter,
                 ..
             } = definition;
-            ((stream, name, filter), turn)
+            ((stream, name, filter), priority)
         });
         self.run_consumers(consumers, in_flight_max, handler);
     }
@@ -122,7 +118,7 @@ impl ServiceRunner {
         handler: H,
     ) {
         self.run_consumers(
-            [((stream, name, filter), Turn::Apart)],
+            [((stream, name, filter), Priority::Independent)],
             self.work.in_flight_max,
             handler,
         );
@@ -135,19 +131,19 @@ impl ServiceRunner {
         in_flight_max: usize,
         handler: H,
     ) {
-        self.run_consumers([(consumer, Turn::Apart)], in_flight_max, handler);
+        self.run_consumers([(consumer, Priority::Independent)], in_flight_max, handler);
     }
 
     fn run_consumers<H: Handler>(
         &self,
-        consumers: impl IntoIterator<Item = ((String, String, String), Turn)>,
+        consumers: impl IntoIterator<Item = ((String, String, String), Priority)>,
         in_flight_max: usize,
         handler: H,
     ) {
         let in_flight_max = in_flight_max.max(1);
         let (handler, permits) = (Arc::new(handler), Arc::new(Semaphore::new(in_flight_max)));
         let ack_wait = Duration::from_millis(self.work.ack_wait_ms);
-        for ((stream, name, filter), turn) in consumers {
+        for ((stream, name, filter), priority) in consumers {
             self.bindings(|bindings| bindings.expected.insert(name.clone()));
             let consumer = PullConsumer {
                 stream,
@@ -156,7 +152,6 @@ impl ServiceRunner {
                 ack_wait,
                 ack_pending_max: 20_000,
                 in_flight_max,
-                turn,
             };
             if poison::concerns(self, &consumer) {
                 self.tasks
@@ -166,32 +161,25 @@ impl ServiceRunner {
             self.tasks.spawn(worker::run(
                 self.clone(),
                 consumer,
+                priority,
                 handler,
                 permits,
-                self.stop.clone(),
             ));
         }
     }
 
     /// From now on the service knows who is registered.
     pub(crate) fn knows(&self, directory: Arc<Directory>) {
-        if self.directory.set(directory).is_err() {
-            tracing::debug!("It is known already who is registered.");
-        }
-    }
-
-    /// Whoever is registered, as far as the service follows that.
-    pub(crate) fn registered(&self) -> Vec<AgentId> {
-        let mut registered = Vec::new();
-        if let Some(directory) = self.directory.get() {
+        self.admission.know_registered(Box::new(move || {
+            let mut registered = Vec::new();
             directory.each(|agent, _| registered.push(agent.clone()));
-        }
-        registered
+            registered
+        }));
     }
 
     /// Waits while thousands of deadlines are due, for work that can wait for them, but no longer than a second.
     pub async fn give_way(&self) {
-        self.rush.give_way().await;
+        self.admission.give_way().await;
     }
 
     /// Runs something else until it ends; the service waits for it before it stops.
@@ -253,7 +241,7 @@ impl ServiceRunner {
                 .get();
             // Of a flood that is read past nobody waits for the end.
             if u64::try_from(lag).unwrap_or(0) > self.ready_lag_max
-                && !self.notes.is_about(&consumer)
+                && !self.restrictions.concern(&consumer)
             {
                 reasons.push(format!("{lag} messages wait in the consumer {consumer}"));
             }
@@ -261,13 +249,22 @@ impl ServiceRunner {
         Readiness {
             ready: reasons.is_empty(),
             reasons,
-            notes: self.notes.texts(),
+            notes: self.restrictions.texts(),
         }
     }
 
     /// Says in the readiness what is restricted of the service, or that nothing is any more; `about` is a consumer of it or
     /// another word for what is restricted.
     pub fn note(&self, about: &str, restriction: Option<String>) {
-        self.notes.set(about, restriction);
+        self.restrictions.set(about, restriction);
+    }
+}
+
+/// Whoever runs a service has all that its handlers have.
+impl Deref for ServiceRunner {
+    type Target = ServiceContext<NatsPorts>;
+
+    fn deref(&self) -> &Self::Target {
+        self.context()
     }
 }

@@ -1,4 +1,4 @@
-//! The register as a table.
+//! The registered agents as a table.
 
 use concord_runtime::Broker;
 use concord_wire::Timestamp;
@@ -26,7 +26,6 @@ struct Registered {
     card: Value,
 }
 
-/// Runs the verb.
 pub(super) async fn run(
     connection: &ConnectionArgs,
     as_json: bool,
@@ -53,7 +52,7 @@ pub(super) async fn run(
     }
 }
 
-/// What the adapter hosts; an installation may do without it.
+/// The agents that the adapter hosts; none where no adapter runs.
 async fn hosted(broker: &Broker) -> Option<Vec<Value>> {
     ask(broker, Service::AgentAdapter, "agents", &Value::Null)
         .await
@@ -145,11 +144,11 @@ fn table(registered: &[Registered]) -> String {
     table.to_string()
 }
 
-/// What the adapter says of an agent, field by field: adapters differ in what they host.
+/// The fields of a hosted agent on one line; they differ with the kind of host.
 fn hosted_line(one: &Value) -> String {
     let id = one.get("agent_id").and_then(Value::as_str).unwrap_or("?");
-    let told = one.as_object().into_iter().flatten();
-    let fields = told.filter(|(name, value)| {
+    let all = one.as_object().into_iter().flatten();
+    let fields = all.filter(|(name, value)| {
         let shown_above = [
             "agent_id",
             "description",

@@ -1,4 +1,4 @@
-//! `concord agents`: who is registered, how they are, and which of them the agent adapter hosts.
+//! `concord agents`: the registered agents, their status, and which of them the agent adapter hosts.
 
 use clap::{Args, Subcommand};
 use concord_wire::payload::Card;
@@ -35,7 +35,7 @@ pub(crate) struct AgentsArgs {
     json: JsonArg,
 }
 
-/// What to do with the register.
+/// The verbs of `concord agents`.
 #[derive(Debug, Subcommand)]
 enum AgentsVerb {
     /// Enter an agent, or replace its card.
@@ -50,7 +50,7 @@ struct RegisterArgs {
     /// The card, as JSON; `-` reads standard input.
     #[arg(value_name = "FILE")]
     file: std::path::PathBuf,
-    /// Who says so.
+    /// The person who gives the command.
     #[arg(long, value_name = "PERSON", value_parser = agent_id, default_value = "operator")]
     by: AgentId,
     #[command(flatten)]
@@ -60,27 +60,24 @@ struct RegisterArgs {
 /// Arguments of `concord agents deregister`.
 #[derive(Debug, Args)]
 struct DeregisterArgs {
-    /// Which agent.
+    /// The agent.
     #[arg(value_parser = agent_id)]
     agent: AgentId,
-    /// Why.
+    /// The reason.
     #[arg(long, value_parser = words)]
     why: String,
-    /// Who says so.
+    /// The person who gives the command.
     #[arg(long, value_name = "PERSON", value_parser = agent_id, default_value = "operator")]
     by: AgentId,
     #[command(flatten)]
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: AgentsArgs) -> Result<u8, Failure> {
     match args.verb {
         None => list::run(connection, args.json.json, args.watch).await,
-        Some(AgentsVerb::Register(register)) => enter(connection, register, args.json.json).await,
-        Some(AgentsVerb::Deregister(deregister)) => {
-            leave(connection, deregister, args.json.json).await
-        }
+        Some(AgentsVerb::Register(verb)) => register(connection, verb, args.json.json).await,
+        Some(AgentsVerb::Deregister(verb)) => deregister(connection, verb, args.json.json).await,
     }
 }
 
@@ -104,7 +101,11 @@ fn read(args: &RegisterArgs) -> Result<Card, Failure> {
     Ok(card)
 }
 
-async fn enter(connection: &ConnectionArgs, args: RegisterArgs, json: bool) -> Result<u8, Failure> {
+async fn register(
+    connection: &ConnectionArgs,
+    args: RegisterArgs,
+    json: bool,
+) -> Result<u8, Failure> {
     let card = read(&args)?;
     let broker = connection.connect().await?;
     let request = json!({ "card": card, "by": args.by });
@@ -122,7 +123,7 @@ async fn enter(connection: &ConnectionArgs, args: RegisterArgs, json: bool) -> R
     Ok(0)
 }
 
-async fn leave(
+async fn deregister(
     connection: &ConnectionArgs,
     args: DeregisterArgs,
     json: bool,

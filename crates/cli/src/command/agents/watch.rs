@@ -1,4 +1,4 @@
-//! What changes on the register, as it is announced.
+//! Changes of the register, as the coordinator announces them.
 
 use async_nats::Subscriber;
 use concord_runtime::Broker;

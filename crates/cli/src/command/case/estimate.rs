@@ -1,4 +1,4 @@
-//! `concord case estimate`: what a case would cost, before it runs.
+//! `concord case estimate`: the cost of a case before it runs.
 
 use std::path::PathBuf;
 
@@ -31,10 +31,10 @@ pub(crate) struct EstimateArgs {
     /// The name of a policy, in place of a file.
     #[arg(long)]
     policy: Option<String>,
-    /// How many agents take part, with --policy [default: 5].
+    /// The number of participants, with --policy [default: 5].
     #[arg(long, value_name = "N", requires = "policy")]
     participants: Option<u64>,
-    /// How many conflicts are found [default: 3].
+    /// The number of conflicts [default: 3].
     #[arg(long, value_name = "N")]
     conflicts: Option<u64>,
     /// Calls of a model that sums up at the end; Concord itself makes none.
@@ -68,7 +68,7 @@ fn price(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What is printed as JSON.
+/// The estimate as it is printed as JSON.
 #[derive(Serialize)]
 struct Printed<'a> {
     policy: &'a str,
@@ -78,7 +78,6 @@ struct Printed<'a> {
     estimate: &'a Estimate,
 }
 
-/// Runs the verb.
 pub(crate) fn run(args: &EstimateArgs) -> Result<u8, Failure> {
     let (policy, participants, task_tokens) = match (&args.file, &args.policy) {
         (Some(file), _) => of_file(file)?,

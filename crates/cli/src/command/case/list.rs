@@ -1,4 +1,4 @@
-//! `concord case list`.
+//! `concord case list`: the cases, the newest first.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use crate::shared::stream_reader::{self, Scope};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  concord case list\n  concord case list --limit 0 --json")]
 pub(crate) struct ListArgs {
-    /// How many; 0 for all.
+    /// At most so many cases; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     #[command(flatten)]
@@ -71,7 +71,6 @@ impl Row {
     }
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let mut ids = opened(&broker).await?;
@@ -103,7 +102,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
     Ok(0)
 }
 
-/// The cases that were opened, the oldest first. The facts themselves are not needed for that.
+/// The ids of the cases, the oldest first. The subjects of their first events name them, so no body is read.
 async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
     let filter = broker.subjects().event_of_kind(Aggregate::Case, "opened");
     let (mut ids, mut seen) = (Vec::new(), BTreeSet::new());
@@ -113,7 +112,7 @@ async fn opened(broker: &Broker) -> Result<Vec<CaseId>, Failure> {
         "reading cases",
         |stored| {
             if let Ok(SystemSubject::Event { id, .. }) = broker.subjects().parse(&stored.subject) {
-                // What else stands on that subject names the case a second time, or one that there is not.
+                // A message that no service wrote may name a case a second time, or one that does not exist.
                 ids.extend(
                     CaseId::new(id.as_str())
                         .ok()

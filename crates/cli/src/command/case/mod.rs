@@ -15,26 +15,25 @@ mod transcript;
 mod view;
 mod watch;
 
-/// What to do with cases.
+/// The verbs of `concord case`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CaseVerb {
     /// Open a case.
     Open(open::OpenArgs),
-    /// Say what a case would cost, in messages, calls, tokens, money and time, before it runs.
+    /// Estimate what a case will cost before it runs: messages, calls, tokens, money and time.
     Estimate(estimate::EstimateArgs),
     /// List cases, the newest first.
     List(list::ListArgs),
     /// Show a case: findings, conflicts, rounds, votes, decision.
     Show(show::ShowArgs),
-    /// Follow messages and facts as they come.
+    /// Follow messages and events as they come.
     Watch(watch::WatchArgs),
-    /// Print everything that was said in a case.
+    /// Print all messages of a case.
     Transcript(transcript::TranscriptArgs),
     /// End a case and its debates without a decision.
     Cancel(cancel::CancelArgs),
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, verb: CaseVerb) -> Result<u8, Failure> {
     match verb {
         CaseVerb::Open(args) => open::run(connection, &args).await,

@@ -53,10 +53,9 @@ struct Opened {
     case_id: CaseId,
 }
 
-/// Room for the timer and the services beyond the policy's own limit.
+/// The time that timer and services may take beyond the policy's own limit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<u8, Failure> {
     let name = input::name(&args.file);
     let bytes = input::read_input(&args.file, "concord case open")?;
@@ -83,7 +82,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &OpenArgs) -> Result<
     show::show(&broker, &opened.case_id, args.json).await
 }
 
-/// The request and its policy: what can be seen to be wrong is said before anything is sent.
+/// Reads a request and its policy, so that faults are reported before anything is sent.
 pub(crate) fn parse(bytes: &[u8]) -> Result<(OpenCase, Policy), Fault> {
     let request: OpenCase = concord_wire::envelope::from_json(bytes, "")?;
     let policy = Policy::resolve(&request.policy, "/policy")?;
@@ -111,14 +110,16 @@ async fn decided(broker: &Broker, case: &CaseId, limit: Duration) -> Result<(), 
         event: Token::fixed("decided"),
     };
     let scope = Scope::of(StreamKind::Events, broker.subjects().build(&subject));
-    let (_, facts) = stream_reader::follow(broker, &scope).await?;
-    // What stands on the subject and is no fact decides nothing.
-    let mut facts = facts.filter(|fact| {
-        let foreign = fact.as_ref().is_ok_and(|fact| fact.non_event.is_some());
-        std::future::ready(!foreign)
+    let (_, decisions) = stream_reader::follow(broker, &scope).await?;
+    // A message on that subject that no service wrote decides nothing.
+    let mut decisions = decisions.filter(|decision| {
+        let is_non_event = decision
+            .as_ref()
+            .is_ok_and(|decision| decision.non_event.is_some());
+        std::future::ready(!is_non_event)
     });
-    match tokio::time::timeout(limit, facts.next()).await {
-        Ok(Some(fact)) => fact.map(|_| ()),
+    match tokio::time::timeout(limit, decisions.next()).await {
+        Ok(Some(decision)) => decision.map(|_| ()),
         Ok(None) => Err(Failure::unavailable(
             "the broker has gone; see `concord doctor`",
         )),

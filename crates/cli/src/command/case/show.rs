@@ -1,4 +1,4 @@
-//! `concord case show`.
+//! `concord case show`: a case with its findings, conflicts and decision.
 
 use anstyle::Style;
 use clap::Args;
@@ -13,7 +13,7 @@ use crate::shared::case_file;
 use crate::shared::case_file::unknown;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
-use crate::shared::output::{self, BAD, DOUBTFUL, GOOD, NAMED, PLAIN};
+use crate::shared::output::{BAD, DOUBTFUL, GOOD, NAMED, PLAIN};
 
 /// Arguments of `concord case show`.
 #[derive(Debug, Args)]
@@ -31,25 +31,21 @@ pub(crate) struct ShowArgs {
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     show(&broker, &args.case, args.json).await
 }
 
-/// Prints a case.
+/// Prints a case, as text or JSON.
 pub(super) async fn show(broker: &Broker, case: &CaseId, json: JsonArg) -> Result<u8, Failure> {
     let file = case_file::read(broker, case)
         .await?
         .ok_or_else(|| unknown(case))?;
-    match json.json {
-        true => output::json(&file)?,
-        false => output::print(&view::text(&file))?,
-    }
+    json.print(&file, view::text)?;
     Ok(0)
 }
 
-/// A phase in words.
+/// The name of a phase.
 pub(super) fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::New => "new",
@@ -61,7 +57,7 @@ pub(super) fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-/// A phase in its colour.
+/// The style of a phase.
 pub(super) fn phase_style(phase: Phase) -> Style {
     match phase {
         Phase::New => PLAIN,

@@ -1,4 +1,4 @@
-//! `concord case transcript`.
+//! `concord case transcript`: all messages of a case.
 
 use clap::Args;
 use concord_events::topology::StreamKind;
@@ -30,7 +30,6 @@ pub(crate) struct TranscriptArgs {
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let mut lines = Vec::new();
@@ -54,7 +53,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &TranscriptArgs) -> R
     if lines.is_empty() {
         return Err(unknown(&args.case));
     }
-    // Two streams, one time.
+    // The messages come from two streams.
     lines.sort_by_key(|line| line.stored_at);
     if args.json.json {
         output::json(&lines)?;

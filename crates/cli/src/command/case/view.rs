@@ -1,4 +1,4 @@
-//! A case for the eye.
+//! A case as text.
 
 use std::fmt::{Result, Write};
 
@@ -11,10 +11,10 @@ use crate::shared::output::{
     BAD, Cell, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, Table, ago, count, one_line, span, styled,
 };
 
-/// How much of a sentence is shown.
+/// At most so many characters of a sentence are shown.
 const SENTENCE: usize = 100;
 
-/// The whole case.
+/// A case as text.
 pub(super) fn text(file: &CaseFile) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

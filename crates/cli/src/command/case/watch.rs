@@ -130,7 +130,6 @@ impl Display<'_> {
     }
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &WatchArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     // The live streams begin before the past is read, so that nothing falls between the two.

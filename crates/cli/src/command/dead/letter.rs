@@ -1,4 +1,4 @@
-//! Reading dead letters.
+//! Reading dead letters and their originals.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::RawMessageErrorKind;
@@ -18,7 +18,7 @@ const BODY_SIZE: &str = "Nats-Msg-Size";
 
 /// A dead letter with its original.
 pub(crate) struct Letter {
-    /// What is known of it.
+    /// The description of the letter.
     pub(crate) about: DeadLetter,
     /// The stream of the original.
     pub(crate) stream: String,
@@ -26,14 +26,14 @@ pub(crate) struct Letter {
     pub(super) consumer: String,
     /// The subject of the letter itself.
     pub(crate) subject: String,
-    /// All its headers.
+    /// All headers of the letter.
     pub(crate) headers: HeaderMap,
     /// The original; empty in a list, and where the original was too large.
     pub(crate) payload: Bytes,
 }
 
 impl Letter {
-    /// None for what is no letter of a service.
+    /// Reads a letter; none for a message that no service has put there.
     fn new(
         broker: &Broker,
         sequence: u64,
@@ -112,7 +112,7 @@ impl Letter {
         }
     }
 
-    /// The channel and the fact of a notification that was not delivered, where it is one.
+    /// The channel of a notification that was not delivered, and the sequence of its event; none for other letters.
     pub(super) fn notice(&self, broker: &Broker) -> Option<(Channel, u64)> {
         let of = |channel: &Channel| {
             let consumers = broker.layout.consumers_of(ConsumerKind::Notices(*channel));
@@ -126,7 +126,7 @@ impl Letter {
         ))
     }
 
-    /// Whether a service failed, where the others were refused for what they say.
+    /// Whether a service failed to process the message. Other letters were refused for their contents.
     pub(crate) fn is_failure(&self) -> bool {
         [DeadReason::Exhausted, DeadReason::Undeliverable]
             .iter()
@@ -156,7 +156,7 @@ pub(crate) async fn letters(broker: &Broker) -> Result<Vec<Letter>, Failure> {
     Ok(letters)
 }
 
-/// One dead letter.
+/// Reads the dead letter with this sequence.
 pub(super) async fn letter(broker: &Broker, sequence: u64) -> Result<Letter, Failure> {
     let unknown = || {
         Failure::failed(format!(

@@ -1,4 +1,4 @@
-//! `concord dead list`.
+//! `concord dead list`: the dead letters, the newest first.
 
 use concord_events::dead_letter::DeadLetter;
 use concord_runtime::Broker;

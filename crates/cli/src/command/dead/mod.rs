@@ -1,4 +1,4 @@
-//! `concord dead`: what could not be processed.
+//! `concord dead`: messages that could not be processed.
 
 use clap::{Args, Subcommand};
 
@@ -13,7 +13,7 @@ mod show;
 
 pub(crate) use letter::{Letter, letters};
 
-/// What to do with dead letters.
+/// The verbs of `concord dead`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeadVerb {
     /// List dead letters, the newest first.
@@ -69,7 +69,6 @@ pub(crate) struct RetryArgs {
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, verb: DeadVerb) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     match verb {

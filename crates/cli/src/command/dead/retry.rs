@@ -18,7 +18,7 @@ use crate::shared::connection::ask;
 use crate::shared::failure::{FOUND, Failure};
 use crate::shared::output::{self, NAMED, styled};
 
-/// What became of one letter.
+/// The result for one letter.
 #[derive(Debug, Serialize)]
 struct Retried {
     sequence: u64,
@@ -91,7 +91,7 @@ async fn retry(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
     let about = &letter.about;
     match letter.notice(broker) {
         Some((channel, sequence)) => {
-            // The fact is not published again: the adapter reads it where it is. Its answer is that somebody was told.
+            // The event is not published again: the adapter reads it where it is stored, and answers when it has told somebody.
             let request = json!({ "channel": channel, "sequence": sequence });
             let _: Value = ask(broker, Service::AgentAdapter, "notify", &request).await?;
         }
@@ -148,7 +148,7 @@ async fn publish_again(broker: &Broker, letter: &Letter) -> Result<(), Failure> 
     publish(broker, about.subject.clone(), again, original).await
 }
 
-/// Only what was said, and what the timer delivered, may be published again.
+/// Refuses to publish anything again but messages and due timers.
 fn check(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
     let subject = &letter.about.subject;
     match broker.subjects().parse(subject) {
@@ -157,8 +157,8 @@ fn check(broker: &Broker, letter: &Letter) -> Result<(), Failure> {
             | AnySubject::System(SystemSubject::TimerDue { .. }),
         ) => Ok(()),
         Ok(AnySubject::System(SystemSubject::Event { .. })) => Err(Failure::failed(
-            "it is a fact, and publishing it again would store it twice; mend what its error names and restart the \
-             service with its consumer deleted, so that it reads its facts again",
+            "it is an event, and publishing it again would store it twice; mend what its error names and restart the \
+             service with its consumer deleted, so that it reads its events again",
         )),
         _ => Err(Failure::failed(format!(
             "{subject:?} is no subject that a service reads; correct the sender"

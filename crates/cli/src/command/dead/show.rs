@@ -1,4 +1,4 @@
-//! `concord dead show`.
+//! `concord dead show`: a dead letter with its original.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use super::{Letter, ShowArgs, letter::letter};
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, BAD, FAINT, NAMED, styled};
 
-/// How much of an original is shown.
+/// At most so many characters of an original are shown.
 const SHOWN_MAX: usize = 8_192;
 
 /// A letter for programs.
@@ -101,7 +101,7 @@ fn text(letter: &Letter, original: &str) -> String {
     text
 }
 
-/// The original for the eye: indented where it is JSON, escaped where it is no text, cut where it is long.
+/// The original as text: indented where it is JSON, escaped where it is no text, cut where it is long.
 fn original(payload: &[u8]) -> String {
     let shown = match serde_json::from_slice::<Value>(payload) {
         Ok(json) => serde_json::to_string_pretty(&json).unwrap_or_default(),

@@ -1,31 +1,25 @@
-//! What operators do to a debate: hold, resume, extend, cancel.
+//! What operators can do to a debate: hold, resume or extend its deadlines, and cancel it.
 
 use clap::{ArgGroup, Args};
 use concord_events::DeadlineControl;
+use concord_wire::DebateId;
 use concord_wire::subject::Service;
-use concord_wire::{AgentId, DebateId};
 use serde_json::json;
 
-use crate::shared::args::{JsonArg, agent_id, debate_id, words};
-use crate::shared::connection::{ConnectionArgs, command};
+use crate::shared::args::{ByArgs, debate_id};
+use crate::shared::connection::{self, ConnectionArgs, command};
 use crate::shared::debate_file::load;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, NAMED, span, styled};
 
-/// Which debate, by whom, and why.
+/// The debate, and who gives the command.
 #[derive(Debug, Args)]
-pub(super) struct OrderArgs {
+pub(super) struct DebateArgs {
     /// The debate.
     #[arg(value_parser = debate_id)]
     debate: DebateId,
-    /// Who says so.
-    #[arg(long, value_name = "PERSON", value_parser = agent_id)]
-    by: AgentId,
-    /// Why.
-    #[arg(long, value_parser = words)]
-    why: String,
     #[command(flatten)]
-    json: JsonArg,
+    by: ByArgs,
 }
 
 /// Arguments of `concord debate hold` and `concord debate resume`.
@@ -36,7 +30,7 @@ Examples:
   concord debate resume d-4f1c --by eva --why \"maintenance is over\"")]
 pub(crate) struct ControlArgs {
     #[command(flatten)]
-    order: OrderArgs,
+    of: DebateArgs,
 }
 
 /// Arguments of `concord debate extend`.
@@ -47,7 +41,7 @@ pub(crate) struct ControlArgs {
 )]
 pub(crate) struct ExtendArgs {
     #[command(flatten)]
-    order: OrderArgs,
+    of: DebateArgs,
     /// By how many hours.
     #[arg(long, value_name = "H", group = "later", value_parser = hours)]
     hours: Option<u64>,
@@ -61,7 +55,7 @@ pub(crate) struct ExtendArgs {
 #[command(after_help = "Example: concord debate cancel d-4f1c --by eva --why \"the deal is off\"")]
 pub(crate) struct CancelArgs {
     #[command(flatten)]
-    order: OrderArgs,
+    of: DebateArgs,
 }
 
 /// Hours as milliseconds; parts of an hour are allowed.
@@ -78,31 +72,27 @@ fn hours(text: &str) -> Result<u64, String> {
 }
 
 pub(super) async fn hold(connection: &ConnectionArgs, args: &ControlArgs) -> Result<u8, Failure> {
-    control(connection, &args.order, DeadlineControl::Hold, 0).await
+    control(connection, &args.of, DeadlineControl::Hold, 0).await
 }
 
 pub(super) async fn resume(connection: &ConnectionArgs, args: &ControlArgs) -> Result<u8, Failure> {
-    control(connection, &args.order, DeadlineControl::Resume, 0).await
+    control(connection, &args.of, DeadlineControl::Resume, 0).await
 }
 
 pub(super) async fn extend(connection: &ConnectionArgs, args: &ExtendArgs) -> Result<u8, Failure> {
     let later_ms = args.hours.or(args.ms).unwrap_or_default();
-    control(connection, &args.order, DeadlineControl::Extend, later_ms).await
+    control(connection, &args.of, DeadlineControl::Extend, later_ms).await
 }
 
 async fn control(
     connection: &ConnectionArgs,
-    args: &OrderArgs,
+    args: &DebateArgs,
     control: DeadlineControl,
     later_ms: u64,
 ) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let OrderArgs {
-        debate,
-        by,
-        why,
-        json,
-    } = args;
+    let DebateArgs { debate, by } = args;
+    let ByArgs { by, why, json } = by;
     load(&broker, debate).await?;
     let request = json!({ "debate_id": debate, "control": control, "later_ms": later_ms, "by": by, "why": why });
     let done = command(
@@ -125,7 +115,7 @@ async fn control(
         return Ok(0);
     }
     let debate = styled(NAMED, debate);
-    let said = match control {
+    let sentence = match control {
         _ if done.event.is_none() => {
             format!("nothing had to be done: the deadlines of {debate} are as they were")
         }
@@ -137,7 +127,7 @@ async fn control(
             format!("the deadlines of {debate} are {} later", span(later_ms))
         }
     };
-    let mut text = format!("{said}\n");
+    let mut text = format!("{sentence}\n");
     for deadline in waits_for {
         text.push_str(&format!("  {}  {}\n", deadline.due, deadline.name));
     }
@@ -147,33 +137,16 @@ async fn control(
 
 pub(super) async fn cancel(connection: &ConnectionArgs, args: &CancelArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let OrderArgs {
-        debate,
-        by,
-        why,
-        json,
-    } = &args.order;
+    let DebateArgs { debate, by } = &args.of;
     load(&broker, debate).await?;
-    let request = json!({ "debate_id": debate, "by": by, "why": why });
-    let done = command(
+    connection::cancel(
         &broker,
-        Service::DebateFacilitator,
-        "cancel_debate",
-        &request,
+        (Service::DebateFacilitator, "cancel_debate"),
+        ("debate", debate),
+        by,
+        ["is cancelled", "had ended already"],
     )
-    .await?;
-    match json.json {
-        true => output::json(&json!({ "cancelled": debate, "by": by, "why": why, "done": done }))?,
-        false => {
-            let said = if done.event.is_some() {
-                "is cancelled"
-            } else {
-                "had ended already"
-            };
-            output::print(&format!("debate {} {said}\n", styled(NAMED, debate)))?;
-        }
-    }
-    Ok(0)
+    .await
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `concord debate`: looking at debates, and what operators do to them.
+//! `concord debate`: shows debates, and gives operators control of their deadlines.
 
 use clap::Subcommand;
 
@@ -8,7 +8,7 @@ use crate::shared::failure::Failure;
 mod control;
 mod show;
 
-/// What to do with debates.
+/// The verbs of `concord debate`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DebateVerb {
     /// Show a debate: its level, what it waits for, and what has happened.
@@ -23,7 +23,6 @@ pub(crate) enum DebateVerb {
     Cancel(control::CancelArgs),
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, verb: DebateVerb) -> Result<u8, Failure> {
     match verb {
         DebateVerb::Show(args) => show::run(connection, &args).await,

@@ -1,4 +1,4 @@
-//! `concord debate show`.
+//! `concord debate show`: a debate with its positions, deadlines and events.
 
 use std::fmt::{Result as Written, Write};
 
@@ -14,9 +14,7 @@ use crate::shared::args::{JsonArg, debate_id};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::debate_file::{load, resolution_text, value_text};
 use crate::shared::failure::Failure;
-use crate::shared::output::{
-    self, BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, one_line, span, styled,
-};
+use crate::shared::output::{BAD, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, one_line, span, styled};
 
 /// Arguments of `concord debate show`.
 #[derive(Debug, Args)]
@@ -54,29 +52,27 @@ struct Shown<'a> {
     provisional: Option<ConflictOutcome>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'a ConflictOutcome>,
-    facts: Vec<Fact<'a>>,
+    #[serde(rename = "facts")]
+    events: Vec<ShownEvent<'a>>,
 }
 
-/// One fact of it.
+/// An event of the debate.
 #[derive(Debug, Serialize)]
-struct Fact<'a> {
+struct ShownEvent<'a> {
     sequence: u64,
     at: Timestamp,
-    fact: &'static str,
+    #[serde(rename = "fact")]
+    name: &'static str,
     cause: &'a MessageId,
     data: &'a DebateEvent,
 }
 
-/// Runs the verb.
 pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let (state, records) = load(&broker, &args.debate).await?;
     let shown = shown(&args.debate, &state, &records)
         .ok_or_else(|| Failure::failed(format!("debate {} was never opened", args.debate)))?;
-    match args.json.json {
-        true => output::json(&shown)?,
-        false => output::print(&text(&shown))?,
-    }
+    args.json.print(&shown, text)?;
     Ok(0)
 }
 
@@ -99,10 +95,10 @@ fn shown<'a>(
     let held = ladder
         .and_then(|ladder| ladder.held.as_ref())
         .filter(|_| state.outcome.is_none());
-    let facts = records.iter().map(|record| Fact {
+    let events = records.iter().map(|record| ShownEvent {
         sequence: record.sequence,
         at: record.meta.at,
-        fact: record.event.name(),
+        name: record.event.name(),
         cause: &record.meta.cause,
         data: &record.event,
     });
@@ -119,11 +115,11 @@ fn shown<'a>(
         digest: ladder.and_then(|ladder| ladder.digest.clone()),
         provisional: ladder.and_then(|ladder| ladder.provisional.clone()),
         outcome: state.outcome.as_ref(),
-        facts: facts.collect(),
+        events: events.collect(),
     })
 }
 
-/// A level in words.
+/// The name of a level.
 fn level_name(level: Level) -> &'static str {
     match level {
         Level::Agents => "the agents",
@@ -161,6 +157,13 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
     if let (Some(expert), None) = (&shown.expert, shown.outcome) {
         writeln!(out, "  expert    {expert}")?;
     }
+    write_deadlines(out, shown)?;
+    write_result(out, shown)?;
+    write_positions(out, shown)?;
+    write_events(out, shown)
+}
+
+fn write_deadlines(out: &mut String, shown: &Shown<'_>) -> Written {
     for Deadline { name, due } in &shown.waits_for {
         let left = match due.millis_since(clock::now()) {
             0 => styled(BAD, "overdue"),
@@ -175,6 +178,11 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
             styled(DOUBTFUL, "held     ")
         )?;
     }
+    Ok(())
+}
+
+/// What stands provisionally, or the outcome.
+fn write_result(out: &mut String, shown: &Shown<'_>) -> Written {
     let standing = shown
         .provisional
         .as_ref()
@@ -198,6 +206,10 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
             styled(GOOD, format!("resolved ({}):", outcome.status))
         )?;
     }
+    Ok(())
+}
+
+fn write_positions(out: &mut String, shown: &Shown<'_>) -> Written {
     writeln!(out, "\n{}", styled(STRONG, "Positions"))?;
     for held in shown.positions {
         let confidence = styled(FAINT, format!("({:.2})", held.confidence));
@@ -209,20 +221,24 @@ fn write_debate(out: &mut String, shown: &Shown<'_>) -> Written {
             value_text(held.value.as_ref())
         )?;
     }
+    Ok(())
+}
+
+fn write_events(out: &mut String, shown: &Shown<'_>) -> Written {
     writeln!(out, "\n{}", styled(STRONG, "What has happened"))?;
-    for fact in &shown.facts {
+    for event in &shown.events {
         writeln!(
             out,
             "  {}  {} {}",
-            styled(FAINT, fact.at),
-            styled(STRONG, fact.fact),
-            said(fact.data)
+            styled(FAINT, event.at),
+            styled(STRONG, event.name),
+            event_text(event.data)
         )?;
     }
     Ok(())
 }
 
-/// A reason or the like as it is written.
+/// The JSON string of a value that is written as one.
 fn word(value: impl Serialize) -> String {
     serde_json::to_value(value)
         .ok()
@@ -230,8 +246,8 @@ fn word(value: impl Serialize) -> String {
         .unwrap_or_default()
 }
 
-/// What a fact says beyond its name.
-fn said(event: &DebateEvent) -> String {
+/// The main contents of an event.
+fn event_text(event: &DebateEvent) -> String {
     let text = match event {
         DebateEvent::Opened(opened) => {
             format!("among {}", agents(opened.conflict.positions.iter()))

@@ -1,4 +1,4 @@
-//! `concord decisions export`.
+//! `concord decisions export`: the decision log as JSON Lines or CSV.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub(crate) struct ExportArgs {
     /// The case; every case when absent.
     #[arg(value_parser = case_id)]
     case: Option<CaseId>,
-    /// In which form.
+    /// The format.
     #[arg(long, value_enum, default_value_t = Format::Jsonl, conflicts_with = "json")]
     format: Format,
     /// The file to write; standard output when absent.
@@ -38,7 +38,7 @@ pub(crate) struct ExportArgs {
     json: JsonArg,
 }
 
-/// In which form the entries are written.
+/// The format of the entries.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
     /// One JSON object a line.
@@ -47,7 +47,6 @@ enum Format {
     Csv,
 }
 
-/// Runs the verb.
 pub(super) async fn run(broker: &Broker, args: &ExportArgs) -> Result<u8, Failure> {
     let entries = log::read(broker, args.case.as_ref()).await?;
     let text = match (args.json.json, args.format) {
@@ -178,7 +177,7 @@ fn row(Entered { case_id, entry, .. }: &Entered) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// What agents and people wrote, so that no spreadsheet takes it for a formula.
+/// A text of an agent or a person, written so that no spreadsheet takes it for a formula.
 fn text(words: &str) -> String {
     match words.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         true => format!("'{words}"),

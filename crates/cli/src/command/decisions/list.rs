@@ -1,4 +1,4 @@
-//! `concord decisions list`.
+//! `concord decisions list`: the entries of the decision log.
 
 use clap::Args;
 use concord_runtime::Broker;
@@ -9,7 +9,7 @@ use super::log::{self, Entered};
 use crate::shared::args::JsonArg;
 use crate::shared::args::case_id;
 use crate::shared::failure::{FOUND, Failure};
-use crate::shared::output::{self, BAD, Cell, DOUBTFUL, NAMED, PLAIN, Table, one_line, styled};
+use crate::shared::output::{BAD, Cell, DOUBTFUL, NAMED, PLAIN, Table, one_line, styled};
 
 /// Arguments of `concord decisions list`.
 #[derive(Debug, Args)]
@@ -27,17 +27,13 @@ pub(crate) struct ListArgs {
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(super) async fn run(broker: &Broker, args: &ListArgs) -> Result<u8, Failure> {
     let entries = log::read(broker, args.case.as_ref()).await?;
-    match args.json.json {
-        true => output::json(&entries)?,
-        false => output::print(&text(&entries))?,
-    }
+    args.json.print(entries.as_slice(), text)?;
     Ok(code(&entries))
 }
 
-/// Faults were found when an entry has one.
+/// The exit code: faults were found when an entry has one.
 pub(super) fn code(entries: &[Entered]) -> u8 {
     if entries.iter().any(|entered| !entered.faults.is_empty()) {
         FOUND

@@ -1,4 +1,4 @@
-//! Reading the decision log from the facts of cases.
+//! Reading the decision log from the events of cases.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ use crate::shared::case_file::unknown;
 use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{self, Scope};
 
-/// The facts that carry entries.
+/// The events that carry entries.
 const CARRIERS: [&str; 2] = ["debate_settled", "decided"];
 
 /// An entry as it is stored.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Entered {
-    /// Whose log it is in.
+    /// The case that the entry belongs to.
     pub(super) case_id: CaseId,
-    /// The entry.
+    /// The entry as it is stored.
     pub(super) entry: LogEntry,
-    /// What is wrong with it, in words; nothing when it is as it was written.
+    /// The faults of the entry, as sentences; empty when it is as it was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) faults: Vec<String>,
 }
@@ -40,16 +40,16 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
             .await?
             .ok_or_else(|| unknown(case))?;
     }
-    let filters = CARRIERS.map(|fact| match case {
+    let filters = CARRIERS.map(|name| match case {
         Some(case) => {
             let subject = SystemSubject::Event {
                 aggregate: Aggregate::Case,
                 id: case.token(),
-                event: Token::fixed(fact),
+                event: Token::fixed(name),
             };
             broker.subjects().build(&subject)
         }
-        None => broker.subjects().event_of_kind(Aggregate::Case, fact),
+        None => broker.subjects().event_of_kind(Aggregate::Case, name),
     });
     let mut entries = Vec::new();
     let mut chains = BTreeMap::new();
@@ -58,17 +58,17 @@ pub(super) async fn read(broker: &Broker, case: Option<&CaseId>) -> Result<Vec<E
         &Scope::any_of(StreamKind::Events, filters.to_vec()),
         "reading decisions",
         |stored| {
-            let record = StoredEvent::<CaseEvent>::decode(&stored.payload, stored.sequence)
+            let stored_event = StoredEvent::<CaseEvent>::decode(&stored.payload, stored.sequence)
                 .map_err(|error| {
-                    Failure::failed(format!(
-                        "the fact at {} cannot be read: {error}",
-                        stored.sequence
-                    ))
-                })?;
-            let Ok(case_id) = CaseId::new(record.meta.id.as_str()) else {
+                Failure::failed(format!(
+                    "the event at {} cannot be read: {error}",
+                    stored.sequence
+                ))
+            })?;
+            let Ok(case_id) = CaseId::new(stored_event.meta.id.as_str()) else {
                 return Ok(());
             };
-            let entry = match record.event {
+            let entry = match stored_event.event {
                 CaseEvent::DebateSettled(settled) => settled.entry,
                 CaseEvent::Decided(decided) => decided.entry,
                 _ => None,

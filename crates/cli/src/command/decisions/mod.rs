@@ -10,7 +10,7 @@ mod list;
 mod log;
 mod show;
 
-/// What to do with the decision log.
+/// The verbs of `concord decisions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DecisionsVerb {
     /// List the entries of one or all cases, and mark those that were changed.
@@ -21,7 +21,6 @@ pub(crate) enum DecisionsVerb {
     Export(export::ExportArgs),
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, verb: DecisionsVerb) -> Result<u8, Failure> {
     let connect = connection.connect();
     match verb {

@@ -1,17 +1,18 @@
-//! `concord decisions show`.
+//! `concord decisions show`: one entry of the decision log.
 
 use std::fmt::{Result as Written, Write};
 
 use clap::Args;
 use concord_runtime::Broker;
 use concord_wire::CaseId;
+use concord_wire::payload::{LogEntry, Provisional};
 
 use super::list::code;
 use super::log::{self, Entered};
 use crate::shared::args::JsonArg;
 use crate::shared::debate_file::resolution_text;
 use crate::shared::failure::Failure;
-use crate::shared::output::{self, BAD, FAINT, GOOD, NAMED, STRONG, one_line, styled};
+use crate::shared::output::{BAD, FAINT, GOOD, NAMED, STRONG, one_line, styled};
 
 /// Arguments of `concord decisions show`.
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub(crate) struct ShowArgs {
     json: JsonArg,
 }
 
-/// The id of an entry, taken apart.
+/// The id of an entry, in its parts.
 #[derive(Debug, Clone, PartialEq)]
 struct EntryId {
     case: CaseId,
@@ -41,7 +42,6 @@ fn entry_id(text: &str) -> Result<EntryId, String> {
     })
 }
 
-/// Runs the verb.
 pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure> {
     let EntryId { case, number } = &args.entry;
     let entries = log::read(broker, Some(case)).await?;
@@ -54,10 +54,7 @@ pub(super) async fn run(broker: &Broker, args: &ShowArgs) -> Result<u8, Failure>
             "case {case} has no entry {number} in its decision log, which has {known}; see `concord decisions list {case}`"
         ))
     })?;
-    match args.json.json {
-        true => output::json(entered)?,
-        false => output::print(&text(entered))?,
-    }
+    args.json.print(entered, text)?;
     Ok(code(std::slice::from_ref(entered)))
 }
 
@@ -76,13 +73,31 @@ fn write_entry(
         faults,
     }: &Entered,
 ) -> Written {
-    let or_none = |text: String| {
-        if text.is_empty() {
-            "-".to_owned()
-        } else {
-            text
-        }
+    write_decision(out, case_id, entry)?;
+    if let Some(provisional) = &entry.provisional {
+        write_provisional(out, provisional)?;
+    }
+    writeln!(out, "\n  previous    {}", or_none(entry.previous.clone()))?;
+    let checked = if faults.is_empty() {
+        styled(GOOD, "as it was written")
+    } else {
+        styled(BAD, "WRONG")
     };
+    writeln!(out, "  hash        {}  {checked}", entry.hash)?;
+    faults
+        .iter()
+        .try_for_each(|fault| writeln!(out, "              {}", styled(BAD, fault)))
+}
+
+fn or_none(text: String) -> String {
+    if text.is_empty() {
+        "-".to_owned()
+    } else {
+        text
+    }
+}
+
+fn write_decision(out: &mut String, case_id: &CaseId, entry: &LogEntry) -> Written {
     writeln!(
         out,
         "entry {}  {}",
@@ -127,41 +142,33 @@ fn write_entry(
             styled(FAINT, format!("and {} more", entry.evidence_omitted))
         )?;
     }
-    if let Some(provisional) = &entry.provisional {
-        writeln!(out, "\n{}", styled(STRONG, "Provisional"))?;
-        writeln!(
-            out,
-            "  because     {}",
-            one_line(&provisional.rationale, 4_096)
-        )?;
-        for alternative in &provisional.alternatives {
-            writeln!(out, "  alternative {}", resolution_text(alternative))?;
-        }
-        let gate = provisional
-            .review_at
-            .as_deref()
-            .map_or("no gate".to_owned(), |gate| one_line(gate, 200));
-        writeln!(
-            out,
-            "  review at   {gate}, window until {}",
-            provisional.until
-        )?;
-        writeln!(
-            out,
-            "  dependants  {}",
-            or_none(one_line(&provisional.dependants.join(", "), 4_096))
-        )?;
+    Ok(())
+}
+
+fn write_provisional(out: &mut String, provisional: &Provisional) -> Written {
+    writeln!(out, "\n{}", styled(STRONG, "Provisional"))?;
+    writeln!(
+        out,
+        "  because     {}",
+        one_line(&provisional.rationale, 4_096)
+    )?;
+    for alternative in &provisional.alternatives {
+        writeln!(out, "  alternative {}", resolution_text(alternative))?;
     }
-    writeln!(out, "\n  previous    {}", or_none(entry.previous.clone()))?;
-    let checked = if faults.is_empty() {
-        styled(GOOD, "as it was written")
-    } else {
-        styled(BAD, "WRONG")
-    };
-    writeln!(out, "  hash        {}  {checked}", entry.hash)?;
-    faults
-        .iter()
-        .try_for_each(|fault| writeln!(out, "              {}", styled(BAD, fault)))
+    let gate = provisional
+        .review_at
+        .as_deref()
+        .map_or("no gate".to_owned(), |gate| one_line(gate, 200));
+    writeln!(
+        out,
+        "  review at   {gate}, window until {}",
+        provisional.until
+    )?;
+    writeln!(
+        out,
+        "  dependants  {}",
+        or_none(one_line(&provisional.dependants.join(", "), 4_096))
+    )
 }
 
 #[cfg(test)]

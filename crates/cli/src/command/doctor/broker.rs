@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::Check;
 
 const AREA: &str = "Broker";
-/// How often the clock is read; the quickest answer is the most exact.
+/// The number of times that the clock is read; the quickest answer is the most exact.
 const READINGS: usize = 5;
 
 pub(super) async fn look(broker: &Broker, skew_max: u64) -> Vec<Check> {
@@ -68,7 +68,7 @@ struct Timed {
     ts: Option<Timestamp>,
 }
 
-/// How far the broker's clock is ahead, and how exact that is, in milliseconds.
+/// By how many milliseconds the broker's clock is ahead, and the error of that, in milliseconds.
 async fn skew(broker: &Broker) -> Result<(i64, u64), String> {
     let subject = format!(
         "$JS.API.STREAM.INFO.{}",

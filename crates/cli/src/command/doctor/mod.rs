@@ -1,4 +1,4 @@
-//! `concord doctor`: looks for faults, and says what to do about each.
+//! `concord doctor`: looks for faults, and gives advice about each.
 
 use clap::Args;
 use serde::Serialize;
@@ -29,27 +29,27 @@ pub(crate) struct DoctorArgs {
     json: JsonArg,
 }
 
-/// How one thing is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Verdict {
-    /// As it should be.
+enum Severity {
+    /// Nothing is wrong.
     Good,
-    /// Worth a look; nothing is wrong.
+    /// Nothing is wrong, but an operator should know.
     Note,
-    /// Wrong.
+    /// Something is wrong.
     Fault,
 }
 
-/// One thing that was looked at.
+/// A check, with its result.
 #[derive(Debug, Serialize)]
 struct Check {
-    /// Which part of the installation.
+    /// The part of the installation.
     area: &'static str,
-    verdict: Verdict,
-    /// What was found.
+    verdict: Severity,
+    /// A sentence that says what is so.
     found: String,
-    /// What to do about it.
+    /// Advice; none where nothing is to be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
@@ -58,7 +58,7 @@ impl Check {
     fn good(area: &'static str, found: impl Into<String>) -> Self {
         Self {
             area,
-            verdict: Verdict::Good,
+            verdict: Severity::Good,
             found: found.into(),
             advice: None,
         }
@@ -67,7 +67,7 @@ impl Check {
     fn note(area: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self {
             area,
-            verdict: Verdict::Note,
+            verdict: Severity::Note,
             found: found.into(),
             advice: Some(advice.into()),
         }
@@ -76,14 +76,13 @@ impl Check {
     fn fault(area: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self {
             area,
-            verdict: Verdict::Fault,
+            verdict: Severity::Fault,
             found: found.into(),
             advice: Some(advice.into()),
         }
     }
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &DoctorArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let mut checks = broker::look(&broker, args.skew_max).await;
@@ -95,7 +94,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &DoctorArgs) -> Resul
     checks.extend(streams::dead(&broker).await);
     let faults = checks
         .iter()
-        .filter(|check| check.verdict == Verdict::Fault)
+        .filter(|check| check.verdict == Severity::Fault)
         .count();
     if args.json.json {
         output::json(&serde_json::json!({ "healthy": faults == 0, "checks": checks }))?;
@@ -114,9 +113,9 @@ fn text(checks: &[Check], faults: usize) -> String {
             text.push_str(&format!("{}\n", styled(STRONG, area)));
         }
         let mark = match check.verdict {
-            Verdict::Good => styled(GOOD, "ok   "),
-            Verdict::Note => styled(DOUBTFUL, "note "),
-            Verdict::Fault => styled(BAD, "FAULT"),
+            Severity::Good => styled(GOOD, "ok   "),
+            Severity::Note => styled(DOUBTFUL, "note "),
+            Severity::Fault => styled(BAD, "FAULT"),
         };
         text.push_str(&format!("  {mark} {}\n", check.found));
         if let Some(advice) = &check.advice {

@@ -7,12 +7,12 @@ use concord_runtime::delivery::ErrorChain;
 use super::Check;
 
 const AREA: &str = "Large payloads";
-/// Of its limit, in percent: from here on the store is worth a look.
+/// The store is noted from this share of its limit on, in percent.
 const FULL_SOON: u64 = 80;
-/// From here on it is as good as full: an object of a few megabytes may find no room.
+/// The store counts as full from this share of its limit on, in percent: an object of a few megabytes may find no room.
 const FULL: u64 = 95;
 
-/// Whether the store is there, is as the settings say, and has room.
+/// Checks that the store exists, is as the settings say, and has room.
 pub(super) async fn look(broker: &Broker) -> Vec<Check> {
     let bucket = broker.layout.payload_bucket();
     let (deviations, fill) = match provision::inspect_payloads(broker).await {

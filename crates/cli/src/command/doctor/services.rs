@@ -15,12 +15,12 @@ use crate::shared::output::{count, span};
 
 const AREA: &str = "Services";
 const DEADLINES: &str = "Deadlines";
-/// How long services may take to announce themselves.
+/// The time that services have to announce themselves.
 const PATIENCE: Duration = Duration::from_millis(800);
 /// A deadline that was due longer ago than this has been forgotten: the watchdog is slower than the scheduler.
 const OVERDUE_MAX_MS: u64 = 15_000;
 
-/// What a service answers to `status`.
+/// The answer of a service to the verb `status`.
 #[derive(Debug, Deserialize)]
 struct Status {
     ready: bool,
@@ -102,7 +102,7 @@ async fn one(broker: &Broker, service: Service, found: &[&Instance]) -> Check {
     }
 }
 
-/// Whether deadlines fire.
+/// Checks that deadlines fire.
 pub(super) async fn deadlines(broker: &Broker) -> Vec<Check> {
     // A timer that is not there has been reported above.
     let Ok(armed) = deadlines::armed(broker).await else {

@@ -1,4 +1,4 @@
-//! What is on the broker: streams, consumers, dead letters.
+//! The streams, consumers and dead letters on the broker.
 
 use async_nats::jetstream::consumer::Info;
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
@@ -13,7 +13,7 @@ const STREAMS: &str = "Streams";
 const CONSUMERS: &str = "Consumers";
 const DEAD: &str = "Dead letters";
 
-/// Whether the streams are as they are defined.
+/// Checks that the streams are as they are defined.
 pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
     let deviations = match provision::inspect(broker).await {
         Ok(deviations) => deviations,
@@ -61,7 +61,7 @@ pub(super) async fn streams(broker: &Broker) -> Vec<Check> {
     deviations.into_iter().map(check).collect()
 }
 
-/// Whether every consumer is there and keeps up.
+/// Checks that every consumer exists and keeps up.
 pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut good = 0_u64;
@@ -93,7 +93,7 @@ pub(super) async fn consumers(broker: &Broker, lag_max: u64) -> Vec<Check> {
     checks
 }
 
-/// How much waits in a consumer that is as it should be.
+/// The number of messages that wait in a consumer; a check where something is wrong with it.
 async fn look(
     broker: &Broker,
     definition: &ConsumerDefinition,
@@ -174,7 +174,8 @@ async fn describe(broker: &Broker, definition: &ConsumerDefinition) -> Result<In
     })
 }
 
-/// What could not be processed. A refused message is the sender's affair; a service that failed is the operator's.
+/// Looks for dead letters. A message that was refused is noted, for its sender was told; a message that a service failed to
+/// process is a fault.
 pub(super) async fn dead(broker: &Broker) -> Vec<Check> {
     let letters = match dead::letters(broker).await {
         Ok(letters) => letters,

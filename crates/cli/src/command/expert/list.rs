@@ -1,4 +1,4 @@
-//! `concord expert list`.
+//! `concord expert list`: the experts, and the debates that they have.
 
 use concord_domain::aggregates::review_queue::{QueueState, RegisteredExpert};
 use concord_runtime::event_store::nats::NatsEventStore;
@@ -12,7 +12,7 @@ use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{self, Cell, DOUBTFUL, NAMED, PLAIN, Table, one_line};
 
-/// An expert and what they have.
+/// An expert, with the debates that they have.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     #[serde(flatten)]

@@ -13,14 +13,14 @@ use crate::shared::output::{self, NAMED, count, styled};
 
 mod list;
 
-/// What to do with experts.
+/// The verbs of `concord expert`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExpertVerb {
     /// Register a person who rules, or change their particulars.
     Register(RegisterArgs),
     /// Take a person off the list; the debates they have wait again.
     Leave(LeaveArgs),
-    /// List the people who rule, and what they have.
+    /// List the people who rule, and the debates that they have.
     List(ListArgs),
 }
 
@@ -33,25 +33,25 @@ Examples:
 
 Registering again puts the new particulars in place of the old ones; the debates stay with the person.")]
 pub(crate) struct RegisterArgs {
-    /// Under which id the person speaks.
+    /// The id of the person.
     #[arg(value_parser = agent_id)]
     agent: AgentId,
-    /// The person's name, for a reader.
+    /// The person's name.
     #[arg(long, value_parser = words)]
     name: Option<String>,
-    /// What the person knows about; may be repeated.
+    /// A domain that the person knows; may be repeated.
     #[arg(long = "domain", value_name = "DOMAIN", value_parser = words)]
     domains: Vec<String>,
-    /// Debates that the person has at most at a time.
+    /// At most so many debates at a time.
     #[arg(long, value_name = "N", default_value_t = concord_wire::payload::CAPACITY_USUAL)]
     capacity: u32,
-    /// Where the person is written to when a debate waits.
+    /// The address to which mail is sent when a debate waits.
     #[arg(long)]
     email: Option<String>,
-    /// An address that is called when a debate waits.
+    /// The address that is called when a debate waits.
     #[arg(long, value_name = "URL")]
     webhook: Option<String>,
-    /// Who says so [default: the person].
+    /// The person who gives the command [default: the expert].
     #[arg(long, value_name = "PERSON", value_parser = agent_id)]
     by: Option<AgentId>,
     #[command(flatten)]
@@ -62,13 +62,13 @@ pub(crate) struct RegisterArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example: concord expert leave eva --why \"on holiday until June\"")]
 pub(crate) struct LeaveArgs {
-    /// Who leaves.
+    /// The person who leaves.
     #[arg(value_parser = agent_id)]
     agent: AgentId,
-    /// Why.
+    /// The reason.
     #[arg(long, value_parser = words)]
     why: String,
-    /// Who says so [default: the person].
+    /// The person who gives the command [default: the expert].
     #[arg(long, value_name = "PERSON", value_parser = agent_id)]
     by: Option<AgentId>,
     #[command(flatten)]
@@ -83,7 +83,6 @@ pub(crate) struct ListArgs {
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, verb: ExpertVerb) -> Result<u8, Failure> {
     match verb {
         ExpertVerb::Register(args) => register(connection, args).await,

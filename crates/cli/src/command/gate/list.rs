@@ -1,42 +1,26 @@
-//! `concord gate list`.
+//! `concord gate list`: the gates of a case, passed and ahead.
 
-use clap::Args;
 use concord_domain::aggregates::case::CaseState;
 use concord_events::{CaseEvent, StoredEvent};
 use concord_wire::{AgentId, CaseId, DebateId, Timestamp};
 use serde::Serialize;
 
-use super::{load, requires_review};
-use crate::shared::args::JsonArg;
-use crate::shared::args::case_id;
-use crate::shared::connection::ConnectionArgs;
-use crate::shared::failure::Failure;
-use crate::shared::output::{self, Cell, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled};
-
-/// Arguments of `concord gate list`.
-#[derive(Debug, Args)]
-#[command(after_help = "Example: concord gate list c-42")]
-pub(crate) struct ListArgs {
-    /// The case.
-    #[arg(value_parser = case_id)]
-    case: CaseId,
-    #[command(flatten)]
-    json: JsonArg,
-}
+use super::requires_review;
+use crate::shared::output::{Cell, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled};
 
 /// The gates of a case.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+pub(super) struct Shown<'a> {
     case_id: &'a CaseId,
     gates: Vec<Row<'a>>,
     /// Provisional decisions that require review at the gate ahead.
     requires_review: usize,
 }
 
-/// Where a case is with one gate.
+/// The place of a gate in the way of its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Standing {
+enum GateStatus {
     Passed,
     /// The next one to be passed.
     Ahead,
@@ -47,12 +31,12 @@ enum Standing {
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     gate: &'a str,
-    standing: Standing,
+    standing: GateStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     passed: Option<Passed<'a>>,
 }
 
-/// How it was passed.
+/// The event with which a gate was passed.
 #[derive(Debug, Serialize)]
 struct Passed<'a> {
     at: Timestamp,
@@ -62,26 +46,14 @@ struct Passed<'a> {
     unreviewed: &'a [DebateId],
 }
 
-/// Runs the verb.
-pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<u8, Failure> {
-    let broker = connection.connect().await?;
-    let (state, records) = load(&broker, &args.case).await?;
-    let shown = shown(&args.case, &state, &records);
-    match args.json.json {
-        true => output::json(&shown)?,
-        false => output::print(&text(&shown))?,
-    }
-    Ok(0)
-}
-
-fn shown<'a>(
+pub(super) fn shown<'a>(
     case_id: &'a CaseId,
     state: &'a CaseState,
-    records: &'a [StoredEvent<CaseEvent>],
+    events: &'a [StoredEvent<CaseEvent>],
 ) -> Shown<'a> {
-    let mut passed = records.iter().filter_map(|record| match &record.event {
+    let mut passed = events.iter().filter_map(|event| match &event.event {
         CaseEvent::GatePassed(passed) => Some(Passed {
-            at: record.meta.at,
+            at: event.meta.at,
             by: &passed.heard.agent_id,
             unreviewed: &passed.unreviewed,
         }),
@@ -94,12 +66,12 @@ fn shown<'a>(
         .unwrap_or_default();
     let rows = gates.iter().enumerate().map(|(place, gate)| {
         let standing = match place.cmp(&state.gates_passed) {
-            std::cmp::Ordering::Less => Standing::Passed,
-            std::cmp::Ordering::Equal => Standing::Ahead,
-            std::cmp::Ordering::Greater => Standing::Later,
+            std::cmp::Ordering::Less => GateStatus::Passed,
+            std::cmp::Ordering::Equal => GateStatus::Ahead,
+            std::cmp::Ordering::Greater => GateStatus::Later,
         };
-        // Gates are passed in their order, so the facts are in that of the gates.
-        let passed = if standing == Standing::Passed {
+        // Gates are passed in their order, so the events are in that order too.
+        let passed = if standing == GateStatus::Passed {
             passed.next()
         } else {
             None
@@ -117,7 +89,7 @@ fn shown<'a>(
     }
 }
 
-fn text(shown: &Shown<'_>) -> String {
+pub(super) fn text(shown: &Shown<'_>) -> String {
     if shown.gates.is_empty() {
         return format!(
             "Case {} has no gates; they are named in `gates` when a case is opened.\n",
@@ -127,16 +99,16 @@ fn text(shown: &Shown<'_>) -> String {
     let mut table = Table::new(["NO", "GATE", "", "BY", "AT", ""]);
     for (place, row) in shown.gates.iter().enumerate() {
         let (standing, style) = match row.standing {
-            Standing::Passed => ("passed", GOOD),
-            Standing::Ahead => ("ahead", STRONG),
-            Standing::Later => ("later", FAINT),
+            GateStatus::Passed => ("passed", GOOD),
+            GateStatus::Ahead => ("ahead", STRONG),
+            GateStatus::Later => ("later", FAINT),
         };
         let unreviewed = row
             .passed
             .as_ref()
             .map_or(0, |passed| passed.unreviewed.len());
         let note = match (row.standing, unreviewed) {
-            (Standing::Ahead, _) if shown.requires_review > 0 => {
+            (GateStatus::Ahead, _) if shown.requires_review > 0 => {
                 requires_review(shown.requires_review)
             }
             (_, 0) => String::new(),
@@ -162,7 +134,7 @@ fn text(shown: &Shown<'_>) -> String {
     let all_passed = shown
         .gates
         .iter()
-        .all(|row| row.standing == Standing::Passed);
+        .all(|row| row.standing == GateStatus::Passed);
     let note = if all_passed {
         format!("{}\n", styled(FAINT, "Every gate is passed."))
     } else {
@@ -195,10 +167,10 @@ mod tests {
         let gates = vec![
             Row {
                 passed: Some(passed),
-                ..row("model", Standing::Passed)
+                ..row("model", GateStatus::Passed)
             },
-            row("valuation", Standing::Ahead),
-            row("report", Standing::Later),
+            row("valuation", GateStatus::Ahead),
+            row("report", GateStatus::Later),
         ];
         let shown = Shown {
             case_id: &case,

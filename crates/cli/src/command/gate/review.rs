@@ -1,4 +1,4 @@
-//! `concord gate review`.
+//! `concord gate review`: reviews a provisional decision, or lets a case pass its gate.
 
 use clap::{ArgGroup, Args};
 use concord_events::Aggregate;
@@ -39,7 +39,7 @@ pub(crate) struct ReviewArgs {
     /// The gate that is ahead.
     #[arg(long, value_parser = words)]
     gate: String,
-    /// Who reviews.
+    /// The person who reviews.
     #[arg(long, value_name = "PERSON", value_parser = agent_id)]
     by: AgentId,
     /// Make this provisional decision final.
@@ -63,7 +63,7 @@ pub(crate) struct ReviewArgs {
     /// For --override: the position as a value, in JSON.
     #[arg(long, value_name = "JSON", conflicts_with_all = ["confirm", "redebate", "pass"], value_parser = json_value)]
     value: Option<Value>,
-    /// Why; needed for --override.
+    /// The reason; needed for --override.
     #[arg(long, value_parser = words)]
     rationale: Option<String>,
     /// For --redebate: what the parties did not know before.
@@ -75,9 +75,9 @@ pub(crate) struct ReviewArgs {
     json: JsonArg,
 }
 
-/// A review and what has become of it.
+/// A review and its result, as it is printed.
 #[derive(Debug, Serialize)]
-struct Reviewed<'a> {
+struct SentReview<'a> {
     case_id: &'a CaseId,
     by: &'a AgentId,
     review: &'a Review,
@@ -88,7 +88,6 @@ struct Reviewed<'a> {
     receipt: &'a Receipt,
 }
 
-/// Runs the verb.
 pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Result<u8, Failure> {
     let review = args.review()?;
     let broker = connection.connect().await?;
@@ -108,7 +107,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
         let again = reviewed(&receipt)?
             .and_then(|reviewed| reviewed.again)
             .map(|asked| asked.conflict.conflict_id);
-        output::json(&Reviewed {
+        output::json(&SentReview {
             case_id: &args.case,
             by: &args.by,
             review: &review,
@@ -124,7 +123,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ReviewArgs) -> Resul
     Ok(0)
 }
 
-/// The fact of a review of one provisional decision, if that is what came of it.
+/// The event of a review of one provisional decision; none where the review led to another event, or to none.
 fn reviewed(receipt: &Receipt) -> Result<Option<GateReviewed>, Failure> {
     match &receipt.result {
         SendResult::Recorded(event) if event.name == "gate_reviewed" => event.read().map(Some),

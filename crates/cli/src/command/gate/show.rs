@@ -1,65 +1,37 @@
-//! `concord gate show`.
+//! `concord gate show`: what requires review at the gate ahead.
 
 use std::fmt::{Result as Written, Write};
 
-use clap::Args;
 use concord_domain::aggregates::case::CaseState;
 use concord_wire::payload::ConflictOutcome;
 use concord_wire::{CaseId, DebateId};
 use serde::Serialize;
 
-use super::{load, requires_review};
-use crate::shared::args::JsonArg;
-use crate::shared::args::case_id;
-use crate::shared::connection::ConnectionArgs;
+use super::requires_review;
 use crate::shared::debate_file::resolution_text;
-use crate::shared::failure::Failure;
-use crate::shared::output::{self, DOUBTFUL, FAINT, GOOD, NAMED, STRONG, count, one_line, styled};
+use crate::shared::output::{DOUBTFUL, FAINT, GOOD, NAMED, STRONG, count, one_line, styled};
 
-/// Arguments of `concord gate show`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  concord gate show c-42\n  concord gate show c-42 --json")]
-pub(crate) struct ShowArgs {
-    /// The case.
-    #[arg(value_parser = case_id)]
-    case: CaseId,
-    #[command(flatten)]
-    json: JsonArg,
-}
-
-/// What is to be done at the gate ahead.
+/// The gate ahead, and what has to be done before the case can pass it.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+pub(super) struct Shown<'a> {
     case_id: &'a CaseId,
     /// None when no gate is ahead.
     gate: Option<&'a str>,
     requires_review: usize,
-    provisional: Vec<Standing<'a>>,
+    provisional: Vec<Provisional<'a>>,
     /// Debates that are under way; the gate is not passed before they have ended.
     under_way: Vec<&'a DebateId>,
 }
 
-/// A provisional decision.
+/// A provisional decision that requires review.
 #[derive(Debug, Serialize)]
-struct Standing<'a> {
+struct Provisional<'a> {
     topic: &'a str,
     #[serde(flatten)]
     outcome: &'a ConflictOutcome,
 }
 
-/// Runs the verb.
-pub(super) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
-    let broker = connection.connect().await?;
-    let (state, _) = load(&broker, &args.case).await?;
-    let shown = shown(&args.case, &state);
-    match args.json.json {
-        true => output::json(&shown)?,
-        false => output::print(&text(&shown))?,
-    }
-    Ok(0)
-}
-
-fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> {
+pub(super) fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> {
     let topic = |debate: &DebateId| {
         let conflict = state
             .debated
@@ -69,9 +41,9 @@ fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> {
             .map(|conflict| conflict.topic.as_str())
             .unwrap_or_default()
     };
-    let provisional: Vec<Standing<'a>> = state
+    let provisional: Vec<Provisional<'a>> = state
         .unreviewed()
-        .map(|outcome| Standing {
+        .map(|outcome| Provisional {
             topic: topic(&outcome.conflict_id),
             outcome,
         })
@@ -89,7 +61,7 @@ fn shown<'a>(case_id: &'a CaseId, state: &'a CaseState) -> Shown<'a> {
     }
 }
 
-fn text(shown: &Shown<'_>) -> String {
+pub(super) fn text(shown: &Shown<'_>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write_gate(&mut text, shown);
@@ -120,7 +92,7 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
     shown
         .provisional
         .iter()
-        .try_for_each(|standing| write_standing(out, standing))?;
+        .try_for_each(|standing| write_provisional(out, standing))?;
     if !shown.under_way.is_empty() {
         let names: Vec<&str> = shown
             .under_way
@@ -141,7 +113,10 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
     writeln!(out, "\n{}", styled(FAINT, format!("Go on with: {line}")))
 }
 
-fn write_standing(out: &mut String, Standing { topic, outcome }: &Standing<'_>) -> Written {
+fn write_provisional(
+    out: &mut String,
+    Provisional { topic, outcome }: &Provisional<'_>,
+) -> Written {
     writeln!(
         out,
         "\n{}  {}",
@@ -200,7 +175,7 @@ mod tests {
             case_id: &case,
             gate: Some("valuation"),
             requires_review: 1,
-            provisional: vec![Standing {
+            provisional: vec![Provisional {
                 topic: "Price target",
                 outcome: &outcome,
             }],

@@ -1,10 +1,10 @@
-//! `concord metrics`: how well agents help each other, beside what the specification aims at.
+//! `concord metrics`: how well agents help each other, beside the targets of the specification.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
-use concord_domain::coordination_metrics::{Limits, Report, Tally, Tracker};
+use concord_domain::coordination_metrics::{Tracker, Limits, Report, Tally};
 use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Timestamp};
@@ -22,12 +22,12 @@ mod since;
 mod sources;
 
 use since::Since;
-use sources::{Heard, Reader};
+use sources::{Input, Reader};
 
 /// Messages that may still be answered, and messages and sessions that are known: 100 MB at the very most.
 const OPEN_MAX: usize = 100_000;
 const KNOWN_MAX: usize = 200_000;
-/// How often what has changed is printed.
+/// The time between two prints of what has changed.
 const PRINT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Arguments of `concord metrics`.
@@ -42,16 +42,16 @@ Examples:
 An answer names the message that it answers in reply_to or correlation_id. An agent declines by an answer with
 \"accepted\": false in its payload. Leads are the coordinator and the agents of which a skill has the tag \"lead\".")]
 pub(crate) struct MetricsArgs {
-    /// Only what was said since then: a time such as 2026-11-21T20:00:00Z, or so long ago: 90s, 30m, 24h, 7d.
+    /// Only messages since then: a time such as 2026-11-21T20:00:00Z, or so long ago: 90s, 30m, 24h, 7d.
     #[arg(long, value_name = "WHEN", value_parser = since::parse)]
     since: Option<Since>,
-    /// Only what was said in this case.
+    /// Only the messages of this case.
     #[arg(long, value_name = "CASE", value_parser = case_id)]
     case: Option<CaseId>,
     /// An agent that leads others, in place of those whose cards say so; can be repeated.
     #[arg(long, value_name = "AGENT", value_parser = agent_id)]
     lead: Vec<AgentId>,
-    /// How long after a message an answer to it counts: 90s, 30m.
+    /// The time within which an answer to a message counts: 90s, 30m.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = since::span)]
     window: Duration,
     /// Go on, and print what has changed, until Ctrl-C.
@@ -61,7 +61,7 @@ pub(crate) struct MetricsArgs {
     json: JsonArg,
 }
 
-/// What is printed.
+/// The metrics as they are printed.
 #[derive(Debug, PartialEq, Serialize)]
 struct Printed {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,13 +70,13 @@ struct Printed {
     case_id: Option<CaseId>,
     leads: BTreeSet<AgentId>,
     window_ms: u64,
-    /// Messages that are no envelope, and say nothing here.
+    /// Messages that are no envelope, and are not counted.
     unreadable: u64,
     #[serde(flatten)]
     report: Report,
 }
 
-/// What is added up while it is read.
+/// The metrics so far.
 struct Count {
     follow: Tracker,
     tally: Tally,
@@ -84,15 +84,15 @@ struct Count {
 }
 
 impl Count {
-    fn hear(&mut self, heard: &Heard) {
-        let counted = match heard {
-            Heard::Message(said) => self.follow.message(said),
-            Heard::Woken(decided) => self.follow.woken(decided),
-            Heard::Unreadable => {
+    fn add(&mut self, input: &Input) {
+        let counted = match input {
+            Input::Message(message) => self.follow.message(message),
+            Input::Wake(decided) => self.follow.woken(decided),
+            Input::Unreadable => {
                 self.unreadable += 1;
                 return;
             }
-            Heard::Nothing => return,
+            Input::Unknown => return,
         };
         counted.iter().for_each(|one| self.tally.add(one.what));
     }
@@ -106,7 +106,6 @@ impl Count {
     }
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Result<u8, Failure> {
     let since = args.since.map(|since| since.at(clock::now()));
     if let Some(since) = since.filter(|since| *since > clock::now()) {
@@ -130,9 +129,9 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
     };
     let mut reader = Reader::open(&broker, args.case.as_ref(), since).await?;
     let mut is_empty = true;
-    while let Some(heard) = reader.past().await? {
+    while let Some(input) = reader.past().await? {
         is_empty = false;
-        count.hear(&heard);
+        count.add(&input);
     }
     if let Some(case) = args
         .case
@@ -159,7 +158,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            heard = reader.next() => count.hear(&heard?),
+            input = reader.next() => count.add(&input?),
             _ = due.tick() => {
                 let now = printed(&mut count);
                 if now != shown {
@@ -172,7 +171,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: MetricsArgs) -> Resul
     }
 }
 
-/// Who leads: those who are named, or else those whose cards say so; and the coordinator.
+/// The agents that lead: those that are named, or else those whose cards say so; and the coordinator.
 async fn leads(broker: &Broker, named: &[AgentId]) -> Result<BTreeSet<AgentId>, Failure> {
     let mut leads = match named {
         [] => sources::leads_on_the_register(broker).await?,

@@ -5,7 +5,7 @@ use concord_domain::coordination_metrics::{Feedbacks, Measure};
 use super::Printed;
 use crate::shared::output::{BAD, Cell, FAINT, GOOD, NAMED, PLAIN, Table, count, styled};
 
-/// How a value is written.
+/// Writes a value as text.
 type Form = fn(f64) -> String;
 
 pub(super) fn text(printed: &Printed) -> String {
@@ -121,9 +121,9 @@ fn peer_help(printed: &Printed) -> String {
 }
 
 fn feedback(of: &Feedbacks, part: u64, what: &str, who: &str) -> String {
-    let heard = of.accepted + of.declined;
+    let answered = of.accepted + of.declined;
     format!(
-        "{part} {what} of {heard} {who} and spoke; {} silent, {} waiting",
+        "{part} {what} of {answered} {who} and spoke; {} silent, {} waiting",
         of.silent, of.waiting
     )
 }

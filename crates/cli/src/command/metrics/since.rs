@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use concord_wire::Timestamp;
 
-/// From when on.
+/// The time from which on messages count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Since {
-    /// So long before now.
+    /// This long before now.
     Ago(Duration),
     /// From this time on.
     At(Timestamp),

@@ -1,4 +1,5 @@
-//! What counts, read from the streams in the order of time: both lanes of messages, and the facts of waking.
+//! The inputs of the metrics, read from the streams in the order of time: the messages of both lanes, and the decisions whom
+//! messages wake.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -19,20 +20,20 @@ use futures::stream::{BoxStream, SelectAll, select_all};
 use crate::shared::failure::Failure;
 use crate::shared::stream_reader::{self, Scope, StreamMessage};
 
-/// How long the broker may leave a reader waiting for what is there.
+/// How long a reader waits for the next message that the broker has.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was read.
-pub(super) enum Heard {
+/// An input of the metrics.
+pub(super) enum Input {
     Message(Box<TrackedMessage>),
-    Woken(Box<WakeDecided>),
+    Wake(Box<WakeDecided>),
     /// A message that is no envelope.
     Unreadable,
-    /// A fact that this build does not know.
-    Nothing,
+    /// An event that this build does not know.
+    Unknown,
 }
 
-/// One stream, with its next message.
+/// A stream, with its next message.
 struct Source {
     kind: StreamKind,
     messages: BoxStream<'static, Result<StreamMessage, Failure>>,
@@ -40,10 +41,10 @@ struct Source {
     head: VecDeque<StreamMessage>,
 }
 
-/// What a stream holds, and which stream.
+/// A message, with the stream that it comes from.
 type Tagged = (StreamKind, Result<StreamMessage, Failure>);
 
-/// Reads all of them as one.
+/// Reads several streams as one.
 pub(super) struct Reader {
     broker: Broker,
     sources: Vec<Source>,
@@ -61,18 +62,18 @@ impl Reader {
             Some(case) => Scope::of(kind, subjects.transcript(lane, case)),
             None => Scope::all(kind),
         };
-        let facts = match case {
+        let events = match case {
             Some(case) => subjects.events_of(Aggregate::Wake, &case.token()),
             None => subjects.events_of_kind(Aggregate::Wake),
         };
-        // Of what was stored in the same millisecond, messages come before what was decided about them.
+        // A message comes before the decision about it, also when both were stored in the same millisecond.
         let scopes = [
             (StreamKind::Urgent, lane(StreamKind::Urgent, Lane::Urgent)),
             (
                 StreamKind::Messages,
                 lane(StreamKind::Messages, Lane::Normal),
             ),
-            (StreamKind::Events, Scope::of(StreamKind::Events, facts)),
+            (StreamKind::Events, Scope::of(StreamKind::Events, events)),
         ];
         let mut sources = Vec::new();
         for (kind, scope) in scopes {
@@ -91,8 +92,8 @@ impl Reader {
         })
     }
 
-    /// The next of what was there when reading began; none when all of it is read.
-    pub(super) async fn past(&mut self) -> Result<Option<Heard>, Failure> {
+    /// The next input that was stored when reading began; none when all of them are read.
+    pub(super) async fn past(&mut self) -> Result<Option<Input>, Failure> {
         for source in &mut self.sources {
             source.fill(&self.broker).await?;
         }
@@ -106,11 +107,11 @@ impl Reader {
         Ok(source
             .head
             .pop_front()
-            .map(|stored| heard(&self.broker, kind, &stored)))
+            .map(|stored| input(&self.broker, kind, &stored)))
     }
 
-    /// The next that is stored.
-    pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
+    /// The next input that is stored from then on.
+    pub(super) async fn next(&mut self) -> Result<Input, Failure> {
         let sources = std::mem::take(&mut self.sources);
         let live = self.live.get_or_insert_with(|| {
             let tagged = |source: Source| {
@@ -120,7 +121,7 @@ impl Reader {
             select_all(sources.into_iter().map(tagged))
         });
         match live.next().await {
-            Some((kind, stored)) => Ok(heard(&self.broker, kind, &stored?)),
+            Some((kind, stored)) => Ok(input(&self.broker, kind, &stored?)),
             None => Err(Failure::unavailable(
                 "the broker has gone; see `concord doctor`",
             )),
@@ -145,15 +146,15 @@ impl Source {
     }
 }
 
-fn heard(broker: &Broker, kind: StreamKind, stored: &StreamMessage) -> Heard {
+fn input(broker: &Broker, kind: StreamKind, stored: &StreamMessage) -> Input {
     if kind == StreamKind::Events {
         let record = StoredEvent::<WakeEvent>::decode(&stored.payload, stored.sequence);
         return match record {
             Ok(StoredEvent {
                 event: WakeEvent::Decided(decided),
                 ..
-            }) => Heard::Woken(Box::new(decided)),
-            _ => Heard::Nothing,
+            }) => Input::Wake(Box::new(decided)),
+            _ => Input::Unknown,
         };
     }
     let subject = broker.subjects().parse(&stored.subject).ok();
@@ -161,12 +162,12 @@ fn heard(broker: &Broker, kind: StreamKind, stored: &StreamMessage) -> Heard {
     let envelope =
         subject.and_then(|subject| dialect::read(&stored.payload, declared, &subject).ok());
     let envelope = envelope.map(|(envelope, _)| envelope.completed(stored.sequence, stored.at));
-    envelope.map_or(Heard::Unreadable, |envelope| {
-        Heard::Message(Box::new(TrackedMessage::of(&envelope, stored.at)))
+    envelope.map_or(Input::Unreadable, |envelope| {
+        Input::Message(Box::new(TrackedMessage::of(&envelope, stored.at)))
     })
 }
 
-/// The agents whose cards say that they lead, as they were entered last.
+/// The agents whose latest cards say that they lead.
 pub(super) async fn leads_on_the_register(broker: &Broker) -> Result<BTreeSet<AgentId>, Failure> {
     let mut cards: BTreeMap<AgentId, Card> = BTreeMap::new();
     let scope = Scope::of(

@@ -9,46 +9,46 @@ use serde::Serialize;
 use super::quoted;
 use crate::shared::failure::Failure;
 
-/// What an agent's account is called: no agent's account has the name of Concord's.
+/// The prefix of the name of an agent's account, so that no agent's account has the name of Concord's.
 const AGENT_ACCOUNT: &str = "agent-";
 
 /// The accounts of an installation.
 #[derive(Debug, Serialize)]
 pub(super) struct Accounts {
-    /// Of the services and operators.
-    concord: Own,
-    /// Of the agents and people.
-    agents: Vec<OfAgent>,
+    /// The account of the services and operators.
+    concord: ConcordAccount,
+    /// One account for each agent or person.
+    agents: Vec<AgentAccount>,
 }
 
-/// Concord's account.
+/// The account of the services and operators.
 #[derive(Debug, Serialize)]
-struct Own {
+struct ConcordAccount {
     account: String,
     user: String,
     password: String,
     exports: Vec<Export>,
 }
 
-/// What another account may import.
+/// Subjects that other accounts may import.
 #[derive(Debug, Serialize)]
 struct Export {
-    kind: Kind,
+    kind: Direction,
     subject: String,
     accounts: Vec<String>,
 }
 
-/// In which direction messages go.
+/// The direction in which messages go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum Direction {
     /// Into Concord's account, with an answer to whoever sent them and to nobody else.
     Service,
-    /// Out of it.
+    /// Out of Concord's account.
     Stream,
 }
 
-impl Kind {
+impl Direction {
     fn as_str(self) -> &'static str {
         match self {
             Self::Service => "service",
@@ -57,9 +57,9 @@ impl Kind {
     }
 }
 
-/// The account of an agent.
+/// The account of an agent or person.
 #[derive(Debug, Serialize)]
-struct OfAgent {
+struct AgentAccount {
     account: String,
     user: AgentId,
     /// The variable of the configuration that holds the password.
@@ -71,80 +71,87 @@ struct OfAgent {
 
 #[derive(Debug, Serialize)]
 struct Import {
-    kind: Kind,
+    kind: Direction,
     /// Whose account exports it.
     account: String,
     subject: String,
+}
+
+impl AgentAccount {
+    /// The account of one of these agents.
+    fn new(space: &SubjectSpace, agent: &AgentId, agents: &[AgentId]) -> Self {
+        let concord = concord_account(space);
+        let import = |kind| {
+            let concord = &concord;
+            move |subject| Import {
+                kind,
+                account: concord.clone(),
+                subject,
+            }
+        };
+        let published = space.spoken_on(agent).into_iter();
+        let received = space.heard_on(agent).into_iter();
+        let mut imports: Vec<Import> = published
+            .map(import(Direction::Service))
+            .chain(received.map(import(Direction::Stream)))
+            .collect();
+        let others = || agents.iter().filter(|other| *other != agent);
+        // The broker gives what it has imported as a service to nobody's stream, so agents hear each other directly.
+        imports.extend(others().flat_map(|other| {
+            let account = account_of(other);
+            let subjects = space.spoken_between(other, agent).into_iter();
+            subjects.map(move |subject| Import {
+                kind: Direction::Stream,
+                account: account.clone(),
+                subject,
+            })
+        }));
+        let accounts: Vec<String> = others().map(account_of).collect();
+        let spoken = space
+            .spoken_to_agents(agent)
+            .into_iter()
+            .filter(|_| !accounts.is_empty());
+        let exports = spoken.map(|subject| Export {
+            kind: Direction::Stream,
+            subject,
+            accounts: accounts.clone(),
+        });
+        Self {
+            account: account_of(agent),
+            user: agent.clone(),
+            password: variable(agent.as_str()),
+            permissions: space.permissions_in_own_account(agent),
+            exports: exports.collect(),
+            imports,
+        }
+    }
 }
 
 impl Accounts {
     /// The accounts of these agents under a prefix.
     pub(super) fn new(space: &SubjectSpace, agents: &[AgentId]) -> Result<Self, Failure> {
         let prefix = space.prefix();
-        let mut exports: BTreeMap<(Kind, String), Vec<String>> = BTreeMap::new();
+        let account = concord_account(space);
+        let mut exports: BTreeMap<(Direction, String), Vec<String>> = BTreeMap::new();
         let mut variables = BTreeSet::from([variable(prefix)]);
         let mut of_agents = Vec::new();
         for agent in agents {
-            let (account, password) = (account_of(agent), variable(agent.as_str()));
+            let password = variable(agent.as_str());
             if agent.as_str() == prefix || !variables.insert(password.clone()) {
                 return Err(Failure::usage(format!(
                     "{agent} cannot have an account beside the others: its user or its variable {password} is taken already; \
                      name each agent once"
                 )));
             }
-            let own = prefix.to_ascii_uppercase();
-            let import = |kind| {
-                let own = &own;
-                move |subject| Import {
-                    kind,
-                    account: own.clone(),
-                    subject,
-                }
-            };
-            let said = space
-                .spoken_on(agent)
-                .into_iter()
-                .map(import(Kind::Service));
-            let mut imports: Vec<Import> = said
-                .chain(space.heard_on(agent).into_iter().map(import(Kind::Stream)))
-                .collect();
-            for Import { kind, subject, .. } in &imports {
+            let of_agent = AgentAccount::new(space, agent, agents);
+            let own = of_agent.imports.iter();
+            for import in own.filter(|import| import.account == account) {
                 exports
-                    .entry((*kind, subject.clone()))
+                    .entry((import.kind, import.subject.clone()))
                     .or_default()
-                    .push(account.clone());
+                    .push(of_agent.account.clone());
             }
-            let others = || agents.iter().filter(|other| *other != agent);
-            // The broker gives what it has imported as a service to nobody's stream, so agents hear each other directly.
-            imports.extend(others().flat_map(|other| {
-                let account = account_of(other);
-                let subjects = space.spoken_between(other, agent).into_iter();
-                subjects.map(move |subject| Import {
-                    kind: Kind::Stream,
-                    account: account.clone(),
-                    subject,
-                })
-            }));
-            let accounts: Vec<String> = others().map(account_of).collect();
-            let spoken = space
-                .spoken_to_agents(agent)
-                .into_iter()
-                .filter(|_| !accounts.is_empty());
-            let exports = spoken.map(|subject| Export {
-                kind: Kind::Stream,
-                subject,
-                accounts: accounts.clone(),
-            });
-            let (exports, permissions) =
-                (exports.collect(), space.permissions_in_own_account(agent));
-            of_agents.push(OfAgent {
-                account,
-                user: agent.clone(),
-                password,
-                permissions,
-                exports,
-                imports,
-            });
+            of_agents.push(of_agent);
         }
         let exports = exports.into_iter();
         let exports = exports
@@ -154,8 +161,7 @@ impl Accounts {
                 accounts,
             })
             .collect();
-        let account = prefix.to_ascii_uppercase();
-        let concord = Own {
+        let concord = ConcordAccount {
             account,
             user: prefix.to_owned(),
             password: variable(prefix),
@@ -169,7 +175,7 @@ impl Accounts {
 
     /// In the form of the broker's configuration.
     pub(super) fn text(&self) -> String {
-        let Own {
+        let ConcordAccount {
             account: own,
             user,
             password,
@@ -180,7 +186,7 @@ impl Accounts {
              exports: [\n{}    ]\n  }}\n",
             text_of(exports)
         );
-        let agents = self.agents.iter().map(|OfAgent { account, user, password, permissions, exports, imports }| {
+        let agents = self.agents.iter().map(|AgentAccount { account, user, password, permissions, exports, imports }| {
             let imports = imports.iter().map(|Import { kind, account, subject }| {
                 let kind = kind.as_str();
                 format!("      {{ {kind}: {{ account: \"{account}\", subject: \"{subject}\" }} }}\n")
@@ -219,6 +225,11 @@ fn text_of(exports: &[Export]) -> String {
     exports.collect()
 }
 
+/// The name of the account of the services and operators.
+fn concord_account(space: &SubjectSpace) -> String {
+    space.prefix().to_ascii_uppercase()
+}
+
 fn account_of(agent: &AgentId) -> String {
     format!("{AGENT_ACCOUNT}{agent}")
 }
@@ -255,19 +266,19 @@ mod tests {
         };
         assert_eq!(
             of("concord.v1.msg.*.eva.>"),
-            [(Kind::Service, "agent-eva".to_owned())]
+            [(Direction::Service, "agent-eva".to_owned())]
         );
         assert_eq!(
             of("concord.v1.beat.bo-b"),
-            [(Kind::Service, "agent-bo-b".to_owned())]
+            [(Direction::Service, "agent-bo-b".to_owned())]
         );
         assert_eq!(
             of("concord.v1.urgent.*.*.bo-b.*"),
-            [(Kind::Stream, "agent-bo-b".to_owned())]
+            [(Direction::Stream, "agent-bo-b".to_owned())]
         );
         assert_eq!(
             of("concord.v1.msg.*.*._all.*"),
-            [(Kind::Stream, "agent-eva agent-bo-b".to_owned())]
+            [(Direction::Stream, "agent-eva agent-bo-b".to_owned())]
         );
         assert_eq!(found.concord.exports.len(), 12);
         let text = found.text();

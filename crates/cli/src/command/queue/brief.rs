@@ -1,4 +1,4 @@
-//! What an expert is shown of a debate.
+//! The brief of a debate, as text for its expert.
 
 use std::fmt::{Result, Write};
 
@@ -12,12 +12,12 @@ use crate::shared::output::{
     BAD, Cell, DOUBTFUL, FAINT, NAMED, STRONG, Table, ago, count, one_line, span, styled,
 };
 
-/// How much of a text is shown. Who rules must be able to read all of it.
+/// At most so many characters of a text are shown: as many as a text may have, for an expert must be able to read all of it.
 const TEXT: usize = 4_096;
 
-/// The brief that the expert of a debate was given last. Its time is the one that counts now: it may have been moved.
-pub(crate) fn latest(state: &DebateState, records: &[StoredEvent<DebateEvent>]) -> Option<Briefed> {
-    let last = records.iter().rev().find_map(|record| match &record.event {
+/// The latest brief of a debate; none while no expert has it. Its deadline is the present one, which may have been moved.
+pub(crate) fn latest(state: &DebateState, events: &[StoredEvent<DebateEvent>]) -> Option<Briefed> {
+    let last = events.iter().rev().find_map(|event| match &event.event {
         DebateEvent::Assigned(assigned) => Some(Some(assigned.briefed.clone())),
         DebateEvent::EvidenceGiven(given) => given.brief.clone().map(Some),
         // Whoever had it has left, and the brief is nobody's.
@@ -38,7 +38,7 @@ pub(crate) fn latest(state: &DebateState, records: &[StoredEvent<DebateEvent>]) 
     Some(briefed)
 }
 
-/// A brief for the eye.
+/// A brief as text.
 pub(crate) fn text(briefed: &Briefed) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

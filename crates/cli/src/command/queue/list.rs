@@ -1,4 +1,4 @@
-//! `concord queue`: who has what, and what waits.
+//! `concord queue`: the debates that experts have, and those that wait.
 
 use clap::Args;
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
@@ -16,14 +16,13 @@ use crate::shared::case_file;
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
 use crate::shared::output::{
-    self, BAD, Cell, DOUBTFUL, FAINT, NAMED, PLAIN, STRONG, Table, ago, count, one_line, span,
-    styled,
+    BAD, Cell, DOUBTFUL, FAINT, NAMED, PLAIN, STRONG, Table, ago, count, one_line, span, styled,
 };
 
-/// What of the queue is shown.
+/// Arguments of `concord queue` without a verb.
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// How many of those that wait; 0 for all.
+    /// At most so many debates that wait; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     #[command(flatten)]
@@ -39,59 +38,51 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<String>,
     topic: String,
-    /// Who has it; none while it waits.
+    /// The expert that has it; none while it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     expert: Option<AgentId>,
-    /// Since when it needs a person.
+    /// The time since which it needs a person.
     entered_at: Timestamp,
-    /// Since when the expert has it.
+    /// The time since which the expert has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     assigned_at: Option<Timestamp>,
-    /// Until when a ruling counts, as far as the debate knows now.
+    /// The time until which a ruling counts.
     due: Timestamp,
-    /// Whether an operator holds its deadlines.
+    /// True while an operator holds its deadlines.
     held: bool,
 }
 
 /// The queue as it is printed.
 #[derive(Debug, Serialize)]
 struct Shown {
-    /// What experts have, by expert.
+    /// The debates that experts have, by expert.
     assigned: Vec<Row>,
-    /// What waits, in the order in which it is assigned.
+    /// The debates that wait, in the order in which they are assigned.
     waiting: Vec<Row>,
-    /// How many more wait.
+    /// The number of further debates that wait.
     not_shown: usize,
     experts: usize,
 }
 
-/// Runs the verb.
 pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let ledger = NatsEventStore::new(broker).await?;
-    let queue = state(&ledger).await?;
-    let shown = shown(&ledger, &queue, args.limit).await?;
-    match args.json.json {
-        true => output::json(&shown)?,
-        false => output::print(&text(&shown))?,
-    }
+    let store = NatsEventStore::new(broker).await?;
+    let queue = state(&store).await?;
+    let shown = shown(&store, &queue, args.limit).await?;
+    args.json.print(&shown, text)?;
     Ok(0)
 }
 
-async fn shown(
-    ledger: &NatsEventStore,
-    queue: &QueueState,
-    limit: usize,
-) -> Result<Shown, Failure> {
+async fn shown(store: &NatsEventStore, queue: &QueueState, limit: usize) -> Result<Shown, Failure> {
     let (mut assigned, mut waiting) = (Vec::new(), Vec::new());
     for expert in queue.experts.keys() {
         for debate in queue.held_by(expert) {
-            assigned.push(row(ledger, debate).await?);
+            assigned.push(row(store, debate).await?);
         }
     }
     let limit = if limit == 0 { usize::MAX } else { limit };
     for debate in queue.in_order().take(limit) {
-        waiting.push(row(ledger, debate).await?);
+        waiting.push(row(store, debate).await?);
     }
     let not_shown = queue.waiting.len().saturating_sub(waiting.len());
     Ok(Shown {
@@ -102,10 +93,10 @@ async fn shown(
     })
 }
 
-/// A debate as the queue has it. What it is about, and until when, the debate itself knows better.
-async fn row(ledger: &NatsEventStore, debate: &QueuedDebate) -> Result<Row, Failure> {
+/// A debate of the queue, with its topic and deadline from the debate itself.
+async fn row(store: &NatsEventStore, debate: &QueuedDebate) -> Result<Row, Failure> {
     let (state, _) =
-        case_file::aggregate::<DebateMachine>(ledger, &debate.entry.debate_id.token()).await?;
+        case_file::aggregate::<DebateMachine>(store, &debate.entry.debate_id.token()).await?;
     Ok(new_row(debate, &state))
 }
 

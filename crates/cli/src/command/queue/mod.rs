@@ -34,7 +34,7 @@ pub(crate) struct QueueArgs {
     list: list::ListArgs,
 }
 
-/// What to do with the queue, besides looking at it.
+/// The verbs of `concord queue`.
 #[derive(Debug, Subcommand)]
 enum QueueVerb {
     /// Show the brief of the most urgent debate that an expert has.
@@ -50,20 +50,19 @@ struct ReassignArgs {
     /// The debate.
     #[arg(value_parser = debate_id)]
     debate: DebateId,
-    /// Who shall have it.
+    /// The expert who shall have it.
     #[arg(long, value_name = "EXPERT", value_parser = agent_id)]
     to: AgentId,
-    /// Why.
+    /// The reason.
     #[arg(long, value_parser = words)]
     why: String,
-    /// Who says so.
+    /// The person who gives the command.
     #[arg(long, value_name = "PERSON", value_parser = agent_id, default_value = "operator")]
     by: AgentId,
     #[command(flatten)]
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: QueueArgs) -> Result<u8, Failure> {
     match args.verb {
         None => list::run(connection, &args.list).await,
@@ -72,10 +71,10 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: QueueArgs) -> Result<
     }
 }
 
-/// The queue as it is; without a fact it is an empty one.
-pub(crate) async fn state(ledger: &NatsEventStore) -> Result<QueueState, Failure> {
+/// The state of the review queue; it is empty before its first event.
+pub(crate) async fn state(store: &NatsEventStore) -> Result<QueueState, Failure> {
     let (state, _) = case_file::aggregate::<ReviewQueueMachine>(
-        ledger,
+        store,
         &concord_domain::aggregates::review_queue::id(),
     )
     .await?;

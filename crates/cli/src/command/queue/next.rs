@@ -1,4 +1,4 @@
-//! `concord queue next`: what an expert has to rule on first.
+//! `concord queue next`: the brief of the most urgent debate of an expert.
 
 use clap::Args;
 use concord_domain::aggregates::debate::DebateMachine;
@@ -24,18 +24,17 @@ Examples:
 The JSON is what the expert was sent: expert, digest, brief and due; null when the expert has no debate. A ruling is bound
 to the digest: `concord rule DEBATE --digest D` is refused when the debate has changed since.")]
 pub(super) struct NextArgs {
-    /// Whose debate.
+    /// The expert.
     #[arg(long, value_name = "EXPERT", value_parser = agent_id)]
     expert: AgentId,
     #[command(flatten)]
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let ledger = NatsEventStore::new(broker).await?;
-    let queue = state(&ledger).await?;
+    let store = NatsEventStore::new(broker).await?;
+    let queue = state(&store).await?;
     let expert = &args.expert;
     if !queue.experts.contains_key(expert) {
         return Err(Failure::failed(format!(
@@ -45,15 +44,15 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<
     let held = queue.held_by(expert);
     let mut next: Option<Briefed> = None;
     for debate in &held {
-        let (state, records) =
-            case_file::aggregate::<DebateMachine>(&ledger, &debate.entry.debate_id.token()).await?;
-        // The queue hears of what happens to a debate a moment later.
+        let (state, events) =
+            case_file::aggregate::<DebateMachine>(&store, &debate.entry.debate_id.token()).await?;
+        // The queue learns of the events of a debate a moment later.
         let waits = state.outcome.is_none()
             && state
                 .ladder
                 .as_ref()
                 .is_some_and(|one| one.level == Level::Person);
-        next = brief::latest(&state, &records).filter(|briefed| waits && briefed.expert == *expert);
+        next = brief::latest(&state, &events).filter(|briefed| waits && briefed.expert == *expert);
         if next.is_some() {
             break;
         }

@@ -1,4 +1,4 @@
-//! `concord record`: how often agents were right, and what follows from it.
+//! `concord record`: the track records of agents, and the credibility that follows from them.
 
 use clap::Subcommand;
 
@@ -8,14 +8,13 @@ use crate::shared::failure::Failure;
 mod show;
 mod view;
 
-/// What to do with track records.
+/// The verbs of `concord record`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RecordVerb {
     /// Explain an agent's credibility, factor by factor.
     Show(show::ShowArgs),
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, verb: RecordVerb) -> Result<u8, Failure> {
     match verb {
         RecordVerb::Show(args) => show::run(connection, &args).await,

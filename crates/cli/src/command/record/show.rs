@@ -1,4 +1,4 @@
-//! `concord record show`.
+//! `concord record show`: an agent's credibility, factor by factor.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,6 @@ use crate::shared::case_file;
 use crate::shared::circumstances::{CircumstancesArgs, name};
 use crate::shared::connection::ConnectionArgs;
 use crate::shared::failure::Failure;
-use crate::shared::output;
 
 /// Arguments of `concord record show`.
 #[derive(Debug, Args)]
@@ -36,10 +35,10 @@ pub(crate) struct ShowArgs {
     /// The agent.
     #[arg(value_parser = |text: &str| AgentId::new(text).map_err(|error| error.to_string()))]
     agent: AgentId,
-    /// The domain; every domain of which something is known when absent.
+    /// The domain; every domain with observations when absent.
     #[arg(long, value_parser = name)]
     domain: Option<String>,
-    /// How credibility is computed.
+    /// The version of the formula of credibility.
     #[arg(long, value_enum, default_value_t = VersionArg::Simple)]
     version: VersionArg,
     #[command(flatten)]
@@ -48,12 +47,12 @@ pub(crate) struct ShowArgs {
     json: JsonArg,
 }
 
-/// How credibility is computed.
+/// The version of the formula of credibility.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum VersionArg {
     /// Accuracy in the domain, weighted by age.
     Simple,
-    /// That, adjusted for the regime, the circumstances, the trend, and overrides by people.
+    /// The simple version, adjusted for the regime, the circumstances, the trend, and overrides by people.
     Comprehensive,
 }
 
@@ -66,7 +65,7 @@ impl From<VersionArg> for Version {
     }
 }
 
-/// What is known of an agent, and what follows from it.
+/// The credibility of an agent, as it is printed.
 #[derive(Debug, Serialize)]
 pub(super) struct Shown {
     pub(super) agent_id: AgentId,
@@ -83,24 +82,20 @@ pub(super) struct Shown {
     pub(super) domains: Vec<InDomain>,
 }
 
-/// What follows for one domain.
+/// The credibility in one domain.
 #[derive(Debug, Serialize)]
 pub(super) struct InDomain {
     pub(super) domain: String,
     pub(super) credibility: Credibility,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
-    let ledger = NatsEventStore::new(broker).await?;
+    let store = NatsEventStore::new(broker).await?;
     let (record, _) =
-        case_file::aggregate::<TrackRecordMachine>(&ledger, &args.agent.token()).await?;
+        case_file::aggregate::<TrackRecordMachine>(&store, &args.agent.token()).await?;
     let shown = shown(args, &record, clock::now())?;
-    match args.json.json {
-        true => output::json(&shown)?,
-        false => output::print(&view::text(&shown))?,
-    }
+    args.json.print(&shown, view::text)?;
     Ok(0)
 }
 
@@ -154,7 +149,7 @@ fn shown(args: &ShowArgs, record: &TrackRecordState, now: Timestamp) -> Result<S
     })
 }
 
-/// The domains of which something is known, as they were last written, by the form in which they are compared.
+/// The domains with observations, as they were last written, by their normalised names.
 fn domains(record: &TrackRecordState) -> BTreeMap<String, &str> {
     record
         .observations()

@@ -1,4 +1,4 @@
-//! A track record for the eye.
+//! A track record as text.
 
 use std::fmt::{Result, Write};
 
@@ -11,10 +11,10 @@ use crate::shared::output::{
     Cell, DOUBTFUL, FAINT, GOOD, NAMED, PLAIN, STRONG, Table, count, one_line, styled,
 };
 
-/// How much of a name is shown.
+/// At most so many characters of a name are shown.
 const NAME: usize = 60;
 
-/// The credibility in each domain that was asked for.
+/// The credibility in each domain, as text.
 pub(super) fn text(shown: &Shown) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -59,7 +59,7 @@ fn write_record(out: &mut String, shown: &Shown) -> Result {
         .try_for_each(|domain| write_domain(out, domain))
 }
 
-/// Regime and circumstances that were asked for.
+/// The regime and circumstances on the command line.
 fn asked(shown: &Shown) -> Vec<String> {
     let context: &Context = &shown.context;
     let regime = [("regime", shown.regime.as_deref())].into_iter();

@@ -90,26 +90,13 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
         })
     };
     let detected = |debated: &[Conflict], deferred: &[Conflict], conflicts_omitted| {
-        let case_id = CaseId::new(stored.meta.id.as_str()).ok()?;
-        // Challenges were debated before the conflicts were known.
-        let known = |one: &&Conflict| {
-            before
-                .debated
-                .iter()
-                .any(|earlier| earlier.conflict_id == one.conflict_id)
-        };
-        let debated: Vec<Conflict> = debated.iter().filter(|one| !known(one)).cloned().collect();
-        let deferred = deferred.to_vec();
-        let policy = opened.policy.clone();
-        let gate = before.gate().map(str::to_owned);
-        let circumstances = opened.circumstances.clone();
         let detected = Detected {
-            case_id,
-            policy,
-            gate,
-            circumstances,
-            debated,
-            deferred,
+            case_id: CaseId::new(stored.meta.id.as_str()).ok()?,
+            policy: opened.policy.clone(),
+            gate: before.gate().map(str::to_owned),
+            circumstances: opened.circumstances.clone(),
+            debated: new_conflicts(before, debated),
+            deferred: deferred.to_vec(),
             conflicts_omitted,
         };
         Some(CaseInput::Detected(Box::new(detected)))
@@ -151,4 +138,17 @@ fn input(before: &CaseState, stored: &StoredEvent<CaseEvent>) -> Option<CaseInpu
             return None;
         }
     })
+}
+
+/// The conflicts that a detection has found. Challenges are among the debated ones before the detection.
+fn new_conflicts(before: &CaseState, debated: &[Conflict]) -> Vec<Conflict> {
+    let is_known = |one: &&Conflict| {
+        let mut earlier = before.debated.iter();
+        earlier.any(|earlier| earlier.conflict_id == one.conflict_id)
+    };
+    debated
+        .iter()
+        .filter(|one| !is_known(one))
+        .cloned()
+        .collect()
 }

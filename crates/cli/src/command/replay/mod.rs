@@ -27,7 +27,7 @@ Examples:
   concord replay c-42
   concord replay --all --json
 
-From the facts alone it rebuilds every case, detection, debate, deadline, track record, precedent and the queue of people,
+From the events alone it rebuilds every case, detection, debate, deadline, track record, precedent and the queue of people,
 looks for conflicts again, decides again, and counts every vote again. The exit code is 1 when anything differs from what is
 stored.")]
 pub(crate) struct ReplayArgs {
@@ -41,7 +41,6 @@ pub(crate) struct ReplayArgs {
     json: JsonArg,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, args: &ReplayArgs) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let mut rebuilt = Rebuilt::default();

@@ -1,4 +1,4 @@
-//! `concord wake`: whom messages wake, and why.
+//! `concord wake`: explains whom messages wake.
 
 use clap::{Args, Subcommand};
 use concord_events::Aggregate;
@@ -17,10 +17,10 @@ use crate::shared::output::{
 };
 use crate::shared::stream_reader::{self, Scope};
 
-/// What to do with decisions whom messages wake.
+/// The verbs of `concord wake`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WakeVerb {
-    /// Say whom a message woke, who observed it and whom it did not concern, and why.
+    /// Explain which agents a message woke, which observe it, which it does not concern, and why.
     Explain(ExplainArgs),
 }
 
@@ -50,7 +50,6 @@ struct Explained {
     decided: WakeDecided,
 }
 
-/// Runs the verb.
 pub(crate) async fn run(connection: &ConnectionArgs, verb: WakeVerb) -> Result<u8, Failure> {
     let WakeVerb::Explain(args) = verb;
     let broker = connection.connect().await?;
@@ -72,7 +71,7 @@ fn unknown(message: &MessageId) -> Failure {
     ))
 }
 
-/// The decision about a message. It stands among the facts of the conversation, whose id nobody need know.
+/// The decision about a message, found among the decisions of all conversations.
 async fn find(broker: &Broker, message: &MessageId) -> Result<Option<Explained>, Failure> {
     let mut found = None;
     let scope = Scope::of(
@@ -100,7 +99,7 @@ fn text(explained: &Explained) -> String {
         decided_at,
         decided,
     } = explained;
-    let said = &decided.said;
+    let message = &decided.said;
     let compared = decided
         .woken
         .iter()
@@ -113,10 +112,10 @@ fn text(explained: &Explained) -> String {
     };
     let mut text = format!(
         "{} from {} to {}: {}\n{}\n",
-        said.message_type,
-        styled(NAMED, &said.from),
-        said.to.as_str(),
-        one_line(&said.text, 120),
+        message.message_type,
+        styled(NAMED, &message.from),
+        message.to.as_str(),
+        one_line(&message.text, 120),
         styled(
             FAINT,
             format!(

@@ -1,4 +1,4 @@
-//! What is measured of decisions to wake.
+//! The quality and the speed of decisions to wake.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ impl Latency {
     }
 }
 
-/// How long decisions took.
+/// The times of decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Latencies {
     /// Making the message's vector; none without a model.
@@ -41,16 +41,16 @@ pub(super) struct Latencies {
     pub(super) embedding: Option<Latency>,
     /// Matching it with every agent.
     pub(super) matching: Latency,
-    /// Both.
+    /// Both together.
     pub(super) whole: Latency,
 }
 
-/// How well messages found whom they concern.
+/// The quality of decisions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Quality {
-    /// How many messages were looked at.
+    /// The number of messages.
     pub(super) messages: usize,
-    /// How many of them concern nobody.
+    /// The number of messages for nobody.
     pub(super) for_nobody: usize,
     /// The share of messages for somebody whose agent was the likeliest.
     pub(super) top1: f64,
@@ -60,9 +60,9 @@ pub(super) struct Quality {
     pub(super) false_wakes: f64,
     /// The share of messages for nobody that woke somebody.
     pub(super) false_wakes_for_nobody: f64,
-    /// How many wakes there were.
+    /// The number of wakes.
     pub(super) wakes: usize,
-    /// How many of them were wrong.
+    /// The number of wrong wakes.
     pub(super) wrong_wakes: usize,
 }
 
@@ -110,7 +110,7 @@ impl Run<'_> {
         })
     }
 
-    /// How well messages find whom they concern, and how fast.
+    /// The quality of decisions about labelled messages, and their times.
     pub(super) fn quality(
         &self,
         messages: &[Labelled],
