@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use concord_agent_adapter::AdapterContext;
 use concord_agent_adapter::hosted_agent::{Host, HostConfig, InboxHandler, ReplyLoops, Runner};
-use concord_domain::resilience::breaker::Standing;
+use concord_domain::resilience::breaker::BreakerState;
 use concord_runtime::delivery::settle::{Settlement, settle};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::metrics::Metrics;
@@ -53,7 +53,7 @@ impl Process {
     }
 
     /// The state of the agent's breaker.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> BreakerState {
         self.handler.0.breaker()
     }
 
