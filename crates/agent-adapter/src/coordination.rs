@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concord_domain::coordination_metrics::{Counted, Follow, Limits, Said, leads_by_card};
+use concord_domain::coordination_metrics::{
+    Counted, Limits, TrackedMessage, Tracker, leads_by_card,
+};
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{StoredEvent, WakeEvent};
@@ -52,7 +54,7 @@ pub(crate) async fn start(
     let leads: BTreeSet<AgentId> = settings.leads.iter().cloned().collect();
     let follow_cards = leads.is_empty();
     let counter = Arc::new(CoordinationCounter {
-        state: Mutex::new((Follow::new(limits, leads), Ownership::default())),
+        state: Mutex::new((Tracker::new(limits, leads), Ownership::default())),
         metrics: CoordinationMetrics::registered(&runner.metrics),
     });
     counter.listen(runner).await?;
@@ -64,7 +66,7 @@ pub(crate) async fn start(
 }
 
 struct CoordinationCounter {
-    state: Mutex<(Follow, Ownership)>,
+    state: Mutex<(Tracker, Ownership)>,
     metrics: CoordinationMetrics,
 }
 
@@ -82,8 +84,8 @@ impl CoordinationCounter {
                 let Some(envelope) = envelope(runner, message) else {
                     return;
                 };
-                let said = Said::of(&envelope, clock::now());
-                counter.change(|follow, _| follow.said(&said));
+                let said = TrackedMessage::of(&envelope, clock::now());
+                counter.change(|follow, _| follow.message(&said));
             });
             self.each(runner, own, |counter, runner, message| {
                 let Some(envelope) = envelope(runner, message) else {
@@ -135,7 +137,7 @@ impl CoordinationCounter {
             let mut due = tokio::time::interval(SETTLE_INTERVAL);
             due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             while stop.run_until_cancelled(due.tick()).await.is_some() {
-                counter.change(|follow, _| follow.settle(clock::now()));
+                counter.change(|follow, _| follow.close_expired(clock::now()));
             }
         });
     }
@@ -149,7 +151,7 @@ impl CoordinationCounter {
             loop {
                 let mut leads = BTreeSet::new();
                 directory.each(|_, state| leads.extend(leads_by_card(&state.card)));
-                counter.with(|follow, _| follow.lead(leads));
+                counter.with(|follow, _| follow.set_leads(leads));
                 match stop.run_until_cancelled(changes.changed()).await {
                     Some(Ok(())) => {}
                     Some(Err(_)) | None => return,
@@ -158,14 +160,14 @@ impl CoordinationCounter {
         });
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Follow, &mut Ownership) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut Tracker, &mut Ownership) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (follow, ownership) = &mut *state;
         change(follow, ownership)
     }
 
-    /// Changes the tracker. What follows from the change is counted here if its message belongs to this replica.
-    fn change(&self, change: impl FnOnce(&mut Follow, &mut Ownership) -> Vec<Counted>) {
+    /// Changes the tracker. Countable follows from the change is counted here if its message belongs to this replica.
+    fn change(&self, change: impl FnOnce(&mut Tracker, &mut Ownership) -> Vec<Counted>) {
         let here = self.with(|follow, ownership| {
             let counted = change(follow, ownership);
             counted

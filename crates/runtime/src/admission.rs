@@ -228,10 +228,14 @@ impl Gate {
         }
     }
 
-    /// Slows the reading of a flood down while the others are read past it.
-    pub(crate) async fn hold_back(&self) {
-        if let Some(Limited { bypass, .. }) = &self.limited {
-            bypass.hold_back(self.admission.limits.flood_rate()).await;
+    /// Slows the reading of a flood down while the others are read past it. Returns whether it did.
+    pub(crate) async fn hold_back(&self) -> bool {
+        match &self.limited {
+            Some(Limited { bypass, .. }) => {
+                let rate = self.admission.limits.flood_rate();
+                bypass.hold_back(rate).await
+            }
+            None => false,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use concord_domain::activation::conversation::{
-    REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, Weigh, conversation_of, thread_of,
+    DecidedMessage, REMEMBERED_BYTES_MAX, WakeInput, WakeMachine, conversation_of, thread_of,
 };
 use concord_domain::activation::{
     Conversation, Decisions, LoopBounds, Message, Outcome, decide_all,
@@ -125,7 +125,7 @@ impl<P: Ports> Handler for WakeHandler<P> {
             Err(_) => return Ok(self.ignore("unreadable")),
         };
         let id = conversation_of(&message);
-        let input = WakeInput::Weigh(Box::new(self.weigh(&message, delivery).await?));
+        let input = WakeInput::Message(Box::new(self.weigh(&message, delivery).await?));
         let conversations = &self.conversations;
         handlers::step_of_message(&self.context, conversations, id, message, &input, delivery).await
     }
@@ -133,7 +133,11 @@ impl<P: Ports> Handler for WakeHandler<P> {
 
 impl<P: Ports> WakeHandler<P> {
     /// Weighs for each agent whether the message concerns it.
-    async fn weigh(&self, envelope: &Envelope, delivery: &Delivery) -> Result<Weigh, HandleError> {
+    async fn weigh(
+        &self,
+        envelope: &Envelope,
+        delivery: &Delivery,
+    ) -> Result<DecidedMessage, HandleError> {
         let id = conversation_of(envelope);
         let known = self.conversations.load(&id).await?.state;
         let audience = self.audience(envelope.case_id.as_ref()).await?;
@@ -166,7 +170,7 @@ impl<P: Ports> WakeHandler<P> {
             Some(case) => case.as_str(),
             None => thread_of(envelope),
         };
-        Ok(Weigh {
+        Ok(DecidedMessage {
             said: remembered(envelope, delivery, &content),
             case_id: envelope.case_id.clone(),
             message: serde_json::to_value(envelope).unwrap_or(Value::Null),

@@ -1,6 +1,6 @@
 //! The metrics of coordination, as `/metrics` shows them.
 
-use concord_domain::coordination_metrics::{Feedback, What};
+use concord_domain::coordination_metrics::{Countable, Feedback};
 use concord_runtime::context::metrics::Metrics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -77,12 +77,12 @@ impl CoordinationMetrics {
         );
         registry.register(
             "wake_feedback",
-            "What agents made of being woken.",
+            "Countable agents made of being woken.",
             self.wake_feedback.clone(),
         );
         registry.register(
             "collaboration_events",
-            "What peers did with or for each other.",
+            "Countable peers did with or for each other.",
             self.collaboration_events.clone(),
         );
         registry.register(
@@ -93,28 +93,28 @@ impl CoordinationMetrics {
     }
 
     /// Counts one thing.
-    pub(super) fn count(&self, what: What) {
+    pub(super) fn count(&self, what: Countable) {
         match what {
-            What::Message { through_lead } => {
+            Countable::Message { through_lead } => {
                 let route = if through_lead { "lead" } else { "peer" };
                 let label = RouteLabel { route };
                 self.agent_messages.get_or_create(&label).inc();
             }
-            What::Session => {
+            Countable::Session => {
                 self.sessions.inc();
             }
-            What::Collaboration => {
+            Countable::Collaboration => {
                 self.collaboration_events.inc();
             }
-            What::Asked => self.count_help("asked"),
-            What::Unanswered => self.count_help("unanswered"),
+            Countable::Asked => self.count_help("asked"),
+            Countable::Unanswered => self.count_help("unanswered"),
             #[allow(clippy::cast_precision_loss)] // Milliseconds, far below 2^52.
-            What::Helped { after_ms } => {
+            Countable::Helped { after_ms } => {
                 self.peer_help_seconds.observe(after_ms as f64 / 1_000.0);
                 self.count_help("answered");
             }
-            What::Woken { .. } => {}
-            What::Feedback { matched, feedback } => {
+            Countable::Woken { .. } => {}
+            Countable::Feedback { matched, feedback } => {
                 let feedback = match feedback {
                     Feedback::Accepted => "accepted",
                     Feedback::Declined => "declined",

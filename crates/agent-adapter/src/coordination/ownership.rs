@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use concord_domain::coordination_metrics::{Counted, What};
+use concord_domain::coordination_metrics::{Countable, Counted};
 use concord_wire::MessageId;
 use lru::LruCache;
 
@@ -14,7 +14,7 @@ enum Owner {
     /// This replica: what follows from the message counts here.
     Own,
     /// Another replica, or not known yet; with what would count.
-    Unknown(Vec<What>),
+    Unknown(Vec<Countable>),
 }
 
 /// The messages that count here, and what would follow from the others. The message itself and its assignment to this replica may
@@ -31,7 +31,7 @@ impl Default for Ownership {
 
 impl Ownership {
     /// Assigns a message to this replica. Returns what has followed from it so far.
-    pub(super) fn own(&mut self, message: &MessageId) -> Vec<What> {
+    pub(super) fn own(&mut self, message: &MessageId) -> Vec<Countable> {
         match self.0.put(message.clone(), Owner::Own) {
             Some(Owner::Unknown(waiting)) => waiting,
             Some(Owner::Own) | None => Vec::new(),
@@ -39,7 +39,7 @@ impl Ownership {
     }
 
     /// Something follows from a message. Returns it if it counts here.
-    pub(super) fn counted(&mut self, counted: Counted) -> Option<What> {
+    pub(super) fn counted(&mut self, counted: Counted) -> Option<Countable> {
         let Counted { because, what } = counted;
         match self
             .0
@@ -65,11 +65,11 @@ mod tests {
     #[test]
     fn of_two_replicas_one_counts_whatever_comes_first() {
         let things = [
-            What::Message {
+            Countable::Message {
                 through_lead: false,
             },
-            What::Session,
-            What::Asked,
+            Countable::Session,
+            Countable::Asked,
         ];
         for assigned_after in 0..=things.len() {
             let (mut one, mut other) = (Ownership::default(), Ownership::default());
@@ -102,7 +102,7 @@ mod tests {
         for number in 0..MESSAGES_MAX + 10 {
             ownership.counted(Counted {
                 because: id(&format!("m-{number}")),
-                what: What::Session,
+                what: Countable::Session,
             });
         }
         assert_eq!(ownership.0.len(), MESSAGES_MAX);

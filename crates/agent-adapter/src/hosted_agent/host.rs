@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use concord_domain::resilience::breaker::Rules;
-use concord_domain::resilience::call_policy::{self, Tell};
+use concord_domain::resilience::call_policy::{self, FailureHandling};
 use concord_runtime::Ports;
 use concord_runtime::delivery::{Delivery, HandleError};
 use concord_runtime::service::ServiceContext;
@@ -240,13 +240,13 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         span.set_failure(failure.outcome);
         let agent = &self.agent.agent_id;
         let is_expired = self.is_expired(incoming);
-        match call_policy::tell(&failure.verdict, delivery.deliveries, is_expired) {
-            Tell::Later => Err(HandleError::retry(failure)),
-            Tell::Nothing => {
+        match call_policy::handling(&failure.verdict, delivery.deliveries, is_expired) {
+            FailureHandling::Later => Err(HandleError::retry(failure)),
+            FailureHandling::Nothing => {
                 tracing::info!(%agent, subject = %delivery.subject, "A request's time was over.");
                 Ok(())
             }
-            Tell::Error => {
+            FailureHandling::Error => {
                 let why = &failure.why;
                 tracing::warn!(%agent, subject = %delivery.subject, why, "A hosted agent gave no answer.");
                 self.publish_error(&failure, incoming, span).await

@@ -58,16 +58,17 @@ impl BacklogBypass {
     }
 
     /// Lets no more than `rate` messages a second of flooding senders through, as long as the others are read past them:
-    /// nobody waits for these then, and whatever the flood is given is taken from the others.
-    pub(super) async fn hold_back(&self, rate: u32) {
+    /// nobody waits for these then, and whatever the flood is given is taken from the others. Returns whether it waited.
+    pub(super) async fn hold_back(&self, rate: u32) -> bool {
         let ticks = u32::try_from(Duration::from_secs(1).as_millis() / TICK.as_millis())
             .unwrap_or(u32::MAX);
-        if self.is_needed.load(Ordering::Relaxed)
-            && self.let_through.load(Ordering::Relaxed) >= (rate / ticks).max(1)
-        {
+        let holds_back = self.is_needed.load(Ordering::Relaxed)
+            && self.let_through.load(Ordering::Relaxed) >= (rate / ticks).max(1);
+        if holds_back {
             tokio::time::sleep(TICK).await;
             self.let_through.store(0, Ordering::Relaxed);
         }
+        holds_back
     }
 
     fn is_over(&self) -> bool {

@@ -59,6 +59,8 @@ pub struct Metrics {
     pub foreign: Family<Consumer, Counter>,
     /// Messages over their senders' limit, by consumer.
     pub rate_limited: Family<Consumer, Counter>,
+    /// Pauses in reading a consumer because a sender floods.
+    pub held_back: Counter,
     /// Messages waiting in each consumer.
     pub lag: Family<Consumer, Gauge>,
     /// Whether the broker answers: 1 or 0.
@@ -87,6 +89,7 @@ impl Default for Metrics {
             ignored: Family::default(),
             foreign: Family::default(),
             rate_limited: Family::default(),
+            held_back: Counter::default(),
             lag: Family::default(),
             broker_up: Gauge::default(),
             lateness_seconds: Histogram::new(seconds),
@@ -144,6 +147,11 @@ impl Metrics {
             "rate_limited",
             "Messages over their senders' limit.",
             self.rate_limited.clone(),
+        );
+        registry.register(
+            "held_back",
+            "Pauses in reading because a sender floods.",
+            self.held_back.clone(),
         );
         registry.register(
             "consumer_lag",

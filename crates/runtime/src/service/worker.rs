@@ -140,7 +140,9 @@ impl<H: Handler> Pulling<H> {
                 () = runner.stop.cancelled() => break,
             };
             self.start(taken).await;
-            self.worker.gate.hold_back().await;
+            if self.worker.gate.hold_back().await {
+                runner.metrics.held_back.inc();
+            }
         }
         messages.stop().await
     }

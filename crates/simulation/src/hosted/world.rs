@@ -10,7 +10,7 @@ use concord_runtime::delivery::Delivery;
 use concord_wire::Timestamp;
 
 use crate::executor::Life;
-use crate::faults::{Faults, Plant};
+use crate::faults::{Faults, InjectedBug};
 use crate::hosted::setup::{Kind, Mood, Setup};
 use crate::plan::Plan;
 use crate::random::Random;
@@ -36,7 +36,7 @@ pub(crate) struct World {
     plan: Plan<Happening>,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) injected_bug: Option<InjectedBug>,
     pub(crate) setup: Arc<Setup>,
     mood: Mood,
     away_until: u64,
@@ -95,7 +95,7 @@ impl World {
             plan: Plan::default(),
             random,
             faults,
-            plant: options.plant,
+            injected_bug: options.injected_bug,
             setup,
             mood: Mood::Well,
             away_until: 0,
