@@ -2,7 +2,7 @@
 
 use concord_runtime::codec::message_lookup::Stored as StoredMessage;
 use concord_wire::payload::ErrorReport;
-use concord_wire::subject::{Lane, Service};
+use concord_wire::subject::Lane;
 use concord_wire::{Envelope, MessageType};
 
 use super::{Cause, Handled, Kept, Publication, Said, What, World};
@@ -73,8 +73,10 @@ impl World {
     /// Stores a message. What is said first stands: false where something is stored under the id.
     pub(super) fn store(&mut self, publication: Publication) -> bool {
         let Publication { envelope, said } = publication;
-        let to = envelope.to_agent.to_string();
-        let key = (envelope.message_id.to_string(), to.clone());
+        let key = (
+            envelope.message_id.to_string(),
+            envelope.to_agent.to_string(),
+        );
         let is_known = |at: &u64| self.now.saturating_sub(*at) < self.window_ms;
         if self.ids.get(&key).is_some_and(is_known) {
             self.hosted().repeated += 1;
@@ -91,7 +93,7 @@ impl World {
             subject: self.layout.subjects.build(&envelope.subject()),
             message,
         });
-        if to == Service::Coordinator.agent_id().as_str() {
+        if envelope.message_type == MessageType::Notification {
             // For the record of the coordinator, not for who asked.
             self.hosted().kept += 1;
             return true;
