@@ -180,7 +180,7 @@ impl Awaited {
 
     /// Listens to what an agent says, until the service stops.
     pub(crate) async fn listen(self, shell: ServiceContext, agent: AgentId) {
-        let filters = Lane::ALL.map(|lane| shell.broker.subjects().said_by(lane, &agent));
+        let filters = Lane::ALL.map(|lane| shell.broker.subjects().messages_from(lane, &agent));
         let mut heard = Vec::new();
         for filter in filters {
             match shell.broker.listen(filter, None).await {

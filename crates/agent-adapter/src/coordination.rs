@@ -127,7 +127,7 @@ impl Counting {
             }) = StoredEvent::decode(&message.payload, 0)
             {
                 // What is heard as it is published has no place either.
-                decided.said.message_id = decided.said.message_id.without_place();
+                decided.said.message_id = decided.said.message_id.without_sequence();
                 counting.change(|follow, _| follow.woken(&decided));
             }
         });

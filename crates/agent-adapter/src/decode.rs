@@ -1,6 +1,6 @@
 //! From what an agent answers, in whatever dialect, to a message.
 
-use concord_wire::dialect::{self, Answering};
+use concord_wire::dialect::{self, AnswerContext};
 use concord_wire::envelope::Metadata;
 use concord_wire::payload::ErrorReport;
 use concord_wire::{
@@ -37,11 +37,11 @@ pub(crate) fn message(
         expected,
         ..
     } = asked;
-    let answering = Answering {
+    let answering = AnswerContext {
         from: agent,
         to: from,
         case: case_id.as_ref(),
-        speaks: said.speaks,
+        dialect: said.speaks,
     };
     let read = dialect::read_answer(said.body, declared, &answering, |payload| {
         expected.kind(payload)

@@ -13,7 +13,7 @@ use concord_domain::activation::conversation::{
 };
 use concord_domain::activation::{Conversation, Decisions, LoopBounds, Message, decide_all};
 use concord_events::Remembered;
-use concord_events::topology::{ConsumerKind, is_given_twice};
+use concord_events::topology::{ConsumerKind, is_second_delivery};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::event_store::nats::NatsEventStore;
@@ -105,7 +105,7 @@ impl Handler for Ears {
             .sender_of(&delivery.subject)
             .is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
         if is_of_service
-            || message_type.is_some_and(|kind| is_given_twice(&delivery.consumer, kind))
+            || message_type.is_some_and(|kind| is_second_delivery(&delivery.consumer, kind))
         {
             self.shell.count_ignored("nobody_to_wake");
             return Ok(Ack::Acknowledge);

@@ -7,7 +7,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
-use concord_events::non_event::Foreign;
+use concord_events::non_event::NonEvent;
 use concord_events::topology::StreamKind;
 use concord_runtime::{Broker, broker, broker::non_event, codec::dialect};
 use concord_wire::Timestamp;
@@ -34,7 +34,7 @@ pub(crate) struct Stored {
     /// Its body, as it was before it was compressed.
     pub(crate) payload: Bytes,
     /// What it is when it stands among facts and is none. Of what was read without bodies this is not known.
-    pub(crate) foreign: Option<Foreign>,
+    pub(crate) foreign: Option<NonEvent>,
 }
 
 impl Stored {

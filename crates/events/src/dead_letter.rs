@@ -1,4 +1,4 @@
-//! What could not be processed, and why.
+//! Dead letters: messages that could not be processed, with the reason.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use concord_domain::activation::{
     Conversation, LoopBounds, Matcher, Message, Parameters, Previous, decide_all,
 };
 use concord_events::Remembered;
-use concord_events::topology::is_given_twice;
+use concord_events::topology::is_second_delivery;
 use concord_runtime::Routed;
 use concord_wire::payload::Card;
 use concord_wire::subject::Service;
@@ -56,7 +56,7 @@ impl Process {
             return Ok(());
         };
         if Service::parse(envelope.from_agent.as_str()).is_ok()
-            || is_given_twice(&delivery.name, envelope.message_type.as_str())
+            || is_second_delivery(&delivery.name, envelope.message_type.as_str())
         {
             return Ok(());
         }

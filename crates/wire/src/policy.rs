@@ -253,7 +253,7 @@ fn merge(preset: &mut Value, overrides: &serde_json::Map<String, Value>) {
     };
     for (key, value) in overrides {
         match (fields.get_mut(key), value) {
-            (Some(stands @ Value::Object(_)), Value::Object(inner)) => merge(stands, inner),
+            (Some(merged @ Value::Object(_)), Value::Object(inner)) => merge(merged, inner),
             _ => {
                 fields.insert(key.clone(), value.clone());
             }

@@ -70,9 +70,10 @@ impl Host {
             (is_answer && said.reply_to.as_deref() == Some(asked.message_id.as_str())).then_some(())
         };
         for lane in Lane::ALL {
-            let filter = broker
-                .subjects()
-                .said_to(lane, &self.agent.agent_id, &asked.from_agent);
+            let filter =
+                broker
+                    .subjects()
+                    .messages_between(lane, &self.agent.agent_id, &asked.from_agent);
             // Of the other lane only its own sequences are known, and there is little on it between two agents.
             let is_own = delivery.stream == broker.layout.stream_name(StreamKind::of_lane(lane));
             let first = if is_own { delivery.sequence } else { 1 };

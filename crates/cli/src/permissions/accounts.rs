@@ -102,11 +102,16 @@ impl Accounts {
                 }
             };
             let said = space
-                .spoken_on(agent)
+                .publish_subjects(agent)
                 .into_iter()
                 .map(import(Kind::Service));
             let mut imports: Vec<Import> = said
-                .chain(space.heard_on(agent).into_iter().map(import(Kind::Stream)))
+                .chain(
+                    space
+                        .subscribe_subjects(agent)
+                        .into_iter()
+                        .map(import(Kind::Stream)),
+                )
                 .collect();
             for Import { kind, subject, .. } in &imports {
                 exports
@@ -118,7 +123,7 @@ impl Accounts {
             // The broker gives what it has imported as a service to nobody's stream, so agents hear each other directly.
             imports.extend(others().flat_map(|other| {
                 let account = account_of(other);
-                let subjects = space.spoken_between(other, agent).into_iter();
+                let subjects = space.publish_subjects_between(other, agent).into_iter();
                 subjects.map(move |subject| Import {
                     kind: Kind::Stream,
                     account: account.clone(),
@@ -127,7 +132,7 @@ impl Accounts {
             }));
             let accounts: Vec<String> = others().map(account_of).collect();
             let spoken = space
-                .spoken_to_agents(agent)
+                .publish_subjects_to_agents(agent)
                 .into_iter()
                 .filter(|_| !accounts.is_empty());
             let exports = spoken.map(|subject| Export {

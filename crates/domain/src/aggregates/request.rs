@@ -24,7 +24,7 @@ use concord_events::{
     Deadline, DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestEvent,
     RequestFailed, RequestOpened, StoredEvent,
 };
-use concord_wire::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_place};
+use concord_wire::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_sequence};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
@@ -138,7 +138,7 @@ pub struct Refusal {
 /// The aggregate of a request: the same for its answers, which name sender and message. Of a request without an id of its own
 /// whoever answers may not know where it is stored, so all in the same words are one aggregate, one after the other.
 pub fn id_of(from: &AgentId, request_id: &str) -> Token {
-    Token::derived(&format!("request/{from}/{}", without_place(request_id)))
+    Token::derived(&format!("request/{from}/{}", without_sequence(request_id)))
 }
 
 impl Machine for RequestMachine {

@@ -6,7 +6,7 @@
 //! those that have ended.
 
 use concord_events::Aggregate;
-use concord_events::non_event::Foreign;
+use concord_events::non_event::NonEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::{
     AgentEvent, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, Origin,
@@ -153,7 +153,7 @@ impl Auditor {
     }
 
     /// Takes into account that something stands among the facts and is none.
-    pub fn foreign(&mut self, sequence: u64, subject: &str, foreign: Foreign) {
+    pub fn foreign(&mut self, sequence: u64, subject: &str, foreign: NonEvent) {
         let first = || Violation {
             what: format!("It is {}.", foreign.as_str()),
             place: subject.to_owned(),
@@ -169,7 +169,7 @@ impl Auditor {
 
     /// Takes a stored fact into account. Facts are given in the order of their stream.
     pub fn event(&mut self, stored: &RawEvent<'_>) {
-        if let Some(foreign) = Foreign::of(false, stored.bytes) {
+        if let Some(foreign) = NonEvent::of(false, stored.bytes) {
             let RawEvent {
                 sequence,
                 aggregate,
@@ -340,7 +340,7 @@ impl Auditor {
                     &read
                 }
                 Err(fault) => {
-                    let foreign = Foreign::of(false, bytes).filter(|_| from.is_some());
+                    let foreign = NonEvent::of(false, bytes).filter(|_| from.is_some());
                     let Some(foreign) = foreign else {
                         return self.unreadable(from, to, position, &fault);
                     };

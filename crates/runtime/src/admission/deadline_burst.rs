@@ -42,7 +42,7 @@ impl Turn {
     /// Of a service's own consumer.
     pub(crate) fn of(definition: &ConsumerDefinition) -> Self {
         let of_deadlines = definition
-            .fact
+            .event
             .as_ref()
             .is_some_and(|(aggregate, _)| *aggregate == Aggregate::Deadline);
         match definition.kind {

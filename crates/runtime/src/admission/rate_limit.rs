@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::AckKind;
-use concord_events::topology::{ConsumerKind, Layout, is_given_twice};
+use concord_events::topology::{ConsumerKind, Layout, is_second_delivery};
 use concord_wire::payload::{ErrorReport, RATE_LIMIT};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, ErrorCode, Fault, MessageType, Timestamp};
@@ -212,7 +212,7 @@ impl Limit {
     fn counts(self, kind: Option<&str>, consumer: &str) -> bool {
         match self.kind {
             ConsumerKind::Exchange => kind == Some(MessageType::Request.as_str()),
-            ConsumerKind::Wake => !kind.is_some_and(|kind| is_given_twice(consumer, kind)),
+            ConsumerKind::Wake => !kind.is_some_and(|kind| is_second_delivery(consumer, kind)),
             _ => true,
         }
     }

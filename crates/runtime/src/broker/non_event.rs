@@ -3,7 +3,7 @@
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::message::StreamMessage;
-use concord_events::non_event::{COPIED_FROM, Foreign};
+use concord_events::non_event::{COPIED_FROM, NonEvent};
 use concord_events::topology::StreamKind;
 
 use crate::broker::raw_message::Described;
@@ -16,34 +16,34 @@ use crate::service::metrics::Consumer;
 pub(crate) const FOREIGN: &str = "foreign";
 
 /// What a message of a stream of facts or deadlines is, if it is foreign, from the headers and the body it is stored with.
-pub fn of_stored(headers: Option<&HeaderMap>, body: &[u8]) -> Option<Foreign> {
-    Foreign::of(
+pub fn of_stored(headers: Option<&HeaderMap>, body: &[u8]) -> Option<NonEvent> {
+    NonEvent::of(
         headers.is_some_and(|headers| headers.get(COPIED_FROM).is_some()),
         body,
     )
 }
 
 /// The same of a message as it was asked for. Whoever answers in place of the leader adds the header of a copy by itself.
-pub(crate) fn of_read(message: &StreamMessage, consistency: Consistency) -> Option<Foreign> {
+pub(crate) fn of_read(message: &StreamMessage, consistency: Consistency) -> Option<NonEvent> {
     let own = match consistency {
         Consistency::Any => 1,
         Consistency::Leader => 0,
     };
-    Foreign::of(
+    NonEvent::of(
         message.headers.get_all(COPIED_FROM).count() > own,
         &message.payload,
     )
 }
 
 /// The same of a message as the leader describes it.
-pub(crate) fn of_described(described: &Described) -> Option<Foreign> {
+pub(crate) fn of_described(described: &Described) -> Option<NonEvent> {
     let headers = described.headers().unwrap_or_default();
     let headers = String::from_utf8_lossy(&headers);
     let copied = headers.lines().any(|line| {
         line.split_once(':')
             .is_some_and(|(name, _)| name == COPIED_FROM)
     });
-    Foreign::of(copied, &described.body().unwrap_or_default())
+    NonEvent::of(copied, &described.body().unwrap_or_default())
 }
 
 /// Whether a delivery carries what no service writes into a stream of facts or deadlines. Only its headers are looked at, so
@@ -58,7 +58,7 @@ pub(crate) fn is_copy(shell: &ServiceContext, delivery: &Delivery) -> bool {
 
 /// Whether a delivery that could not be handled is foreign. What agents send may be whatever they like: it is answered.
 pub(crate) fn is_acknowledgement(shell: &ServiceContext, delivery: &Delivery) -> bool {
-    Foreign::of(false, &delivery.payload).is_some() && concerns(shell, delivery)
+    NonEvent::of(false, &delivery.payload).is_some() && concerns(shell, delivery)
 }
 
 fn concerns(shell: &ServiceContext, delivery: &Delivery) -> bool {

@@ -100,7 +100,7 @@ impl Directory {
             match StoredEvent::<AgentEvent>::decode(&message.payload, info.stream_sequence) {
                 Ok(record) => self.apply(record),
                 // What hides the last fact of its kind must not make an agent a stranger.
-                Err(concord_events::Error::Foreign) => {
+                Err(concord_events::Error::NonEvent) => {
                     self.recover(broker, &message.subject).await?
                 }
                 Err(error) => {

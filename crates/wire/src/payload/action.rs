@@ -158,7 +158,7 @@ fn one_of(text: &str, allowed: &[&str], pointer: &str) -> Result<(), Fault> {
         pointer,
         format!(
             "{:?} is none of {}.",
-            super::beginning(text),
+            super::shortened(text),
             allowed.join(", ")
         ),
         "Name one of them, or several with | between them.",

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::action::check_action;
 use super::expert::is_web_address;
-use super::{beginning, check_name};
+use super::{check_name, shortened};
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::timestamp::Timestamp;
@@ -52,7 +52,7 @@ impl Request {
         {
             return Err(Fault::invalid(
                 "/payload/callback_url",
-                format!("{:?} is no address that can be called.", beginning(url)),
+                format!("{:?} is no address that can be called.", shortened(url)),
                 "Write it as https://example.org/path.",
             ));
         }

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{beginning, check_name};
+use super::{check_name, shortened};
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::id::AgentId;
@@ -178,7 +178,7 @@ impl Contact {
         if let Some(email) = self.email.as_deref().filter(|email| !is_mailbox(email)) {
             return Err(Fault::invalid(
                 format!("{pointer}/email"),
-                format!("{:?} is no address of a mailbox.", beginning(email)),
+                format!("{:?} is no address of a mailbox.", shortened(email)),
                 "Write it as name@example.org.",
             ));
         }
@@ -189,7 +189,7 @@ impl Contact {
         {
             return Err(Fault::invalid(
                 format!("{pointer}/webhook"),
-                format!("{:?} is no address that can be called.", beginning(webhook)),
+                format!("{:?} is no address that can be called.", shortened(webhook)),
                 "Write it as https://example.org/path.",
             ));
         }

@@ -24,7 +24,7 @@ pub(super) fn all() -> Vec<(String, Node)> {
             message_age: Duration::ZERO,
         },
     );
-    // The inbox of a service that acts on no message only refuses.
+    // A service that acts on no message refuses all of its inbox.
     let idle = |kind| matches!(kind, ConsumerKind::Inbox(to) | ConsumerKind::UrgentInbox(to) if heard(to).is_empty());
     operations.extend(
         layout
@@ -43,7 +43,7 @@ pub(super) fn all() -> Vec<(String, Node)> {
     operations
 }
 
-/// An operation in the making.
+/// An operation while it is put together.
 struct Operation {
     action: &'static str,
     channel: &'static str,
@@ -240,7 +240,7 @@ fn messages_of(consumer: &ConsumerDefinition) -> Vec<String> {
         | ConsumerKind::Deadlines
         | ConsumerKind::Completions
         | ConsumerKind::Notices(_) => {
-            let event = consumer.fact.iter();
+            let event = consumer.event.iter();
             event
                 .map(|(aggregate, info)| event::name(*aggregate, info.name))
                 .collect()
@@ -304,7 +304,7 @@ fn appends(service: Service) -> Option<(String, Node)> {
     )
 }
 
-/// What is not one service's own.
+/// The operations that all services have, or that need bindings of their own.
 fn shared() -> [(String, Node); 3] {
     let queue = map([(
         "nats",

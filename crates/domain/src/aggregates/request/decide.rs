@@ -103,7 +103,7 @@ fn acknowledge(
 fn answer(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) -> RequestDecision {
     let repeats = matches!(&state.ended, Some(Ended::Answered(by)) if *by == answer.message_id);
     // It was for the same request as it was made before.
-    let for_earlier = opened.request_id.is_unnamed() && answer.at < opened.asked_at;
+    let for_earlier = opened.request_id.is_derived() && answer.at < opened.asked_at;
     if repeats || for_earlier {
         return Decision::Ignore(Ignored::Repetition);
     }

@@ -53,7 +53,7 @@ impl Life for RequestMachine {
         begins
             && event
                 .request()
-                .is_some_and(|request| request.request_id.is_unnamed())
+                .is_some_and(|request| request.request_id.is_derived())
     }
 
     fn may_rest(state: &RequestState) -> bool {
