@@ -45,7 +45,7 @@ pub fn documents() -> Vec<(String, Value)> {
     documents.extend(event::documents());
     documents.push(alone::<DeadLetter>(
         "dead-letter",
-        "What could not be processed, as the command line lists it.",
+        "A dead letter, as the command line lists it.",
     ));
     documents
 }

@@ -19,28 +19,28 @@ use crate::subject::SystemSubject;
 /// `docs/adr/0014`.
 pub const EARLIER_MAX: usize = 256;
 
-/// What is known of a fact besides what it says.
+/// What is stored with every event beside its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventMeta {
     /// Identity, derived from the aggregate and the cause; also the `Nats-Msg-Id`.
     pub event_id: MessageId,
-    /// Which aggregate of its kind.
+    /// The id of the aggregate.
     pub id: Token,
-    /// When it was decided.
+    /// The time at which it was decided.
     pub at: Timestamp,
     /// `message_id` or `event_id` of what caused it.
     pub cause: MessageId,
-    /// All deadlines the aggregate has open after this fact.
+    /// All deadlines that the aggregate has open after this event.
     #[serde(default)]
     pub deadlines: Vec<Deadline>,
     /// Names of those that are new, or due at another time than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opened: Vec<Token>,
-    /// Names of deadlines that were open before this fact and no longer are.
+    /// Names of deadlines that were open before this event and no longer are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Token>,
-    /// Stream sequences of the last 256 earlier facts of the aggregate, oldest first; of all of them where there are
-    /// fewer. The oldest fact named here names those before it. The lock under which a fact is appended proves the list
+    /// Stream sequences of the last 256 earlier events of the aggregate, oldest first; of all of them if there are
+    /// fewer. The oldest event named here names those before it. The lock under which an event is appended proves the list
     /// complete, so an aggregate is loaded by sequence instead of by a search through the stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = EARLIER_MAX))]

@@ -9,7 +9,7 @@ use crate::Aggregate;
 pub const GRAMMAR: [(&str, &str); 4] = [
     (
         "event.<aggregate>.<id>.<fact>",
-        "facts, appended by the owner of the aggregate under an optimistic lock",
+        "events, appended by the owner of the aggregate under an optimistic lock",
     ),
     (
         "timer.armed.<aggregate>.<id>.<name>",

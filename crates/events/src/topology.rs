@@ -73,7 +73,7 @@ impl StreamKind {
                 "What is said at priority critical or system_critical, so that no backlog delays it."
             }
             Self::Events => {
-                "Facts: the system of record. No age limit; messages cannot be deleted one by one."
+                "Events: the system of record. No age limit; messages cannot be deleted one by one."
             }
             Self::Timers => "Deadlines held and delivered by the broker's scheduler.",
             Self::Memory => "Shared memory with the history of each topic.",

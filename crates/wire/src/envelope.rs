@@ -66,7 +66,7 @@ impl Priority {
     }
 }
 
-/// Facts about a message.
+/// Data about a message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Metadata {
     /// How sure the sender is, 0 to 1.
@@ -97,13 +97,13 @@ keeps_unknown!(Metadata {
 pub struct Envelope {
     /// Identity of the message, unique in the installation.
     pub message_id: MessageId,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub timestamp: Timestamp,
-    /// Who says it; must equal the subject's sender.
+    /// The sender; must equal the sender in the subject.
     pub from_agent: AgentId,
-    /// To whom it is said; must equal the subject's recipient.
+    /// The recipient; must equal the recipient in the subject.
     pub to_agent: Recipient,
-    /// What kind of thing is said; must equal the subject's type.
+    /// The message type; must equal the type in the subject.
     pub message_type: MessageType,
     /// The case, if in one; must equal the subject's case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,19 +119,19 @@ pub struct Envelope {
     /// Discussion round; 0 or absent outside a discussion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// How urgent it is.
+    /// The priority.
     #[serde(default)]
     pub priority: Priority,
     /// Whether the sender waits for an answer.
     #[serde(default)]
     pub requires_response: bool,
-    /// Until when an answer is of use.
+    /// The time until which an answer is of use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// What is said; its schema follows from `message_type`.
+    /// The contents; their schema follows from `message_type`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub payload: Box<RawValue>,
-    /// Facts about the message.
+    /// Data about the message.
     #[serde(default)]
     pub metadata: Metadata,
     /// Unknown fields, kept as they were written.

@@ -206,7 +206,7 @@ fn duration(duration: Duration) -> String {
 }
 
 fn events(page: &mut Page) {
-    page.section("Facts");
+    page.section("Events");
     page.text(
         "What the services store on `event`, each appended by the owner of the aggregate and by nobody else. \
          *Effects*: messages are published because of it. *Deadlines*: the deadlines that are open may differ after it.",
@@ -215,7 +215,7 @@ fn events(page: &mut Page) {
         page.text(&format!("**{name}**: {doc}"));
         let events = all_events().filter(|(aggregate, _)| aggregate.as_str() == name);
         page.table(
-            ["fact", "appended by", "effects", "deadlines", "meaning"],
+            ["event", "appended by", "effects", "deadlines", "meaning"],
             events.map(|(aggregate, info)| {
                 [
                     schema_link(info.name, &super::event::name(aggregate, info.name)),

@@ -36,7 +36,7 @@ pub const HEARTBEAT_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
 pub struct Skill {
     /// Its name, unique on the card.
     pub name: String,
-    /// What it is, for people and for the matcher.
+    /// A description, for people and for the matcher.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Words by which it is found.
@@ -54,7 +54,7 @@ pub struct CardAction {
     /// Its name, unique on the card and none of the standard actions'.
     #[schemars(extend("not" = { "enum": ["review_code", "run_tests", "update_documentation", "batch"] }))]
     pub name: String,
-    /// What it does, for a reader.
+    /// A description, for people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The JSON Schema of its parameters: a request that does not fit is refused. Of the keywords `type`, `required`,
@@ -66,37 +66,37 @@ pub struct CardAction {
     pub result: Option<Schema>,
 }
 
-/// What an agent says of itself.
+/// The description that an agent gives of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// Under which id it speaks.
+    /// The id under which it sends messages.
     pub agent_id: AgentId,
-    /// For a reader.
+    /// A name for people to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it does, for a reader.
+    /// A description, for people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Its own version, as it numbers them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What it can do: by these it is woken.
+    /// Its skills: messages that match them wake it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Skill>,
-    /// What it can be asked for by name, beside the standard actions.
+    /// Actions that it can be asked for, beside the standard ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<CardAction>,
-    /// What it knows about; compared without regard to case and spacing.
+    /// The domains it knows; compared without regard to case and spacing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
     /// Words or phrases that wake it where meaning cannot be matched; compared without regard to case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
-    /// How it writes and wants to be written to.
+    /// The dialect in which it writes and reads messages.
     #[serde(default)]
     pub dialect: Dialect,
-    /// In which encodings it reads the bodies of messages, besides as they are: what is large comes to it compressed.
+    /// The encodings in which it reads the bodies of messages, besides uncompressed ones: large messages to it are compressed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub encodings: Vec<Encoding>,
     /// Requests that it works on at a time; no limit is kept when absent.

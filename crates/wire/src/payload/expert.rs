@@ -66,7 +66,7 @@ impl DebatePriority {
     }
 }
 
-/// What becomes of a debate for which the queue has no place.
+/// What happens to a debate if the review queue is full.
 #[derive(
     Debug,
     Clone,
@@ -115,10 +115,10 @@ impl Contact {
 pub struct Expert {
     /// Under which id the person speaks.
     pub agent_id: AgentId,
-    /// For a reader.
+    /// A name for people to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the person knows about; compared without regard to case and spacing.
+    /// The domains that the person knows; compared without regard to case and spacing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
     /// Where the person is told that a debate waits.
