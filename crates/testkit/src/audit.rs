@@ -6,7 +6,7 @@ use concord_domain::assurance::audit::{
     Auditor, Content, Dead, Ending, RawEvent, Report, StoredMessage,
 };
 use concord_events::dead_letter::header;
-use concord_events::non_event::{COPIED_FROM, Foreign};
+use concord_events::non_event::{COPIED_FROM, NonEvent};
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_wire::header::DIALECT;
@@ -20,7 +20,7 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
     let subjects = layout().subjects;
     let mut auditor = Auditor::new();
     for fact in stored(client, StreamKind::Events, ">").await? {
-        if let Some(foreign) = Foreign::of(!fact.header(COPIED_FROM).is_empty(), &fact.payload) {
+        if let Some(foreign) = NonEvent::of(!fact.header(COPIED_FROM).is_empty(), &fact.payload) {
             auditor.foreign(fact.sequence, &fact.subject, foreign);
             continue;
         }
