@@ -15,17 +15,16 @@ use concord_domain::coordination_metrics::{
 use concord_events::Aggregate;
 use concord_events::subject::SystemFilters;
 use concord_events::{StoredEvent, WakeEvent};
-use concord_runtime::broker::Heard;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::codec::ObservedMessage;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::{FeedbackLabels, Metrics, ResultLabel, RouteLabel};
 use concord_runtime::{Directory, service::clock};
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Dialect, Envelope, dialect};
 use futures::{Stream, StreamExt};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::AnyError;
+use crate::settings::CoordinationSettings;
 
 mod ownership;
 
@@ -36,31 +35,9 @@ const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
 /// The queue group in which each message counts once.
 const GROUP: &str = "agent-adapter-coordination";
 
-/// What is counted of how agents help each other.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CoordinationSettings {
-    /// Whether it is counted at all: every replica then hears every message.
-    pub enabled: bool,
-    /// Agents that lead others, besides the coordinator; when there are none, those of whose card a skill has the tag `lead`.
-    pub leads: Vec<AgentId>,
-    /// How long after a message an answer to it counts, in milliseconds.
-    pub window_ms: u64,
-}
-
-impl Default for CoordinationSettings {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            leads: Vec::new(),
-            window_ms: Limits::default().window_ms,
-        }
-    }
-}
-
 /// Begins to count.
 pub(crate) async fn start(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     settings: &CoordinationSettings,
     directory: &Arc<Directory>,
 ) -> Result<(), AnyError> {
@@ -92,7 +69,7 @@ struct Counting {
 
 impl Counting {
     /// Hears messages on both lanes, and whom they wake.
-    async fn hear(self: &Arc<Self>, shell: &ServiceContext) -> Result<(), AnyError> {
+    async fn hear(self: &Arc<Self>, shell: &ServiceRunner) -> Result<(), AnyError> {
         let (broker, subjects) = (&shell.broker, shell.broker.subjects());
         for lane in [Lane::Urgent, Lane::Normal] {
             let said = broker.listen(subjects.all(lane.as_str()), None).await?;
@@ -136,9 +113,9 @@ impl Counting {
 
     fn each(
         self: &Arc<Self>,
-        shell: &ServiceContext,
-        mut heard: impl Stream<Item = Heard> + Send + Unpin + 'static,
-        take: impl Fn(&Self, &ServiceContext, &Heard) + Send + 'static,
+        shell: &ServiceRunner,
+        mut heard: impl Stream<Item = ObservedMessage> + Send + Unpin + 'static,
+        take: impl Fn(&Self, &ServiceRunner, &ObservedMessage) + Send + 'static,
     ) {
         let (counting, shared) = (Arc::clone(self), shell.clone());
         shell.spawn(async move {
@@ -150,7 +127,7 @@ impl Counting {
     }
 
     /// Counts who has not answered in time.
-    fn keep_time(self: &Arc<Self>, shell: &ServiceContext) {
+    fn keep_time(self: &Arc<Self>, shell: &ServiceRunner) {
         let (counting, stop) = (Arc::clone(self), shell.stop.clone());
         shell.spawn(async move {
             let mut due = tokio::time::interval(SETTLE_INTERVAL);
@@ -162,7 +139,7 @@ impl Counting {
     }
 
     /// Keeps to the cards that say that their agents lead.
-    fn follow_leads(self: &Arc<Self>, shell: &ServiceContext, directory: &Arc<Directory>) {
+    fn follow_leads(self: &Arc<Self>, shell: &ServiceRunner, directory: &Arc<Directory>) {
         let (counting, directory, stop) =
             (Arc::clone(self), Arc::clone(directory), shell.stop.clone());
         let mut changes = directory.changes();
@@ -199,7 +176,7 @@ impl Counting {
 }
 
 /// What was said, in whatever dialect; none where it is no message.
-fn envelope(shell: &ServiceContext, message: &Heard) -> Option<Envelope> {
+fn envelope(shell: &ServiceRunner, message: &ObservedMessage) -> Option<Envelope> {
     let subject = shell.broker.subjects().parse(&message.subject).ok()?;
     let declared = message.dialect.as_deref().and_then(Dialect::parse);
     Some(dialect::read(&message.payload, declared, &subject).ok()?.0)

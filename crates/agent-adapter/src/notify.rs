@@ -12,7 +12,7 @@ use std::time::Duration;
 use concord_events::StoredEvent;
 use concord_events::topology::{Channel, ConsumerKind};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::clock;
 use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
@@ -23,12 +23,11 @@ mod completion;
 mod email;
 mod notice;
 mod resend;
-pub(crate) mod settings;
 mod text;
 mod webhook;
 
+use crate::settings::{EmailConfig, NotifySettings, WebhookConfig};
 use notice::Notice;
-use settings::{Error, NotifySettings};
 
 /// Recipients of whom is remembered what became of their notice.
 const KNOWN_MAX: usize = 8_192;
@@ -44,50 +43,45 @@ pub(crate) enum Failure {
     Lasting(String),
 }
 
-/// Refuses settings that could not work.
-pub(crate) fn check(settings: &NotifySettings) -> Result<(), Error> {
-    settings.check()?;
-    Channel::ALL
-        .into_iter()
-        .try_for_each(|channel| Sender::new(channel, settings).map(|_| ()))
-}
-
 /// Begins to tell people. The consumers are there when a channel is off, too: what happened while it was off is then
 /// nothing that they are told when it is on.
-pub(crate) fn start(shell: &ServiceContext, settings: &NotifySettings) -> Result<(), Error> {
+pub(crate) fn start(
+    shell: &ServiceRunner,
+    settings: &NotifySettings,
+    email: Option<EmailConfig>,
+    webhook: Option<WebhookConfig>,
+) {
+    let webhook = webhook.map(|config| Arc::new(webhook::Caller::new(config)));
+    let mut email = email.map(email::Mailer::new);
     let mut notifiers = Vec::new();
     for channel in Channel::ALL {
-        let notifier = Arc::new(Notifier::new(shell, channel, settings)?);
+        let sender = match channel {
+            Channel::Email => email.take().map(|mailer| Sender::Email(Box::new(mailer))),
+            Channel::Webhook => webhook.clone().map(Sender::Webhook),
+        };
+        let notifier = Arc::new(Notifier::new(shell, channel, sender, settings));
         shell.consume(ConsumerKind::Notices(channel), Feed(Arc::clone(&notifier)));
         notifiers.push(notifier);
     }
-    shell.consume(
-        ConsumerKind::Completions,
-        completion::Completions::new(shell, settings)?,
-    );
+    let completions = completion::Completions::new(shell, webhook, settings);
+    shell.consume(ConsumerKind::Completions, completions);
     shell.answer("notify", resend::verb(shell, notifiers));
-    Ok(())
+}
+
+/// How long a notice that fails is tried again.
+fn patience(settings: &NotifySettings) -> RetryPolicy {
+    let first = Duration::from_millis(settings.wait_first_ms);
+    let max = Duration::from_millis(settings.wait_max_ms);
+    RetryPolicy::spread(settings.tries_max, first, max)
 }
 
 /// How a channel sends.
 enum Sender {
     Email(Box<email::Mailer>),
-    Webhook(Box<webhook::Caller>),
+    Webhook(Arc<webhook::Caller>),
 }
 
 impl Sender {
-    /// None when the channel is off.
-    fn new(channel: Channel, settings: &NotifySettings) -> Result<Option<Self>, Error> {
-        Ok(match channel {
-            Channel::Email => {
-                email::Mailer::new(settings)?.map(|mailer| Self::Email(Box::new(mailer)))
-            }
-            Channel::Webhook => {
-                webhook::Caller::new(settings)?.map(|caller| Self::Webhook(Box::new(caller)))
-            }
-        })
-    }
-
     fn recipients(&self, notice: &Notice) -> Vec<String> {
         match self {
             Self::Email(mailer) => mailer.recipients(notice),
@@ -105,7 +99,7 @@ impl Sender {
 
 /// One channel at work.
 struct Notifier {
-    shell: ServiceContext,
+    shell: ServiceRunner,
     channel: Channel,
     sender: Option<Sender>,
     prefix: String,
@@ -118,20 +112,21 @@ struct Notifier {
 
 impl Notifier {
     fn new(
-        shell: &ServiceContext,
+        shell: &ServiceRunner,
         channel: Channel,
+        sender: Option<Sender>,
         settings: &NotifySettings,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let known = LruCache::new(NonZeroUsize::new(KNOWN_MAX).unwrap_or(NonZeroUsize::MIN));
-        Ok(Self {
+        Self {
             shell: shell.clone(),
             channel,
-            sender: Sender::new(channel, settings)?,
+            sender,
             prefix: shell.broker.layout.subjects.prefix().to_owned(),
             settings: settings.clone(),
             tries: Semaphore::new(settings.concurrency),
             known: Mutex::new(known),
-        })
+        }
     }
 
     fn count(&self, result: &'static str) {
@@ -163,7 +158,7 @@ impl Notifier {
         };
         let failures: Vec<String> = recipients.iter().filter_map(failed).collect();
         if !failures.is_empty() {
-            return Err(HandleError::Undeliverable(format!(
+            return Err(HandleError::DeadLetter(format!(
                 "{why}; before, {}",
                 failures.join("; ")
             )));
@@ -286,15 +281,15 @@ impl Handler for Feed {
         }
         let (passing, lasting) = notifier.tell(sender, &notice, &recipients).await;
         if !passing.is_empty() {
-            return Err(HandleError::Failed(passing.join("; ").into()));
+            return Err(HandleError::retry(passing.join("; ")));
         }
         if !lasting.is_empty() {
-            return Err(HandleError::Undeliverable(lasting.join("; ")));
+            return Err(HandleError::DeadLetter(lasting.join("; ")));
         }
         Ok(Ack::Acknowledge)
     }
 
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
-        self.0.settings.patience()
+        patience(&self.0.settings)
     }
 }

@@ -11,11 +11,8 @@ use concord_domain::aggregates::request::{
 use concord_events::topology::{EXCHANGED, StreamKind};
 use concord_events::{HeardAnswer, RequestOpened};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{
-    Aggregates, Directory, broker::message_lookup, codec::dialect, delivery::handlers,
-};
+use concord_runtime::{Aggregates, Directory, Ports, delivery::handlers};
 use concord_wire::payload::AgentStatus;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
@@ -23,54 +20,62 @@ use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, 
 use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, unfit};
 
 /// Hears what agents ask each other for.
-pub(crate) struct Exchange {
-    shell: ServiceContext,
-    requests: Arc<Aggregates<RequestMachine, NatsEventStore>>,
+pub(crate) struct Exchange<P> {
+    context: ServiceContext<P>,
+    requests: Arc<Aggregates<RequestMachine, P>>,
     directory: Arc<Directory>,
 }
 
-impl Exchange {
+impl<P: Ports> Exchange<P> {
     pub(crate) fn new(
-        shell: &ServiceContext,
-        requests: &Arc<Aggregates<RequestMachine, NatsEventStore>>,
+        context: &ServiceContext<P>,
+        requests: &Arc<Aggregates<RequestMachine, P>>,
         directory: &Arc<Directory>,
     ) -> Self {
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             requests: Arc::clone(requests),
             directory: Arc::clone(directory),
         }
     }
 }
 
-impl Handler for Exchange {
+impl<P: Ports> Handler for Exchange<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         // What a service says or is told is its own affair, and most of what there is: it is not even read.
-        let subject = self.shell.broker.subjects().parse(&delivery.subject).ok();
+        let subject = self.context.ports.subjects().parse(&delivery.subject).ok();
         if !subject.is_some_and(|subject| is_between_agents(&subject)) {
-            self.shell.count_ignored("not_between_agents");
+            self.context.count_ignored("not_between_agents");
             return Ok(Ack::Acknowledge);
         }
-        let envelope = dialect::envelope(&self.shell, delivery).await?;
+        let envelope = delivery.read(&self.context).await?;
         let heard = match &envelope.message_type {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
             _ => hear(&envelope, delivery.stored_at)?,
         };
         let Some((id, input)) = heard else {
-            self.shell.count_ignored("answers_no_request");
+            self.context.count_ignored("answers_no_request");
             return Ok(Ack::Acknowledge);
         };
-        handlers::step_of_message(&self.shell, &self.requests, id, envelope, &input, delivery).await
+        handlers::step_of_message(
+            &self.context,
+            &self.requests,
+            id,
+            envelope,
+            &input,
+            delivery,
+        )
+        .await
     }
 }
 
-impl Exchange {
+impl<P: Ports> Exchange<P> {
     fn ask(
         &self,
         envelope: &Envelope,
         delivery: &Delivery,
     ) -> Result<(Token, RequestInput), Fault> {
-        let urgent = delivery.stream == self.shell.broker.layout.stream_name(StreamKind::Urgent);
+        let urgent = delivery.stream == self.context.ports.layout().stream_name(StreamKind::Urgent);
         let place = Place {
             sequence: delivery.sequence,
             urgent,
@@ -124,8 +129,8 @@ impl Exchange {
 }
 
 /// An answer that is stored and was not handled when the request ran out of time.
-pub(crate) async fn unread(
-    shell: &ServiceContext,
+pub(crate) async fn unread<P: Ports>(
+    ports: &P,
     opened: &RequestOpened,
 ) -> Result<Option<HeardAnswer>, HandleError> {
     let answers = EXCHANGED
@@ -143,16 +148,13 @@ pub(crate) async fn unread(
     };
     for kind in answers {
         for lane in Lane::ALL {
-            let filter = shell
-                .broker
+            let filter = ports
                 .subjects()
                 .between(lane, from, &opened.from, &kind.token());
             // Of the other lane only its own sequences are known, and there is little on it between two agents.
             let own_lane = opened.urgent == (lane == Lane::Urgent);
             let first = if own_lane { opened.sequence } else { 1 };
-            if let Some(answer) =
-                message_lookup::find(&shell.broker, lane, &filter, first, answer).await?
-            {
+            if let Some(answer) = ports.find_message(lane, &filter, first, answer).await? {
                 return Ok(Some(answer));
             }
         }

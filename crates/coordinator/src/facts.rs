@@ -9,28 +9,27 @@ use concord_events::Aggregate;
 use concord_events::{AgentEvent, DeadlineElapsed, DeadlineEvent, EventMeta, StoredEvent};
 use concord_runtime::delivery::handlers::{self, EffectHandler, EventHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Directory};
+use concord_runtime::{Aggregates, Directory, Ports};
 
 use crate::{exchange, route};
 
 /// Facts of others.
-pub(crate) struct Others {
-    shell: ServiceContext,
-    cases: EventHandler<CaseMachine, NatsEventStore>,
-    requests: Arc<Aggregates<RequestMachine, NatsEventStore>>,
+pub(crate) struct Others<P> {
+    context: ServiceContext<P>,
+    cases: EventHandler<P, CaseMachine>,
+    requests: Arc<Aggregates<RequestMachine, P>>,
 }
 
-impl Others {
+impl<P: Ports> Others<P> {
     pub(crate) fn new(
-        shell: &ServiceContext,
-        cases: &Arc<Aggregates<CaseMachine, NatsEventStore>>,
-        requests: &Arc<Aggregates<RequestMachine, NatsEventStore>>,
+        context: &ServiceContext<P>,
+        cases: &Arc<Aggregates<CaseMachine, P>>,
+        requests: &Arc<Aggregates<RequestMachine, P>>,
     ) -> Self {
-        let cases = EventHandler::new(shell, cases, route::from_fact);
+        let cases = EventHandler::new(context, cases, route::from_fact);
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             cases,
             requests: Arc::clone(requests),
         }
@@ -45,15 +44,17 @@ impl Others {
         let known = self.requests.load(&elapsed.id).await?;
         let unread = match &known.state.opened {
             Some(opened) if known.state.ended.is_none() => {
-                exchange::unread(&self.shell, opened).await?
+                exchange::unread(&self.context.ports, opened).await?
             }
             _ => None,
         };
-        let context = ServiceContext::fact_context(EventMeta::decode(&delivery.payload)?.event_id);
+        let context = self
+            .context
+            .of_event(EventMeta::decode(&delivery.payload)?.event_id);
         let (id, unread) = (elapsed.id.clone(), unread.map(Box::new));
         let input = RequestInput::Elapsed { elapsed, unread };
         handlers::step(
-            &self.shell,
+            &self.context,
             &self.requests,
             id,
             context,
@@ -64,9 +65,9 @@ impl Others {
     }
 }
 
-impl Handler for Others {
+impl<P: Ports> Handler for Others<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.shell, delivery)? {
+        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.context, delivery)? {
             let elapsed =
                 StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
                     .event
@@ -80,33 +81,29 @@ impl Handler for Others {
 }
 
 /// The coordinator's own facts.
-pub(crate) struct Own {
-    shell: ServiceContext,
+pub(crate) struct Own<P> {
+    context: ServiceContext<P>,
     directory: Arc<Directory>,
-    cases: EffectHandler<CaseMachine>,
-    agents: EffectHandler<AgentMachine>,
-    requests: EffectHandler<RequestMachine>,
+    cases: EffectHandler<P, CaseMachine>,
+    agents: EffectHandler<P, AgentMachine>,
+    requests: EffectHandler<P, RequestMachine>,
 }
 
-impl Own {
-    pub(crate) fn new(
-        shell: &ServiceContext,
-        directory: &Arc<Directory>,
-        ledger: NatsEventStore,
-    ) -> Self {
+impl<P: Ports> Own<P> {
+    pub(crate) fn new(context: &ServiceContext<P>, directory: &Arc<Directory>) -> Self {
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             directory: Arc::clone(directory),
-            cases: EffectHandler::new(shell, ledger.clone()),
-            agents: EffectHandler::new(shell, ledger.clone()),
-            requests: EffectHandler::new(shell, ledger),
+            cases: EffectHandler::new(context),
+            agents: EffectHandler::new(context),
+            requests: EffectHandler::new(context),
         }
     }
 }
 
-impl Handler for Own {
+impl<P: Ports> Handler for Own<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        match handlers::aggregate_of(&self.shell, delivery)? {
+        match handlers::aggregate_of(&self.context, delivery)? {
             (Aggregate::Agent, _) => {
                 // Who registers is answered in the dialect that it has just declared.
                 self.directory.apply(StoredEvent::<AgentEvent>::decode(

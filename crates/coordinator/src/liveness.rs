@@ -7,10 +7,9 @@ use std::time::Duration;
 use concord_domain::aggregates::agent::liveness::{Heard, conclude};
 use concord_domain::aggregates::agent::{AgentInput, AgentMachine, AgentState};
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::api::{Answer, Verb, answer};
-use concord_runtime::{Aggregates, Directory, service::clock};
+use concord_runtime::{Aggregates, Directory, NatsPorts, Ports, service::clock};
 use concord_wire::payload::{AgentStatus, Beat, Card};
 use concord_wire::subject::Subject;
 use concord_wire::{AgentId, MessageId, Timestamp};
@@ -25,8 +24,8 @@ pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heard>>>;
 
 /// Listens for heartbeats and says what follows from them.
 pub(crate) struct Liveness {
-    shell: ServiceContext,
-    agents: Arc<Aggregates<AgentMachine, NatsEventStore>>,
+    shell: ServiceRunner,
+    agents: Arc<Aggregates<AgentMachine, NatsPorts>>,
     directory: Arc<Directory>,
     beats: Beats,
 }
@@ -34,8 +33,8 @@ pub(crate) struct Liveness {
 impl Liveness {
     /// Listens until the service stops.
     pub(crate) async fn start(
-        shell: &ServiceContext,
-        agents: &Arc<Aggregates<AgentMachine, NatsEventStore>>,
+        shell: &ServiceRunner,
+        agents: &Arc<Aggregates<AgentMachine, NatsPorts>>,
         directory: &Arc<Directory>,
     ) -> Result<Beats, async_nats::SubscribeError> {
         let beats = Beats::default();
@@ -109,7 +108,7 @@ impl Liveness {
     }
 
     async fn say(&self, agent_id: AgentId, status: AgentStatus, why: String) {
-        let cause = MessageId::of_operator_request(&uuid::Uuid::now_v7().to_string());
+        let cause = MessageId::of_operator_request(&self.shell.ports.unique_id());
         let id = agent_id.token();
         let input = AgentInput::Status {
             agent_id,
@@ -118,7 +117,7 @@ impl Liveness {
         };
         match self
             .agents
-            .step(&id, &ServiceContext::message_context(cause), &input, None)
+            .step(&id, &self.shell.of_message(cause), &input, None)
             .await
         {
             Ok(outcome) => self.shell.count_step::<AgentMachine>(&outcome),

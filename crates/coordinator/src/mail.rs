@@ -7,29 +7,28 @@ use concord_domain::aggregates::case::CaseMachine;
 use concord_domain::aggregates::request::RequestMachine;
 use concord_runtime::delivery::handlers::{self, MessageHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Routed, codec::dialect};
+use concord_runtime::{Aggregates, Ports, Routed};
 
 use crate::route::{exchange, register};
 
 /// Gives each message to the machine it is for.
-pub(crate) struct Mail {
-    shell: ServiceContext,
-    agents: Arc<Aggregates<AgentMachine, NatsEventStore>>,
-    requests: Arc<Aggregates<RequestMachine, NatsEventStore>>,
-    cases: MessageHandler<CaseMachine, NatsEventStore>,
+pub(crate) struct Mail<P> {
+    context: ServiceContext<P>,
+    agents: Arc<Aggregates<AgentMachine, P>>,
+    requests: Arc<Aggregates<RequestMachine, P>>,
+    cases: MessageHandler<P, CaseMachine>,
 }
 
-impl Mail {
+impl<P: Ports> Mail<P> {
     pub(crate) fn new(
-        shell: &ServiceContext,
-        agents: &Arc<Aggregates<AgentMachine, NatsEventStore>>,
-        requests: &Arc<Aggregates<RequestMachine, NatsEventStore>>,
-        cases: MessageHandler<CaseMachine, NatsEventStore>,
+        context: &ServiceContext<P>,
+        agents: &Arc<Aggregates<AgentMachine, P>>,
+        requests: &Arc<Aggregates<RequestMachine, P>>,
+        cases: MessageHandler<P, CaseMachine>,
     ) -> Self {
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             agents: Arc::clone(agents),
             requests: Arc::clone(requests),
             cases,
@@ -37,12 +36,12 @@ impl Mail {
     }
 }
 
-impl Handler for Mail {
+impl<P: Ports> Handler for Mail<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let envelope = dialect::envelope(&self.shell, delivery).await?;
+        let envelope = delivery.read(&self.context).await?;
         if let Some((id, input)) = exchange::kept(&envelope, delivery.stored_at)? {
             return handlers::step_of_message(
-                &self.shell,
+                &self.context,
                 &self.requests,
                 id,
                 envelope,
@@ -54,12 +53,19 @@ impl Handler for Mail {
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,
             Some(Routed::Ignored(reason)) => {
-                self.shell.count_ignored(reason);
+                self.context.count_ignored(reason);
                 Ok(Ack::Acknowledge)
             }
             Some(Routed::Step { id, input }) => {
-                handlers::step_of_message(&self.shell, &self.agents, id, envelope, &input, delivery)
-                    .await
+                handlers::step_of_message(
+                    &self.context,
+                    &self.agents,
+                    id,
+                    envelope,
+                    &input,
+                    delivery,
+                )
+                .await
             }
         }
     }

@@ -1,14 +1,13 @@
 //! Which messages and facts are inputs for which case.
 
 use concord_domain::aggregates::case::{CaseInput, OpenRequest, ReceivedChallenge, ReceivedReview};
-use concord_domain::effect;
 use concord_events::Aggregate;
 use concord_events::{
     self, DeadlineEvent, DebateEvent, DetectionEvent, Heard, ReceivedFinding, StoredEvent,
 };
 use concord_runtime::Routed;
 use concord_runtime::delivery::route::{digest_of, unknown_type};
-use concord_wire::payload::{Challenge, Finding, OpenCase, Request, Review};
+use concord_wire::payload::{Challenge, Finding, OPEN_CASE, OpenCase, Request, Review};
 use concord_wire::policy::Policy;
 use concord_wire::{CaseId, Envelope, ErrorCode, Fault, MessageType};
 
@@ -107,13 +106,13 @@ fn no_case() -> Fault {
 
 fn request(envelope: &Envelope) -> Result<Routed<CaseInput>, Fault> {
     let request: Request = envelope.payload()?;
-    if request.action != effect::OPEN_CASE {
+    if request.action != OPEN_CASE {
         return Err(Fault::invalid(
             "/payload/action",
             format!("The coordinator does not do {:?}.", request.action),
             format!(
                 "Ask for {:?}, or for one of register_agent, update_agent, deregister_agent.",
-                effect::OPEN_CASE
+                OPEN_CASE
             ),
         ));
     }

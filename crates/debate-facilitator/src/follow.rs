@@ -6,25 +6,25 @@
 use concord_domain::Context;
 use concord_domain::aggregates::review_queue;
 use concord_events::EventMeta;
-use concord_runtime::Trace;
 use concord_runtime::delivery::handlers;
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::ServiceContext;
+use concord_runtime::{Ports, Trace};
 
 use crate::route::{self, FollowUp};
 use crate::stores::Stores;
 use crate::verdicts;
 
 /// Follows the facts that the facilitator reads.
-pub(crate) struct Follow {
-    shell: ServiceContext,
-    stores: Stores,
+pub(crate) struct Follow<P> {
+    service: ServiceContext<P>,
+    stores: Stores<P>,
 }
 
-impl Follow {
-    pub(crate) fn new(shell: &ServiceContext, stores: &Stores) -> Self {
+impl<P: Ports> Follow<P> {
+    pub(crate) fn new(service: &ServiceContext<P>, stores: &Stores<P>) -> Self {
         Self {
-            shell: shell.clone(),
+            service: service.clone(),
             stores: stores.clone(),
         }
     }
@@ -35,15 +35,16 @@ impl Follow {
         trace: &Option<Trace>,
         follow_up: FollowUp,
     ) -> Result<(), HandleError> {
-        let (shell, stores) = (&self.shell, &self.stores);
+        let service = &self.service;
+        let stores = &self.stores;
         let (context, trace) = (context.clone(), trace.clone());
         match follow_up {
             FollowUp::Debate(id, input) => {
-                quietly(handlers::step(shell, &stores.debates, id, context, &input, trace).await)
+                quietly(handlers::step(service, &stores.debates, id, context, &input, trace).await)
             }
             FollowUp::Queue(input) => quietly(
                 handlers::step(
-                    shell,
+                    service,
                     &stores.queue,
                     review_queue::id(),
                     context,
@@ -53,24 +54,26 @@ impl Follow {
                 .await,
             ),
             FollowUp::Outcome(debate, known) => {
-                verdicts::enter_outcome(shell, stores, &context, &trace, &known, &debate).await
+                verdicts::enter_outcome(service, stores, &context, &trace, &known, &debate).await
             }
             FollowUp::Verdict(resolved) => {
-                verdicts::enter(shell, stores, &context, &trace, &resolved).await
+                verdicts::enter(service, stores, &context, &trace, &resolved).await
             }
         }
     }
 }
 
-impl Handler for Follow {
+impl<P: Ports> Handler for Follow<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let (aggregate, _) = handlers::aggregate_of(&self.shell, delivery)?;
+        let (aggregate, _) = handlers::aggregate_of(&self.service, delivery)?;
         let follow_ups = route::follows(aggregate, &delivery.payload, delivery.sequence)?;
         if follow_ups.is_empty() {
-            self.shell.count_ignored("other_fact");
+            self.service.count_ignored("other_fact");
             return Ok(Ack::Acknowledge);
         }
-        let context = ServiceContext::fact_context(EventMeta::decode(&delivery.payload)?.event_id);
+        let context = self
+            .service
+            .of_event(EventMeta::decode(&delivery.payload)?.event_id);
         for follow_up in follow_ups {
             self.do_one(&context, &delivery.trace, follow_up).await?;
         }

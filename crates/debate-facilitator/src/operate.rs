@@ -1,11 +1,12 @@
 //! What operators ask by request and reply: who can rule, who has which debate, and when its deadlines run.
 
+use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
-use concord_domain::aggregates::escalation::Order;
 use concord_domain::aggregates::review_queue::{self, QueueInput};
 use concord_events::{DeadlineControl, ExpertRegistered};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::Ports;
 use concord_runtime::service::operator_api;
+use concord_runtime::service::{Binder, ServiceContext};
 use concord_wire::payload::Expert;
 use concord_wire::{AgentId, DebateId, Fault, Token};
 use serde::Deserialize;
@@ -63,27 +64,18 @@ struct Cancel {
 }
 
 /// Adds the verbs to the service's API.
-pub(crate) fn answer_operators(shell: &ServiceContext, stores: &Stores) {
-    shell.answer(
-        "register_expert",
-        operator_api::verb(shell, &stores.queue, register),
-    );
-    shell.answer(
-        "expert_leaves",
-        operator_api::verb(shell, &stores.queue, leaves),
-    );
-    shell.answer(
-        "reassign_debate",
-        operator_api::verb(shell, &stores.queue, reassign),
-    );
-    shell.answer(
-        "control_debate",
-        operator_api::verb(shell, &stores.debates, control),
-    );
-    shell.answer(
-        "cancel_debate",
-        operator_api::verb(shell, &stores.debates, cancel),
-    );
+pub(crate) fn answer_operators<P: Ports>(
+    context: &ServiceContext<P>,
+    stores: &Stores<P>,
+    binder: &mut impl Binder,
+) {
+    let on_queue = |read| operator_api::verb(context, &stores.queue, read);
+    binder.answer("register_expert", on_queue(register));
+    binder.answer("expert_leaves", on_queue(leaves));
+    binder.answer("reassign_debate", on_queue(reassign));
+    let on_debate = |read| operator_api::verb(context, &stores.debates, read);
+    binder.answer("control_debate", on_debate(control));
+    binder.answer("cancel_debate", on_debate(cancel));
 }
 
 fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Fault> {
@@ -131,7 +123,7 @@ fn control(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
     } = read(request)?;
     Ok((
         debate_id.token(),
-        DebateInput::Order(Box::new(Order::Deadlines {
+        DebateInput::Command(Box::new(Command::Deadlines {
             control,
             later_ms,
             by,
@@ -144,6 +136,6 @@ fn cancel(request: &[u8]) -> Result<(Token, DebateInput), Fault> {
     let Cancel { debate_id, by, why } = read(request)?;
     Ok((
         debate_id.token(),
-        DebateInput::Order(Box::new(Order::Cancel { by, why })),
+        DebateInput::Command(Box::new(Command::Cancel { by, why })),
     ))
 }

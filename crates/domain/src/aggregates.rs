@@ -5,7 +5,6 @@ pub mod case;
 pub mod deadline;
 pub mod debate;
 pub mod detection;
-pub mod escalation;
 pub mod precedent;
 pub mod request;
 pub mod review_queue;

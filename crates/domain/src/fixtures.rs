@@ -14,7 +14,7 @@ use concord_wire::{AgentId, CaseId, DebateId, Envelope, MessageId, Timestamp, To
 use serde_json::{Value, json};
 
 use crate::aggregates::case::{CaseInput, OpenRequest};
-use crate::aggregates::debate::{DebateInput, GivenAnswer, Opening, round_name};
+use crate::aggregates::debate::{AnswerMessage, DebateInput, Opening, round_name};
 use crate::aggregates::detection::DetectionInput;
 use crate::machine::{Context, Decision, Machine, Versioned};
 use crate::rules::size_budget::FACT_BYTES_MAX;
@@ -52,7 +52,7 @@ pub(crate) fn said(id: &str, millis: u64) -> Context {
 
 /// The context of a fact with this id.
 pub(crate) fn happened(id: &str, millis: u64) -> Context {
-    Context::of_fact(after(millis), message(id))
+    Context::of_event(after(millis), message(id))
 }
 
 pub(crate) fn policy() -> Policy {
@@ -360,8 +360,8 @@ pub(crate) fn no_answer() -> Answer {
 }
 
 /// An answer of the given kind: `agreement`, `disagreement` or `revision`.
-pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) -> GivenAnswer {
-    GivenAnswer {
+pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) -> AnswerMessage {
+    AnswerMessage {
         agent_id: agent(from),
         message_id: message(message_id),
         digest: digest(&serde_json::to_vec(&answer).unwrap()),
@@ -373,7 +373,7 @@ pub(crate) fn given(from: &str, message_id: &str, kind: &str, answer: Answer) ->
     }
 }
 
-pub(crate) fn answers(given: GivenAnswer) -> DebateInput {
+pub(crate) fn answers(given: AnswerMessage) -> DebateInput {
     DebateInput::Answer(Box::new(given))
 }
 

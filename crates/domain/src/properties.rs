@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::aggregates::case::{CaseInput, CaseMachine, Phase};
 use crate::aggregates::deadline::{DeadlineMachine, Fire};
-use crate::aggregates::debate::{DebateInput, DebateMachine, GivenAnswer};
+use crate::aggregates::debate::{AnswerMessage, DebateInput, DebateMachine};
 use crate::aggregates::detection::DetectionMachine;
 use crate::assurance::replay;
 use crate::effect;
@@ -215,7 +215,7 @@ fn let_time_pass<M: Machine>(
         let Some(first) = open.iter().min_by_key(|deadline| deadline.due) else {
             return count;
         };
-        let context = crate::Context::of_fact(first.due, message(&format!("t-{count}")));
+        let context = crate::Context::of_event(first.due, message(&format!("t-{count}")));
         let heard = story.hears(&context, &input(&story.id.clone(), first));
         assert!(
             !heard.contains(' '),
@@ -236,7 +236,7 @@ fn replays<M: Machine>(story: &Story<M>) {
 enum DebateStep {
     Open(Box<(Conflict, Policy)>),
     Answer {
-        given: Box<GivenAnswer>,
+        given: Box<AnswerMessage>,
         to_question: Option<usize>,
     },
     Due(Due),
@@ -289,7 +289,7 @@ fn debate_step() -> impl Strategy<Value = DebateStep> {
     )
         .prop_map(
             |(name, id, kind, answer, round, to_question)| DebateStep::Answer {
-                given: Box::new(GivenAnswer {
+                given: Box::new(AnswerMessage {
                     round,
                     ..given(name, &id, kind, answer)
                 }),
@@ -313,7 +313,7 @@ fn play_debate(steps: &[(DebateStep, u64)]) -> Story<DebateMachine> {
             DebateStep::Open(opening) => open_debate(opening.0.clone(), opening.1.clone()),
             DebateStep::Answer { given, to_question } => {
                 let question = to_question.and_then(|n| Some(story.records.get(n)?.sequence));
-                answers(GivenAnswer {
+                answers(AnswerMessage {
                     question_sequence: question,
                     ..(**given).clone()
                 })
@@ -370,7 +370,7 @@ proptest! {
             prop_assert_eq!(outcome.status == Status::Unresolved, outcome.resolution.is_none());
         }
         replays(&story);
-        prop_assert_eq!(replay::recount(&story.records), vec![]);
+        prop_assert_eq!(replay::recount::<DebateMachine>(&story.records), vec![]);
     }
 
     #[test]
@@ -455,7 +455,7 @@ fn the_filters_of_consumers_are_those_of_the_machines() {
     for steps in samples(debate_steps(), 300) {
         debates.take(&play_debate(&steps));
     }
-    for story in crate::aggregates::escalation::tests::stories(300) {
+    for story in crate::aggregates::debate::ladder_stories(300) {
         debates.take(&story);
     }
     debates.is_what_the_facts_say::<concord_events::DebateEvent>();

@@ -15,7 +15,8 @@ use concord_domain::aggregates::deadline::{TimerAction, timer_actions};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::{delivery::handlers, service::clock};
+use concord_runtime::service::ServiceContext;
+use concord_runtime::{Ports, delivery::handlers};
 use concord_wire::Token;
 use futures::future::try_join_all;
 use lru::LruCache;
@@ -34,8 +35,9 @@ const CLOSED_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(16_383);
 type Key = (Aggregate, Token, Token);
 
 /// Arms and cancels what each fact opens and closes.
-pub(crate) struct Arm {
-    schedule: Schedule,
+pub(crate) struct Arm<P> {
+    context: ServiceContext<P>,
+    schedule: Schedule<P>,
     known: Mutex<Known>,
 }
 
@@ -46,9 +48,10 @@ struct Known {
     closed: LruCache<Key, u64>,
 }
 
-impl Arm {
-    pub(crate) fn new(schedule: Schedule) -> Self {
+impl<P: Ports> Arm<P> {
+    pub(crate) fn new(context: &ServiceContext<P>, schedule: Schedule<P>) -> Self {
         Self {
+            context: context.clone(),
             schedule,
             known: Mutex::new(Known {
                 held: BTreeMap::new(),
@@ -81,13 +84,13 @@ impl Arm {
                 {
                     return Ok(());
                 }
-                self.schedule.arm(aggregate, id, &deadline).await
+                Ok(self.schedule.arm(aggregate, id, &deadline).await?)
             }
             TimerAction::Cancel(name) => {
                 if self.close((aggregate, id.clone(), name.clone()), sequence) {
                     return Ok(());
                 }
-                self.schedule.cancel(aggregate, id, &name).await
+                Ok(self.schedule.cancel(aggregate, id, &name).await?)
             }
         }
     }
@@ -123,24 +126,29 @@ impl Arm {
         if closed {
             return true;
         }
-        let hold = if deadline.due.millis_since(clock::now()) < NEAR_MS {
+        let ports = &self.context.ports;
+        let hold = if deadline.due.millis_since(ports.now()) < NEAR_MS {
             Duration::ZERO
         } else {
             HOLD
         };
-        let waited = tokio::time::timeout(hold, waiting.notified()).await;
+        let has_closed = tokio::select! {
+            biased;
+            () = waiting.notified() => true,
+            () = ports.sleep(hold) => false,
+        };
         // Only the own entry: the same deadline may be held back again for a later fact.
         self.known(|known| match known.held.get(&key) {
             Some((_, own)) if Arc::ptr_eq(own, &waiting) => known.held.remove(&key),
             _ => None,
         });
-        waited.is_ok()
+        has_closed
     }
 }
 
-impl Handler for Arm {
+impl<P: Ports> Handler for Arm<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let (aggregate, id) = handlers::aggregate_of(self.schedule.shell(), delivery)?;
+        let (aggregate, id) = handlers::aggregate_of(&self.context, delivery)?;
         let meta = EventMeta::decode(&delivery.payload)?;
         let actions = timer_actions(&meta).into_iter();
         try_join_all(actions.map(|action| self.act(delivery.sequence, aggregate, &id, action)))

@@ -5,20 +5,21 @@ use std::time::Duration;
 
 use concord_events::{Deadline, FiredBy};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
-use concord_runtime::{Consistency, service::clock};
+use concord_runtime::ports::ArmedDeadline;
+use concord_runtime::{Consistency, Ports};
 
 use crate::fire::{Firing, Standing};
-use crate::schedule::{Armed, Schedule};
+use crate::schedule::Schedule;
 
 /// Fires what is open and due; arms again what has moved; lets go of what has closed.
-pub(crate) struct Due {
-    pub(crate) firing: Arc<Firing>,
-    pub(crate) schedule: Schedule,
+pub(crate) struct Due<P> {
+    pub(crate) firing: Arc<Firing<P>>,
+    pub(crate) schedule: Schedule<P>,
 }
 
-impl Handler for Due {
+impl<P: Ports> Handler for Due<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let Armed {
+        let ArmedDeadline {
             aggregate,
             id,
             name,
@@ -31,7 +32,7 @@ impl Handler for Due {
             .firing
             .standing(aggregate, &id, &name, Consistency::Any)
             .await?
-            && clock::now() >= due
+            && self.firing.now() >= due
         {
             return self
                 .firing
@@ -53,7 +54,7 @@ impl Handler for Due {
             Standing::Open { due, trace } => (due, trace),
         };
         let deadline = Deadline { name, due };
-        let now = clock::now();
+        let now = self.firing.now();
         if now >= due {
             return self
                 .firing

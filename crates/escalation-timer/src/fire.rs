@@ -1,22 +1,18 @@
 //! Noticing, once, that a deadline has passed.
 
-use std::sync::Arc;
-
 use concord_domain::aggregates::deadline::{DeadlineMachine, Fire};
 use concord_events::Aggregate;
 use concord_events::{Deadline, EventMeta, FiredBy};
 use concord_runtime::delivery::{Ack, HandleError};
-use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::ServiceContext;
-use concord_runtime::{Aggregates, Consistency, Trace, broker, delivery::handlers, service::clock};
+use concord_runtime::{Aggregates, Consistency, Ports, Trace, delivery::handlers};
 use concord_wire::MessageId;
 use concord_wire::{Timestamp, Token};
 
 /// Where deadlines become facts.
-pub(crate) struct Firing {
-    pub(crate) shell: ServiceContext,
-    pub(crate) ledger: NatsEventStore,
-    pub(crate) deadlines: Arc<Aggregates<DeadlineMachine, NatsEventStore>>,
+pub(crate) struct Firing<P> {
+    pub(crate) context: ServiceContext<P>,
+    pub(crate) deadlines: Aggregates<DeadlineMachine, P>,
 }
 
 /// How a deadline stands in the last fact of its aggregate.
@@ -32,7 +28,12 @@ pub(crate) enum Standing {
     Closed,
 }
 
-impl Firing {
+impl<P: Ports> Firing<P> {
+    /// The present.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.context.ports.now()
+    }
+
     /// How a deadline stands. That one is not open is to be believed on the word of the stream's leader alone.
     pub(crate) async fn standing(
         &self,
@@ -41,7 +42,8 @@ impl Firing {
         name: &Token,
         consistency: Consistency,
     ) -> Result<Standing, HandleError> {
-        let Some(last) = self.ledger.last(aggregate, id, consistency).await? else {
+        let ports = &self.context.ports;
+        let Some(last) = ports.last(aggregate, id, consistency).await? else {
             return Ok(Standing::Closed);
         };
         let meta = EventMeta::decode(&last.payload)?;
@@ -49,10 +51,9 @@ impl Firing {
             .deadlines
             .into_iter()
             .find(|deadline| deadline.name == *name);
-        let trace = || broker::trace_of(Some(&last.headers));
         Ok(open.map_or(Standing::Closed, |deadline| Standing::Open {
             due: deadline.due,
-            trace: trace(),
+            trace: last.trace,
         }))
     }
 
@@ -65,7 +66,7 @@ impl Firing {
         fired_by: FiredBy,
         trace: Option<Trace>,
     ) -> Result<Ack, HandleError> {
-        let now = clock::now();
+        let now = self.now();
         let lateness_ms = now.millis_since(deadline.due);
         // The cause is the deadline itself, so whoever notices it, and however often, makes the same fact.
         let cause = MessageId::of_deadline(id, &deadline.name, deadline.due);
@@ -75,9 +76,9 @@ impl Firing {
             deadline,
             fired_by,
         };
-        let context = ServiceContext::message_context(cause);
+        let context = self.context.of_message(cause);
         let done = handlers::step(
-            &self.shell,
+            &self.context,
             &self.deadlines,
             fire.deadline_id(),
             context,
@@ -87,7 +88,7 @@ impl Firing {
         .await?;
         self.deadlines.forget(&fire.deadline_id());
         #[allow(clippy::cast_precision_loss)] // Seconds for a histogram.
-        self.shell
+        self.context
             .metrics
             .lateness_seconds
             .observe(lateness_ms as f64 / 1_000.0);

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use concord_domain::aggregates::deadline::DeadlineMachine;
 use concord_events::topology::ConsumerKind;
-use concord_runtime::Aggregates;
-use concord_runtime::event_store::nats::NatsEventStore;
-use concord_runtime::service::{Run, ServiceContext};
+use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
+use concord_runtime::{Aggregates, Ports};
 use concord_wire::subject::Service;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +21,8 @@ mod due;
 mod fire;
 mod schedule;
 mod watchdog;
+
+pub use watchdog::Watchdog;
 
 /// Settings of the escalation timer alone.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -55,40 +56,39 @@ impl Run for EscalationTimer {
     type Own = TimerSettings;
 
     async fn start(
-        shell: ServiceContext,
+        mut shell: ServiceRunner,
         own: TimerSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let ledger = NatsEventStore::new(shell.broker.clone()).await?;
-        let deadlines = Arc::new(Aggregates::<DeadlineMachine, _>::new(
-            ledger.clone(),
-            shell.work.cached_max,
-        ));
-        let firing = Arc::new(fire::Firing {
-            shell: shell.clone(),
-            ledger,
-            deadlines,
-        });
-        let schedule = schedule::Schedule::new(&shell).await?;
-        shell.consume_many(
-            ConsumerKind::Deadlines,
-            HELD_MAX,
-            arm::Arm::new(schedule.clone()),
-        );
-        shell.consume(
-            ConsumerKind::Due,
-            due::Due {
-                firing: Arc::clone(&firing),
-                schedule: schedule.clone(),
-            },
-        );
-        shell.answer("armed", schedule.verb());
-        let watchdog = watchdog::Watchdog::new(
-            firing,
-            Duration::from_millis(own.watchdog_interval_ms.max(100)),
-            own.watchdog_grace_ms,
-        );
-        shell.spawn(watchdog.run());
-        shell.consume_no_messages();
+        let context = shell.context().clone();
+        let watchdog = bind(&context, own.watchdog_grace_ms, &mut shell);
+        let interval = Duration::from_millis(own.watchdog_interval_ms.max(100));
+        shell.spawn(watchdog::run(watchdog, shell.clone(), interval));
         Ok(())
     }
+}
+
+/// Binds the service's handlers to its consumers, and its verb to its API. Returns the watchdog, whose rounds somebody has
+/// to begin.
+pub fn bind<P: Ports>(
+    context: &ServiceContext<P>,
+    watchdog_grace_ms: u64,
+    binder: &mut impl Binder,
+) -> Watchdog<P> {
+    let deadlines =
+        Aggregates::<DeadlineMachine, P>::new(context.ports.clone(), context.work.cached_max);
+    let firing = Arc::new(fire::Firing {
+        context: context.clone(),
+        deadlines,
+    });
+    let schedule = schedule::Schedule::new(&context.ports);
+    let arm = arm::Arm::new(context, schedule.clone());
+    binder.handle_many(ConsumerKind::Deadlines, HELD_MAX, arm);
+    binder.answer("armed", schedule.verb());
+    let due = due::Due {
+        firing: Arc::clone(&firing),
+        schedule,
+    };
+    binder.handle(ConsumerKind::Due, due);
+    binder.handle_no_messages(context);
+    Watchdog::new(firing, watchdog_grace_ms)
 }

@@ -27,11 +27,10 @@ pub use debate::{
 pub use detection::{Detected, DetectionEvent};
 pub use ladder::{
     Acknowledged, AwaitsGate, Briefed, ChallengerAsked, Clarified, DeadlineControl, DeadlinesMoved,
-    DebateAssigned, DiscussionEnded, Escalated, EscalationReason, EvidenceGiven, FellBack, Heard,
-    MediatorAsked, OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned,
-    names,
+    DebateAssigned, DiscussionEnded, Escalated, EvidenceGiven, FellBack, Heard, MediatorAsked,
+    OpinionGiven, QueueEntry, Reminded, RulingRefusal, RulingSetAside, Unassigned, names,
 };
-pub use outcome::{OutcomeKnown, ProvedParty};
+pub use outcome::OutcomeKnown;
 pub use precedent::{PrecedentEvent, PrecedentRecorded};
 pub use queue::{
     Assigned, Enqueued, ExpertLeft, ExpertRegistered, Overflowed, Reassigned, ReleaseReason,
@@ -43,7 +42,7 @@ pub use request::{
     RequestEvent, RequestFailed, RequestOpened,
 };
 
-pub use wake::{LoopBroken, Remembered, WakeDecided, WakeEvent, WakeOutcome, Weighed};
+pub use wake::{LoopBroken, WakeDecided, WakeEvent, WakeOutcome, Weighed};
 
 /// Declares an aggregate's facts once: enum, names, encoding and decoding.
 macro_rules! events {
@@ -65,7 +64,7 @@ macro_rules! events {
                 name: $fact, has_effects: $effects, moves_deadlines: $deadlines, doc: $line,
             } ),+];
 
-            const SCHEMAS: &'static [crate::MakeSchema] =
+            const SCHEMAS: &'static [concord_wire::MakeSchema] =
                 &[$(|generator| generator.subschema_for::<$data>()),+];
 
             fn name(&self) -> &'static str {

@@ -3,9 +3,11 @@
 //! A stored event also carries the complete set of deadlines that its aggregate has open after it, so that whoever keeps time
 //! needs no other source.
 
+use concord_wire::MakeSchema;
 use concord_wire::id::{MessageId, Token};
+use concord_wire::payload::Deadline;
 use concord_wire::timestamp::Timestamp;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -16,17 +18,6 @@ use crate::subject::SystemSubject;
 /// Most predecessors that a fact names. The oldest of them names those before it, and so on to the first; see
 /// `docs/adr/0014`.
 pub const EARLIER_MAX: usize = 256;
-
-/// A point in time that an aggregate waits for.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-pub struct Deadline {
-    /// Its name inside the aggregate.
-    pub name: Token,
-    /// When it is due.
-    pub due: Timestamp,
-}
 
 /// What is known of a fact besides what it says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -142,9 +133,6 @@ pub trait AggregateEvent: Serialize + Sized + Clone + Send + Sync + 'static {
     /// Reads the contents of `fact`.
     fn decode(fact: &str, data: &RawValue) -> Result<Self, Error>;
 }
-
-/// Makes the schema of an event's contents inside a document.
-pub type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
 /// What follows from a fact, so that consumers are given no more than they need. Tests hold it against the machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

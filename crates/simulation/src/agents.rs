@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use concord_domain::effect::WOKEN;
 use concord_events::topology::StreamKind;
 use concord_wire::Timestamp;
+use concord_wire::payload::notification::{EventData, Woken};
 use concord_wire::subject::{Service, Subject};
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ impl Agents {
             match kind.as_str() {
                 "task_assignment" => self.assigned(world, &reader, &message),
                 "question" => self.asked(world, &reader, &message),
-                "notification" if text(&message, "/payload/event") == Some(WOKEN) => {
+                "notification" if text(&message, "/payload/event") == Some(Woken::EVENT) => {
                     self.woken(world, &reader, &message);
                 }
                 "notification" => self.informed(world, &message),

@@ -244,6 +244,22 @@ impl Broker {
         }
     }
 
+    /// The first message of a stream at or after `sequence` on whose subject matches `filter`.
+    pub(crate) fn next_message(
+        &self,
+        kind: StreamKind,
+        filter: &str,
+        sequence: u64,
+    ) -> Option<&Stored> {
+        let filter: Vec<String> = filter.split('.').map(str::to_owned).collect();
+        let skipped = usize::try_from(sequence.saturating_sub(1)).unwrap_or(usize::MAX);
+        let mut from = self.messages(kind).iter().skip(skipped);
+        from.find(|stored| {
+            let tokens: Vec<&str> = stored.publication.subject.split('.').collect();
+            matches(&filter, &tokens)
+        })
+    }
+
     /// Which consumers are given a subject of this stream.
     pub(crate) fn readers(&self, kind: StreamKind, subject: &str) -> Vec<usize> {
         let tokens: Vec<&str> = subject.split('.').collect();
@@ -292,7 +308,7 @@ impl Broker {
 }
 
 /// The broker's rule for filters: `*` stands for one token, `>` for one or more at the end.
-fn matches(filter: &[String], subject: &[&str]) -> bool {
+pub(crate) fn matches(filter: &[String], subject: &[&str]) -> bool {
     let mut rest = subject.iter();
     for token in filter {
         match (token.as_str(), rest.next()) {

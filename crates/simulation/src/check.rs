@@ -19,7 +19,7 @@ use concord_domain::{aggregates::case::CaseMachine, aggregates::deadline::Deadli
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
-use concord_events::{CaseEvent, DeadlineEvent, StoredEvent};
+use concord_events::{CaseEvent, DeadlineEvent, FiredBy, StoredEvent};
 use concord_wire::subject::Lane;
 use concord_wire::subject::Subject;
 use concord_wire::{Envelope, MessageId};
@@ -99,9 +99,16 @@ fn counts(world: &World, archive: &Archive, violations: usize) -> Counts {
         events: length(StreamKind::Events) - world.counts.foreign,
         messages: length(StreamKind::Messages) + length(StreamKind::Urgent),
         dead: length(StreamKind::Dead),
+        watchdog_fires: fired_by_watchdog(archive),
         violations: violations as u64,
         ..world.counts
     }
+}
+
+fn fired_by_watchdog(archive: &Archive) -> u64 {
+    let elapsed = archive.deadlines.values().flatten();
+    let fired_by = elapsed.map(|record| record.event.clone().into_elapsed().fired_by);
+    fired_by.filter(|by| *by == FiredBy::Watchdog).count() as u64
 }
 
 /// The invariants of the design, by the auditor.
@@ -125,7 +132,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             sequence: stored.sequence,
             aggregate,
             id: &id,
-            fact: &fact,
+            event: &fact,
             bytes,
         });
     }
@@ -273,7 +280,7 @@ impl Archive {
             .for_each(|records| differences.extend(rebuild::<WakeMachine>(records).1));
         for records in self.debates.values() {
             differences.extend(rebuild::<DebateMachine>(records).1);
-            differences.extend(recount(records));
+            differences.extend(recount::<DebateMachine>(records));
         }
         let told = differences.into_iter();
         violations

@@ -10,27 +10,24 @@
 //! Not modelled: the loss of what the broker has acknowledged, clocks that disagree, and the runtime's own pulling,
 //! reconnecting and shutting down. Tests against a real broker are for these.
 
+mod activation;
 mod agents;
 mod broker;
 mod check;
 pub mod cli;
-mod exchange;
 mod executor;
 mod faults;
 mod hosted;
 mod injected_bugs;
-mod ledger;
 mod network;
 mod oneshot;
 mod plan;
+mod ports;
 mod process;
 mod random;
-mod refuse;
 mod report;
 mod scheduler;
 mod simulation;
-mod timer;
-mod wake;
 mod world;
 
 pub use faults::{Faults, Plant};

@@ -3,6 +3,8 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use concord_runtime::delivery::Delivery;
 use concord_wire::subject::Service;
 
 use crate::agents::Agents;
@@ -12,11 +14,10 @@ use crate::executor::{Executor, Life};
 use crate::faults::{Faults, Plant};
 use crate::hosted;
 use crate::network::Connection;
-use crate::process::{Delivery, Process};
+use crate::process::{Assignment, Process};
 use crate::random::Random;
 use crate::report::SeedReport;
-use crate::timer;
-use crate::world::{Happening, Shared, World};
+use crate::world::{Happening, Shared, World, instant};
 
 /// What kind of world a seed is run in.
 #[derive(Debug, Clone, PartialEq)]
@@ -320,22 +321,27 @@ impl Simulation {
         let Some(stored) = world.broker.message(definition.stream_kind, sequence) else {
             return;
         };
+        let pending = reader.pending.get(&sequence);
         let delivery = Delivery {
-            consumer,
-            name: definition.name.clone(),
-            kind: definition.kind,
-            stream: definition.stream_kind,
-            sequence,
-            deliveries: reader
-                .pending
-                .get(&sequence)
-                .map_or(1, |pending| pending.lease),
             subject: stored.publication.subject.clone(),
-            body: Arc::clone(&stored.publication.body),
+            payload: Bytes::copy_from_slice(&stored.publication.body),
+            headers: None,
+            trace: None,
+            stream: world.broker.layout.stream_name(definition.stream_kind),
+            sequence,
+            deliveries: pending.map_or(1, |pending| u64::from(pending.lease)),
+            stored_at: instant(stored.at),
+            consumer: definition.name.as_str().into(),
+            over_limit: None,
+        };
+        let assignment = Assignment {
+            consumer,
+            kind: definition.kind,
+            delivery,
         };
         drop(world);
         self.executor
-            .spawn(life, async move { process.work(delivery).await });
+            .spawn(life, async move { process.work(assignment).await });
     }
 
     /// An operator's request reaches a process of the service; if that dies meanwhile, nobody answers.
@@ -408,7 +414,7 @@ impl Simulation {
         };
         if let Some(process) = replica.process.clone() {
             self.executor
-                .spawn(replica.life, async move { timer::watch(&process).await });
+                .spawn(replica.life, async move { process.watch().await });
         }
     }
 

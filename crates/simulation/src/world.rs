@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concord_events::topology::StreamKind;
+use concord_runtime::delivery::Delivery;
 use concord_wire::Timestamp;
 use concord_wire::subject::{Subject, SubjectSpace};
 
@@ -13,7 +14,6 @@ use crate::executor::Life;
 use crate::faults::{Faults, Plant};
 use crate::network::{Arrival, Cell, Reply};
 use crate::plan::Plan;
-use crate::process::Delivery;
 use crate::random::Random;
 use crate::report::Counts;
 
@@ -145,7 +145,7 @@ impl World {
         self.counts.given_up += 1;
         self.given_up.push(format!(
             "{} gave up {} at {}",
-            delivery.name, delivery.subject, delivery.sequence
+            delivery.consumer, delivery.subject, delivery.sequence
         ));
     }
 

@@ -35,7 +35,7 @@ pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
                     sequence: fact.sequence,
                     aggregate,
                     id: &id,
-                    fact: &name,
+                    event: &name,
                     bytes,
                 });
             }

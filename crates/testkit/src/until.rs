@@ -58,3 +58,16 @@ where
         tokio::time::sleep(LOOK_INTERVAL).await;
     }
 }
+
+/// Waits as [`until`] does, and fails the test when the condition does not come about in time.
+///
+/// # Panics
+/// When the condition does not come about in time.
+pub async fn wait_for<T, F>(what: impl fmt::Display, within: Duration, look: F) -> T
+where
+    F: AsyncFnMut() -> Result<T, String>,
+{
+    until(what, within, look)
+        .await
+        .unwrap_or_else(|error| panic!("{error}"))
+}

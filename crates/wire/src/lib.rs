@@ -29,3 +29,6 @@ pub use extensions::Extensions;
 pub use fault::Fault;
 pub use id::{AgentId, CaseId, DebateId, MessageId, Recipient, Token, without_place};
 pub use timestamp::Timestamp;
+
+/// Makes the schema of a type inside a JSON Schema document, as a reference into the document's definitions.
+pub type MakeSchema = fn(&mut schemars::SchemaGenerator) -> schemars::Schema;

@@ -7,6 +7,8 @@ mod card;
 mod case;
 mod challenge;
 mod conflict;
+mod conversation;
+mod deadline;
 mod debate;
 mod decision;
 mod exchange;
@@ -14,12 +16,16 @@ mod expert;
 mod finding;
 mod ladder;
 mod log;
+pub mod notification;
 mod outcome;
 mod parameter_schema;
 mod precedent;
 pub mod track_record;
 
-pub use action::{ACTIONS, BATCH, BATCH_MAX, Batch, ReviewCode, RunTests, UpdateDocumentation};
+pub use action::{
+    ACTIONS, BATCH, BATCH_MAX, Batch, MEDIATE, OPEN_CASE, OPEN_DEBATE, RULE, ReviewCode, RunTests,
+    UpdateDocumentation,
+};
 pub use agent::{
     AgentJoined, AgentStatus, Beat, DEREGISTER_AGENT, Deregister, REGISTER_AGENT, StatusReport,
     UPDATE_AGENT,
@@ -35,25 +41,26 @@ pub use challenge::{
     LADDER_ITEMS_MAX, LADDER_TEXT_BYTES_MAX,
 };
 pub use conflict::{Conflict, ConflictType, Position};
+pub use conversation::Remembered;
+pub use deadline::Deadline;
 pub use debate::{Answer, ConflictView, DebateLimits, OpenDebate, Question};
 pub use decision::{
     ClauseOutcome, ConflictOutcome, Decision, FindingReference, Outcome, Resolution, RoundRecord,
     SetAside, SetAsideReason, Status, Tally, VoteOption, Voter,
 };
-pub use exchange::{
-    ErrorReport, Notification, NotificationSeverity, RATE_LIMIT, Request, Response, ResponseStatus,
-};
+pub use exchange::{ErrorReport, RATE_LIMIT, Request, Response, ResponseStatus};
 pub use expert::{CAPACITY_MAX, CAPACITY_USUAL, Contact, DebatePriority, Expert, Overflow};
 pub(crate) use finding::check_name;
 pub use finding::{
     COMPARED_MAX, Clause, CriticalFinding, Estimate, FactClaim, Finding, NAME_BYTES_MAX, Severity,
 };
 pub use ladder::{
-    Brief, BriefedPosition, DebateTerms, Level, MediatedSide, Mediation, Provisional, Review,
-    ReviewAction, RuledBy, Ruling,
+    Brief, BriefedPosition, DebateTerms, EscalationReason, Level, MediatedSide, Mediation,
+    Provisional, Review, ReviewAction, RuledBy, Ruling,
 };
 pub use log::LogEntry;
-pub use outcome::OutcomeReport;
+pub use notification::{Notification, NotificationData, NotificationSeverity};
+pub use outcome::{OutcomeReport, ProvedParty};
 pub use parameter_schema::Schema;
 pub use precedent::{LEVELS, Precedent};
 pub use track_record::{

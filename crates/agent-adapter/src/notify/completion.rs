@@ -1,33 +1,39 @@
 //! Completions of requests with a callback: posted to the address that the request names, signed as all webhooks are.
 
+use std::sync::Arc;
+
 use concord_events::{RequestEvent, StoredEvent};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler, RetryPolicy};
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::metrics::NoticeLabels;
 use concord_runtime::service::settings::WorkSettings;
 use serde_json::{Value, json};
 
 use super::Failure;
-use super::settings::{Error, NotifySettings};
 use super::webhook::Caller;
+use crate::settings::NotifySettings;
 
 /// The channel's name in metrics.
 const CHANNEL: &str = "callback";
 
 /// Posts completions.
 pub(super) struct Completions {
-    shell: ServiceContext,
-    caller: Option<Caller>,
+    shell: ServiceRunner,
+    caller: Option<Arc<Caller>>,
     settings: NotifySettings,
 }
 
 impl Completions {
-    pub(super) fn new(shell: &ServiceContext, settings: &NotifySettings) -> Result<Self, Error> {
-        Ok(Self {
+    pub(super) fn new(
+        shell: &ServiceRunner,
+        caller: Option<Arc<Caller>>,
+        settings: &NotifySettings,
+    ) -> Self {
+        Self {
             shell: shell.clone(),
-            caller: Caller::new(settings)?,
+            caller,
             settings: settings.clone(),
-        })
+        }
     }
 
     fn count(&self, result: &'static str) {
@@ -79,7 +85,7 @@ impl Handler for Completions {
         let Some(caller) = &self.caller else {
             self.count("off");
             let why = "no address may be called: the adapter's settings notify.webhook.hosts and secret are not set";
-            return Err(HandleError::Undeliverable(why.into()));
+            return Err(HandleError::DeadLetter(why.into()));
         };
         // The same each time it is tried, so that a receiver knows a repetition.
         let id = format!("{}-callback", record.meta.event_id);
@@ -90,16 +96,16 @@ impl Handler for Completions {
             }
             Err(Failure::Passing(why)) => {
                 self.count("failed");
-                Err(HandleError::Failed(why.into()))
+                Err(HandleError::retry(why))
             }
             Err(Failure::Lasting(why)) => {
                 self.count("undeliverable");
-                Err(HandleError::Undeliverable(why))
+                Err(HandleError::DeadLetter(why))
             }
         }
     }
 
     fn patience(&self, _: &WorkSettings) -> RetryPolicy {
-        self.settings.patience()
+        super::patience(&self.settings)
     }
 }

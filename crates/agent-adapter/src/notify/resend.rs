@@ -8,7 +8,7 @@ use concord_events::StoredEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::{Channel, StreamKind};
 use concord_runtime::delivery::ErrorChain;
-use concord_runtime::service::ServiceContext;
+use concord_runtime::service::ServiceRunner;
 use concord_runtime::service::api::{Answer, Verb, answer};
 use concord_wire::{ErrorCode, Fault};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ struct Request {
     sequence: u64,
 }
 
-pub(super) fn verb(shell: &ServiceContext, notifiers: Vec<Arc<Notifier>>) -> Verb {
+pub(super) fn verb(shell: &ServiceRunner, notifiers: Vec<Arc<Notifier>>) -> Verb {
     let shell = shell.clone();
     Arc::new(move |request: Bytes| {
         let (shell, notifiers) = (shell.clone(), notifiers.clone());
@@ -69,7 +69,7 @@ fn failed(why: impl std::fmt::Display) -> Fault {
     )
 }
 
-async fn again(shell: &ServiceContext, notifier: &Notifier, sequence: u64) -> Result<Bytes, Fault> {
+async fn again(shell: &ServiceRunner, notifier: &Notifier, sequence: u64) -> Result<Bytes, Fault> {
     let sender = notifier
         .sender
         .as_ref()

@@ -189,7 +189,7 @@ fn event(broker: &Broker, auditor: &mut Auditor, stored: &StreamMessage) -> Resu
         sequence: stored.sequence,
         aggregate,
         id: &id,
-        fact: &name,
+        event: &name,
         bytes,
     });
     Ok(())

@@ -112,10 +112,16 @@ impl From<broker::Error> for Failure {
     }
 }
 
+impl From<broker::Unavailable> for Failure {
+    fn from(error: broker::Unavailable) -> Self {
+        event_store::Error::from(error).into()
+    }
+}
+
 impl From<event_store::Error> for Failure {
     fn from(error: event_store::Error) -> Self {
         let advice = match &error {
-            event_store::Error::Unavailable { .. } => "; `concord doctor` looks for the cause",
+            event_store::Error::Unavailable(_) => "; `concord doctor` looks for the cause",
             _ => "",
         };
         Self::failed(format!("{}{advice}", ErrorChain(&error)))

@@ -3,10 +3,10 @@
 use concord_domain::aggregates::request::{
     ACKNOWLEDGE_MS, Refusal, RequestInput, Said, admissibility, id_of,
 };
-use concord_domain::effect::ANSWERED_LATE;
 use concord_events::{AnswerForm, HeardAnswer, RequestAcknowledged, RequestOpened};
 use concord_runtime::delivery::route::digest_of;
 pub use concord_runtime::delivery::route::is_between_agents;
+use concord_wire::payload::notification::{AnsweredLate, EventData};
 use concord_wire::payload::{Card, ErrorReport, Notification, Request, Response};
 use concord_wire::{Envelope, Fault, MessageType, Recipient, Timestamp, Token};
 use serde_json::Value;
@@ -77,7 +77,7 @@ pub fn kept(envelope: &Envelope, at: Timestamp) -> Result<Option<(Token, Request
     let Ok(mut notification) = envelope.payload::<Notification>() else {
         return Ok(None);
     };
-    if notification.event != ANSWERED_LATE {
+    if notification.event != AnsweredLate::EVENT {
         return Ok(None);
     }
     let message = notification
@@ -200,7 +200,7 @@ mod tests {
             })
         };
         let at = Timestamp::from_unix_millis(0);
-        let (id, input) = kept(&notice(ANSWERED_LATE, answer("bob", "response")), at)
+        let (id, input) = kept(&notice(AnsweredLate::EVENT, answer("bob", "response")), at)
             .unwrap()
             .unwrap();
         assert_eq!(id, id_of(&"ann".parse().unwrap(), "m-ask"));
@@ -221,7 +221,7 @@ mod tests {
             answer("bob", "acknowledgement"),
             json!(7),
         ] {
-            let fault = kept(&notice(ANSWERED_LATE, wrong), at).unwrap_err();
+            let fault = kept(&notice(AnsweredLate::EVENT, wrong), at).unwrap_err();
             assert_eq!(fault.pointer, "/payload/data/message", "{fault}");
         }
         assert!(kept(&notice("lunch", json!(7)), at).unwrap().is_none());

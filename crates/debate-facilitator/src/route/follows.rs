@@ -1,8 +1,8 @@
 //! What follows from facts: a debate that needs a person enters the queue, what the queue decides reaches the debate, a
 //! gate's review reaches the debate that it is about, and what a person decided enters the track records.
 
+use concord_domain::aggregates::debate::Command;
 use concord_domain::aggregates::debate::DebateInput;
-use concord_domain::aggregates::escalation::Order;
 use concord_domain::aggregates::review_queue::{Enqueue, QueueInput};
 use concord_events::Aggregate;
 use concord_events::{
@@ -26,8 +26,8 @@ pub enum FollowUp {
 }
 
 impl FollowUp {
-    fn order(debate: &DebateId, order: Order) -> Self {
-        Self::Debate(debate.token(), DebateInput::Order(Box::new(order)))
+    fn order(debate: &DebateId, order: Command) -> Self {
+        Self::Debate(debate.token(), DebateInput::Command(Box::new(order)))
     }
 }
 
@@ -130,26 +130,26 @@ fn of_queue(event: ReviewQueueEvent) -> Vec<FollowUp> {
             let (expert, contact) = (assigned.expert, assigned.contact);
             vec![FollowUp::order(
                 &assigned.debate_id,
-                Order::Assigned { expert, contact },
+                Command::Assigned { expert, contact },
             )]
         }
         ReviewQueueEvent::Reassigned(reassigned) => {
             let (expert, contact) = (reassigned.to, reassigned.contact);
             vec![FollowUp::order(
                 &reassigned.debate_id,
-                Order::Assigned { expert, contact },
+                Command::Assigned { expert, contact },
             )]
         }
         ReviewQueueEvent::Overflowed(overflowed) => {
             vec![FollowUp::order(
                 &overflowed.debate_id,
-                Order::Overflowed {
+                Command::Overflowed {
                     handling: overflowed.handling,
                 },
             )]
         }
         ReviewQueueEvent::ExpertLeft(left) => {
-            let order = || Order::Unassigned {
+            let order = || Command::Unassigned {
                 expert: left.agent_id.clone(),
             };
             left.returned
@@ -172,7 +172,7 @@ fn of_case(event: CaseEvent) -> Vec<FollowUp> {
             vec![FollowUp::order(&debate_id, review(*reviewed))]
         }
         CaseEvent::Cancelled(cancelled) => {
-            let order = || Order::Cancel {
+            let order = || Command::Cancel {
                 by: cancelled.by.clone(),
                 why: cancelled.why.clone(),
             };
@@ -186,9 +186,9 @@ fn of_case(event: CaseEvent) -> Vec<FollowUp> {
     }
 }
 
-fn review(reviewed: GateReviewed) -> Order {
+fn review(reviewed: GateReviewed) -> Command {
     let again = reviewed.again.map(|asked| asked.conflict.conflict_id);
-    Order::Reviewed {
+    Command::Reviewed {
         by: reviewed.heard.agent_id,
         review: Box::new(reviewed.review),
         again,

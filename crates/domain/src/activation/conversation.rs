@@ -19,9 +19,10 @@ use std::collections::{BTreeMap, VecDeque};
 use concord_events::{
     Deadline, LoopBroken, Remembered, StoredEvent, WakeDecided, WakeEvent, WakeOutcome, Weighed,
 };
+use concord_wire::payload::notification::{self, Woken};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Envelope, MessageId, Recipient, Token};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Course, Decision, Decisions, LoopBounds, Outcome, Participation, Reason, Turns};
 use crate::aggregates::review_queue::Recent;
@@ -38,9 +39,6 @@ pub const OTHERS_MAX: usize = 10;
 pub const REPEATED_BYTES_MAX: usize = 262_144;
 /// Messages that are remembered by id, to know a repetition.
 const CAUSES_MAX: usize = 1_024;
-
-/// The event of a notification that two agents have answered each other too often.
-pub const LOOP_BROKEN: &str = "loop_broken";
 
 /// The machine of conversations.
 #[derive(Debug, Clone, Copy)]
@@ -314,31 +312,38 @@ fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
         .woken
         .iter()
         .filter(|one| decided.said.to.as_str() != one.agent_id.as_str());
-    told.map(|one| Effect::Wake {
-        to: one.agent_id.clone(),
-        message_id: decided.said.message_id.clone(),
-        data: json!({
-            "reason": one.reason, "score": one.score, "said": decided.said, "message": decided.message,
-            "context": decided.context,
-        }),
+    told.map(|one| {
+        let data = Woken {
+            reason: one.reason.clone(),
+            score: one.score,
+            said: decided.said.clone(),
+            message: decided.message.clone(),
+            context: decided.context.clone(),
+        };
+        Effect::tell(one.agent_id.clone(), data)
     })
 }
 
 /// Both are told that they are given each other's messages no longer, and how to go on.
 fn told(broken: &LoopBroken) -> impl Iterator<Item = Effect> {
-    [(&broken.from, &broken.to), (&broken.to, &broken.from)].into_iter().map(|(agent, other)| {
-        let LoopBroken { thread, message_id, depth, window_ms, until, .. } = broken;
-        let data = json!({
-            "thread": thread, "message_id": message_id, "with": other, "depth": depth, "window_ms": window_ms,
-            "until": until,
-            "what_to_do": format!(
-                "You and {other} have answered each other {depth} times within {} s. Until {until} neither of you is woken \
-                 by the other in this thread. Answer only what asks for an answer; sum up and end the thread, ask a person, \
-                 or begin another thread.",
-                window_ms / 1_000
+    let pairs = [(&broken.from, &broken.to), (&broken.to, &broken.from)];
+    pairs.into_iter().map(|(agent, other)| {
+        let LoopBroken { depth, window_ms, until, .. } = broken;
+        let seconds = window_ms / 1_000;
+        let data = notification::LoopBroken {
+            thread: broken.thread.clone(),
+            message_id: broken.message_id.clone(),
+            with: other.clone(),
+            depth: *depth,
+            window_ms: *window_ms,
+            until: *until,
+            what_to_do: format!(
+                "You and {other} have answered each other {depth} times within {seconds} s. Until {until} neither of you \
+                 is woken by the other in this thread. Answer only what asks for an answer; sum up and end the thread, \
+                 ask a person, or begin another thread."
             ),
-        });
-        Effect::tell(agent.clone(), LOOP_BROKEN, data)
+        };
+        Effect::tell(agent.clone(), data)
     })
 }
 

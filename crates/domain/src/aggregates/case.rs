@@ -188,6 +188,27 @@ impl Machine for CaseMachine {
     fn creates(input: &CaseInput) -> bool {
         matches!(input, CaseInput::Open(_))
     }
+
+    const MUST_END: bool = true;
+
+    fn begins(event: &CaseEvent) -> bool {
+        matches!(event, CaseEvent::Opened(_))
+    }
+
+    fn ends(event: &CaseEvent) -> bool {
+        matches!(event, CaseEvent::Decided(_) | CaseEvent::Cancelled(_))
+    }
+
+    fn may_follow_end(event: &CaseEvent) -> bool {
+        // On the ladder a debate may go on when the case has been decided, and gates come after the decision.
+        !matches!(
+            event,
+            CaseEvent::FindingRecorded(_)
+                | CaseEvent::FindingsClosed(_)
+                | CaseEvent::ConflictsReceived(_)
+                | CaseEvent::Decided(_)
+        )
+    }
 }
 
 #[cfg(test)]

@@ -89,6 +89,14 @@ impl Machine for DetectionMachine {
     fn creates(_: &DetectionInput) -> bool {
         true
     }
+
+    fn ends(_: &DetectionEvent) -> bool {
+        true
+    }
+
+    fn may_follow_end(_: &DetectionEvent) -> bool {
+        false
+    }
 }
 
 /// What concerns the ladder of a detected conflict.

@@ -226,6 +226,39 @@ impl Machine for RequestMachine {
     fn creates(input: &RequestInput) -> bool {
         matches!(input, RequestInput::Ask { .. })
     }
+
+    const MUST_END: bool = true;
+    // Where a request is answered before it is read, the answer is heard first.
+    const MAY_BEGIN_LATER: bool = true;
+
+    fn begins(event: &RequestEvent) -> bool {
+        matches!(
+            event,
+            RequestEvent::HeardEarly(_) | RequestEvent::Opened(_) | RequestEvent::Failed(_)
+        )
+    }
+
+    fn ends(event: &RequestEvent) -> bool {
+        matches!(event, RequestEvent::Answered(_) | RequestEvent::Failed(_))
+    }
+
+    fn may_follow_end(event: &RequestEvent) -> bool {
+        matches!(event, RequestEvent::AnsweredLate(_))
+    }
+
+    fn begins_again(event: &RequestEvent) -> bool {
+        // A request without an id of its own may be made again in the same words.
+        let begins = matches!(event, RequestEvent::Opened(_) | RequestEvent::Failed(_));
+        begins
+            && event
+                .request()
+                .is_some_and(|request| request.request_id.is_unnamed())
+    }
+
+    fn may_rest(state: &RequestState) -> bool {
+        // An early answer to a request that nobody made waits for nothing.
+        state.opened.is_none()
+    }
 }
 
 #[cfg(test)]

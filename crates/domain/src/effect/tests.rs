@@ -1,5 +1,7 @@
-use concord_wire::payload::ConflictType;
+use concord_wire::payload::{ConflictType, OPEN_DEBATE};
+use concord_wire::{Envelope, ErrorCode};
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 use crate::aggregates::case::CaseMachine;
@@ -9,6 +11,8 @@ use crate::fixtures::{
     Story, after, agent, case_due, case_id, conflict, detection_of, finding, happened, joins,
     keeps, open_case, open_debate, policy, received, said, start, token,
 };
+
+mod golden;
 
 proptest! {
     #[test]

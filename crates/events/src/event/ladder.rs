@@ -7,8 +7,8 @@ use super::{CloseReason, ReceivedAnswer};
 use crate::Deadline;
 use concord_wire::id::{AgentId, CaseId, MessageId};
 use concord_wire::payload::{
-    Brief, ConflictOutcome, Contact, DebatePriority, Evidence, Level, Mediation, Overflow,
-    Position, Question, RoundRecord, Tally,
+    Brief, ConflictOutcome, Contact, DebatePriority, EscalationReason, Evidence, Level, Mediation,
+    Overflow, Position, Question, RoundRecord, Tally,
 };
 use concord_wire::timestamp::Timestamp;
 
@@ -99,30 +99,6 @@ pub struct Briefed {
     pub brief: Brief,
     /// Until when a ruling counts.
     pub due: Timestamp,
-}
-
-/// Why a debate climbed.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum EscalationReason {
-    /// The challenged agent did not acknowledge in time.
-    Unacknowledged,
-    /// The challenged agent gave no evidence in time.
-    NoEvidence,
-    /// The challenger did not say in time whether the evidence settles it.
-    NotEvaluated,
-    /// The challenger rejected the evidence.
-    Rejected,
-    /// The discussion rounds settled nothing.
-    NotSettled,
-    /// The vote's margin was below the policy's.
-    NarrowVote,
-    /// The track records are too close, or too little is known.
-    CredibilityInconclusive,
-    /// Mediation did not take place in time.
-    MediationOverdue,
 }
 
 /// How the discussion ended that a debate climbed from.

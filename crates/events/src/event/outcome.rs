@@ -5,18 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Heard;
-use concord_wire::id::{AgentId, CaseId};
-use concord_wire::payload::Circumstances;
+use concord_wire::id::CaseId;
+use concord_wire::payload::{Circumstances, ProvedParty};
 use concord_wire::timestamp::Timestamp;
-
-/// Whether one party was right, as it proved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ProvedParty {
-    /// Which party.
-    pub agent_id: AgentId,
-    /// Whether it held what proved right.
-    pub correct: bool,
-}
 
 /// Contents of `outcome_known`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

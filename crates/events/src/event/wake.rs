@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::events;
 use crate::Aggregate;
-use concord_wire::id::{AgentId, CaseId, MessageId, Recipient};
+use concord_wire::id::{AgentId, CaseId, MessageId};
+use concord_wire::payload::Remembered;
 use concord_wire::timestamp::Timestamp;
 
 events! {
@@ -16,26 +17,6 @@ events! {
         "It was decided whom a message wakes, who observes it, and whom it does not concern.";
     LoopBroken(LoopBroken) = "loop_broken", effects: true, deadlines: false,
         "Two agents that answer each other without end are not given each other's messages for a while.";
-}
-
-/// A message of a conversation as it is remembered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Remembered {
-    /// Its id.
-    pub message_id: MessageId,
-    /// Who said it.
-    pub from: AgentId,
-    /// To whom.
-    pub to: Recipient,
-    /// What kind of thing was said.
-    pub message_type: String,
-    /// When the broker stored it.
-    pub at: Timestamp,
-    /// The message that it answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reply_to: Option<String>,
-    /// What it says, or the beginning of it.
-    pub text: String,
 }
 
 /// What an agent does about a message.

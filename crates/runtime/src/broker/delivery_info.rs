@@ -5,7 +5,7 @@
 
 /// What the broker says of a delivery (ADR-15 of NATS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place<'a> {
+pub(crate) struct DeliveryInfo<'a> {
     /// The stream that keeps it.
     pub(crate) stream: &'a str,
     /// How often it was delivered, this time included.
@@ -21,7 +21,7 @@ pub(crate) struct Place<'a> {
 /// Where deliveries are acknowledged; what does not name such a place is a word of the broker.
 pub(crate) const ACKNOWLEDGEMENTS: &str = "$JS.ACK.";
 
-impl<'a> Place<'a> {
+impl<'a> DeliveryInfo<'a> {
     /// From the subject on which a delivery is acknowledged; none where it is not such a subject.
     ///
     /// `<stream>.<consumer>.<deliveries>.<sequence>.<sequence in the consumer>.<time>.<waiting>` follows, in newer brokers after
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn both_forms_are_read_and_nothing_else() {
-        let place = Some(Place {
+        let place = Some(DeliveryInfo {
             stream: "S",
             deliveries: 2,
             sequence: 40,
@@ -74,7 +74,7 @@ mod tests {
             ("$JS.ACK.", None),
             ("_INBOX.a.b", None),
         ] {
-            assert_eq!(Place::parse(subject), expected, "{subject}");
+            assert_eq!(DeliveryInfo::parse(subject), expected, "{subject}");
         }
     }
 }

@@ -5,8 +5,8 @@
 //! known how many messages the broker may still send, so a process that is to stop asks for no more, takes what is still
 //! sent, and gives it back.
 //!
-//! It asks for no more than there are places for, where what waits is kept from being delivered again (see
-//! [`crate::delivery::worker`]): what the client has received and nobody has looked at would be.
+//! It asks for no more than there are places for, because the worker tells the broker about the messages that have a place that
+//! they are still worked on. What the client has received and nobody has looked at would be delivered again.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,8 +8,7 @@ use concord_wire::subject::Subject;
 use concord_wire::{AgentId, Token, header};
 
 use crate::broker::publish;
-use crate::broker::{Broker, unavailable};
-use crate::event_store::Error;
+use crate::broker::{Broker, Operation, Unavailable};
 
 /// A shared value.
 #[derive(Clone)]
@@ -41,7 +40,7 @@ impl Register {
     }
 
     /// The value, from the stream's leader; none when there never was one.
-    pub async fn read(&self) -> Result<Option<Held>, Error> {
+    pub async fn read(&self) -> Result<Option<Held>, Unavailable> {
         let stream = self.broker.stream(StreamKind::Memory).await?;
         match stream.get_last_raw_message_by_subject(&self.subject).await {
             Ok(message) => Ok(Some(Held {
@@ -49,14 +48,14 @@ impl Register {
                 value: message.payload,
             })),
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(unavailable("give a shared value", error)),
+            Err(error) => Err(Operation::ReadSharedValue.failed(error)),
         }
     }
 
     /// Replaces the value that was read; false when somebody else has replaced it since.
     ///
     /// After an error it may have been replaced or not.
-    pub async fn replace(&self, read: Option<&Held>, value: Bytes) -> Result<bool, Error> {
+    pub async fn replace(&self, read: Option<&Held>, value: Bytes) -> Result<bool, Unavailable> {
         let mut headers = async_nats::HeaderMap::new();
         let expected = read.map_or(0, |held| held.sequence);
         headers.insert(header::EXPECTED_LAST_SUBJECT_SEQUENCE, expected.to_string());
@@ -67,7 +66,7 @@ impl Register {
         {
             Ok(_) => Ok(true),
             Err(publish::Error::Moved) => Ok(false),
-            Err(error) => Err(unavailable("store a shared value", error)),
+            Err(error) => Err(Operation::StoreSharedValue.failed(error)),
         }
     }
 }

@@ -6,22 +6,23 @@ use concord_wire::envelope::Metadata;
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{
-    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, dialect,
+    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
+    dialect as wire_dialect,
 };
 use serde_json::{Value, json};
 
-use crate::codec::dialect::{answered_in, plain};
+use crate::codec::dialect::{plain, to_answer_in};
+use crate::context::ServiceContext;
 use crate::delivery::Delivery;
 use crate::event_store::Error;
-use crate::service::ServiceContext;
-use crate::service::clock;
+use crate::ports::Ports;
 
 /// Suffix of the `message_id` of a refusal, which follows from the place of the refused message in its stream.
 pub const SUFFIX: &str = "refused";
 
 /// Refuses a delivery.
-pub async fn refuse(
-    shell: &ServiceContext,
+pub async fn refuse<P: Ports>(
+    shell: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
@@ -34,8 +35,8 @@ pub async fn refuse(
 }
 
 /// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
-pub async fn tell_sender(
-    shell: &ServiceContext,
+pub async fn tell_sender<P: Ports>(
+    shell: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
@@ -43,12 +44,12 @@ pub async fn tell_sender(
 }
 
 /// The same with a report that says more than a fault.
-pub(crate) async fn tell(
-    shell: &ServiceContext,
+pub(crate) async fn tell<P: Ports>(
+    shell: &ServiceContext<P>,
     delivery: &Delivery,
     report: ErrorReport,
 ) -> Result<(), Error> {
-    let subjects = shell.broker.subjects();
+    let subjects = shell.ports.subjects();
     let Some(sender) = subjects.sender_of(&delivery.subject) else {
         return Ok(());
     };
@@ -59,19 +60,24 @@ pub(crate) async fn tell(
     if is_error || Service::parse(sender.as_str()).is_ok() {
         return Ok(());
     }
-    let answered_in = answered_in(&shell.broker, delivery, &sender, parsed.as_ref());
+    let dialect = to_answer_in(
+        delivery.headers.as_ref(),
+        &delivery.payload,
+        parsed.as_ref(),
+        || shell.ports.dialect_by_card(&sender),
+    );
     let case = match parsed {
         Some(Subject::Message { case, .. }) => case,
         _ => None,
     };
     // By the stream and not by the subject, which may be the very thing that is wrong: a sequence is unique in its
     // stream only, and two refusals under one id would be one.
-    let urgent = delivery.stream == shell.broker.layout.stream_name(StreamKind::Urgent);
+    let urgent = delivery.stream == shell.ports.layout().stream_name(StreamKind::Urgent);
     let lane = if urgent { Lane::Urgent } else { Lane::Normal };
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
     let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
     let refused_id = body
-        .and_then(|body| dialect::id_of(&body))
+        .and_then(|body| wire_dialect::id_of(&body))
         .map(|id| id.to_string());
     let envelope = error_message(
         shell.service,
@@ -81,10 +87,11 @@ pub(crate) async fn tell(
         refused_id,
         report,
         delivery,
+        shell.ports.now(),
     )?;
     shell
-        .broker
-        .publish_in(answered_in, &envelope, delivery.trace.as_ref())
+        .ports
+        .publish_in(dialect, &envelope, delivery.trace.as_ref())
         .await
 }
 
@@ -96,6 +103,7 @@ fn error_message(
     refused_id: Option<String>,
     mut report: ErrorReport,
     delivery: &Delivery,
+    now: Timestamp,
 ) -> Result<Envelope, Error> {
     report
         .details
@@ -110,7 +118,7 @@ fn error_message(
     }
     Ok(Envelope {
         message_id,
-        timestamp: clock::now(),
+        timestamp: now,
         from_agent: service.agent_id(),
         to_agent: to,
         message_type: MessageType::Error,

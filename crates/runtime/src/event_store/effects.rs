@@ -4,8 +4,8 @@
 use concord_domain::{Machine, effect};
 use concord_events::StoredEvent;
 
-use crate::codec::trace::Trace;
 use crate::event_store::{Error, Publisher};
+use crate::telemetry::trace::Trace;
 
 /// Publishes everything that follows from `record`; done when all of it is stored. Doing it again changes nothing,
 /// because each message's id follows from the fact's sequence.

@@ -1,6 +1,6 @@
 //! The one step, by which every service does its work: load, decide, append under the lock.
 //!
-//! 1. A service pulls a message and makes an input of it; what is not valid is refused (see [`crate::delivery::reject`]).
+//! 1. A service pulls a message and makes an input of it; what is not valid is refused and its sender is told.
 //! 2. The aggregate is loaded: cached state plus the facts after it.
 //! 3. The machine decides: at most one fact, a refusal, or nothing.
 //! 4. The fact is appended if nothing was appended to the aggregate meanwhile. Lost the race: load and decide again.
@@ -22,8 +22,8 @@ use concord_events::{AggregateEvent, StoredEvent};
 use concord_wire::{Fault, Token};
 use lru::LruCache;
 
-use crate::codec::trace::Trace;
 use crate::event_store::{self, Appended, Consistency, EventStore, Loaded};
+use crate::telemetry::trace::Trace;
 
 /// How often a lost race is decided again before the message is put back.
 const ATTEMPTS_MAX: usize = 32;

@@ -10,7 +10,7 @@ use concord_wire::payload::ErrorReport;
 use concord_wire::{ErrorCode, Fault};
 use futures::StreamExt;
 
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Bytes, Fault>> + Send>>;
@@ -26,7 +26,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Registers the service with `status` and the verbs it has added.
 pub(crate) async fn register(
-    shell: &ServiceContext,
+    shell: &ServiceRunner,
     http: Option<&str>,
 ) -> Result<Registration, AnyError> {
     let metadata = HashMap::from([

@@ -17,12 +17,12 @@ use concord_wire::AgentId;
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use crate::broker::{Broker, unavailable};
-use crate::codec::wire_preferences::Spoken;
-use crate::delivery::ErrorChain;
+use crate::broker::wire_preferences::WirePreference;
+use crate::broker::{Broker, Operation};
+use crate::error_chain::ErrorChain;
 use crate::event_store::Error;
 use crate::event_store::nats::NatsEventStore;
-use crate::service::ServiceContext;
+use crate::service::ServiceRunner;
 
 /// Pause before the facts are followed again when that failed.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -31,25 +31,35 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub struct Directory {
     agents: RwLock<BTreeMap<AgentId, Versioned<AgentMachine>>>,
     /// How all that were ever registered are written to: who leaves is told so in its own dialect.
-    spoken: RwLock<BTreeMap<AgentId, Spoken>>,
+    preferences: RwLock<BTreeMap<AgentId, WirePreference>>,
     changed: watch::Sender<u64>,
     loaded: watch::Sender<bool>,
 }
 
+impl Default for Directory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Directory {
-    /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
-    pub fn follow(shell: &ServiceContext) -> Arc<Self> {
-        let (changed, loaded) = (watch::Sender::new(0), watch::Sender::new(false));
-        let directory = Arc::new(Self {
+    /// Nobody is known, and nothing is followed; see [`Self::apply`].
+    pub fn new() -> Self {
+        Self {
             agents: RwLock::default(),
-            spoken: RwLock::default(),
-            changed,
-            loaded,
-        });
+            preferences: RwLock::default(),
+            changed: watch::Sender::new(0),
+            loaded: watch::Sender::new(false),
+        }
+    }
+
+    /// Follows the facts of agents until the service stops; from now on agents are written to as their cards say.
+    pub fn follow(shell: &ServiceRunner) -> Arc<Self> {
+        let directory = Arc::new(Self::new());
         let known = Arc::clone(&directory);
         shell
             .broker
-            .speak(Box::new(move |agent| known.spoken_by(agent)));
+            .write_by_cards(Box::new(move |agent| known.preference_of(agent)));
         shell.knows(Arc::clone(&directory));
         let (followed, broker, stop) = (
             Arc::clone(&directory),
@@ -86,16 +96,14 @@ impl Directory {
         };
         let stream = broker.stream(StreamKind::Events).await?;
         let consumer = stream.create_consumer(config).await;
-        let consumer =
-            consumer.map_err(|error| unavailable("follow the facts of agents", error))?;
+        let consumer = consumer.map_err(|error| Operation::FollowAgents.failed(error))?;
         let mut left = consumer.cached_info().num_pending;
         self.loaded
             .send_if_modified(|loaded| left == 0 && !std::mem::replace(loaded, true));
         let messages = consumer.messages().await;
-        let mut messages =
-            messages.map_err(|error| unavailable("follow the facts of agents", error))?;
+        let mut messages = messages.map_err(|error| Operation::FollowAgents.failed(error))?;
         while let Some(message) = messages.next().await {
-            let message = message.map_err(|error| unavailable("give a fact of an agent", error))?;
+            let message = message.map_err(|error| Operation::FollowAgents.failed(error))?;
             let Ok(info) = message.info() else { continue };
             match StoredEvent::<AgentEvent>::decode(&message.payload, info.stream_sequence) {
                 Ok(record) => self.apply(record),
@@ -155,8 +163,11 @@ impl Directory {
         if let AgentEvent::Registered(registered) = &record.event
             && record.sequence > known.sequence()
         {
-            let mut spoken = self.spoken.write().unwrap_or_else(PoisonError::into_inner);
-            spoken.insert(agent, Spoken::from(&registered.card));
+            let mut preferences = self
+                .preferences
+                .write()
+                .unwrap_or_else(PoisonError::into_inner);
+            preferences.insert(agent, WirePreference::from(&registered.card));
         }
         known.apply(record);
         drop(agents);
@@ -199,8 +210,8 @@ impl Directory {
     }
 
     /// How an agent wants to be written to; none when it was never registered.
-    pub(crate) fn spoken_by(&self, agent: &AgentId) -> Option<Spoken> {
-        self.spoken
+    pub(crate) fn preference_of(&self, agent: &AgentId) -> Option<WirePreference> {
+        self.preferences
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .get(agent)

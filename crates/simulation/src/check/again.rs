@@ -5,12 +5,13 @@
 
 use concord_debate_facilitator::route::FollowUp;
 use concord_domain::aggregates::case::{CaseMachine, CaseState};
-use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Standing};
+use concord_domain::aggregates::debate::{DebateInput, DebateMachine, Eligibility};
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::machine::Versioned;
 use concord_domain::{Context, Decision, Machine};
 use concord_events::{
-    AggregateEvent, CaseEvent, DetectionEvent, Origin, ReviewQueueEvent, StoredEvent, event_id,
+    AggregateEvent, CaseEvent, DebateEvent, DetectionEvent, Origin, ReviewQueueEvent, StoredEvent,
+    event_id,
 };
 use concord_runtime::Routed;
 use concord_wire::{CaseId, Envelope};
@@ -52,6 +53,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                 });
                 let said = said(archive, record, route).into_iter();
                 said.map(|input| with_standing(archive, record.sequence, input))
+                    .map(|input| with_known(record, input))
                     .chain(ordered)
                     .collect()
             }
@@ -81,6 +83,18 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     });
 }
 
+/// A request to open a debate with what was read of track records and precedents: they count as they were at that instant.
+fn with_known(record: &StoredEvent<DebateEvent>, input: DebateInput) -> DebateInput {
+    match (input, &record.event) {
+        (DebateInput::Open(mut opening), DebateEvent::Opened(opened)) => {
+            opening.prior_knowledge.credibility = opened.credibility.clone();
+            opening.prior_knowledge.precedents = opened.precedents.clone();
+            DebateInput::Open(opening)
+        }
+        (input, _) => input,
+    }
+}
+
 /// An outcome with the standing that its sender had at some time before: what is read of others is read a little earlier.
 fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateInput {
     let DebateInput::Outcome(mut told) = input else {
@@ -107,7 +121,7 @@ fn with_standing(archive: &Archive, before: u64, input: DebateInput) -> DebateIn
         }
         _ => false,
     });
-    told.standing = Standing {
+    told.eligibility = Eligibility {
         opened_case: opened_by == Some(&told.agent_id),
         is_expert,
     };

@@ -52,7 +52,7 @@ impl Archive {
         let operated = world
             .operated
             .iter()
-            .map(|operation| (operation.id.clone(), Arc::clone(operation)));
+            .map(|operation| (operation.id(), Arc::clone(operation)));
         let mut archive = Self {
             operated: operated.collect(),
             ..Self::default()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use concord_domain::aggregates::case::CaseInput;
 use concord_domain::aggregates::debate::DebateInput;
-use concord_domain::aggregates::escalation::Word;
+use concord_domain::aggregates::debate::MessageBody;
 use concord_events::{CaseEvent, DebateEvent, Heard};
 use concord_runtime::Routed;
 use concord_wire::subject::{Lane, Service, Subject};
@@ -142,9 +142,9 @@ fn of_debate(envelope: &Envelope) -> Fate {
         }) => Fate::Recorded((id, told.message_id, told.digest)),
         Ok(Routed::Step {
             id,
-            input: DebateInput::Said(said),
-        }) => match said.word {
-            Word::Ruling(_) => Fate::Recorded((id, said.message_id, said.digest)),
+            input: DebateInput::Message(said),
+        }) => match said.body {
+            MessageBody::Ruling(_) => Fate::Recorded((id, said.message_id, said.digest)),
             // What is so already needs no fact: a second acknowledgement, a second opinion.
             _ => Fate::Opened(id),
         },

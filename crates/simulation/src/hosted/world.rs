@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use concord_domain::resilience::breaker::End;
 use concord_domain::resilience::call_policy::in_flight_max;
 use concord_events::topology::{Layout, StreamKind};
+use concord_runtime::codec::message_lookup::Stored as StoredMessage;
+use concord_runtime::delivery::Delivery;
 use concord_wire::subject::Lane;
-use concord_wire::{ErrorCode, MessageId, Timestamp};
+use concord_wire::{Envelope, ErrorCode, Timestamp};
 
 use crate::executor::Life;
 use crate::faults::{Faults, Plant};
@@ -19,6 +21,7 @@ use crate::report::{Counts, HostedCounts};
 use crate::simulation::Options;
 use crate::world::instant;
 
+mod answers;
 mod outside;
 
 /// After this long without a word about it a delivery is made again: the services' default.
@@ -28,23 +31,29 @@ pub(crate) const ACK_WAIT_MS: u64 = 5_000;
 pub(crate) type Cell = crate::oneshot::Cell<Reply>;
 
 /// What the adapter waits for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// The broker has done what it was asked.
     Done,
+    /// A message is stored, or another was stored under its id before.
+    Published { first: bool },
+    /// The message that was looked for, if there is one.
+    Found(Option<Box<StoredMessage>>),
     /// The endpoint's answer to a call, and how long it asks to be left alone.
     Called(Outcome, Option<u64>),
-    /// A seat at the agent.
-    Seat,
-    /// Another message was let in instead.
-    Displaced,
 }
 
 /// What is asked of the broker.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
-    /// Store what is said to an asker, unless something is stored under this id.
-    Say(MessageId, Said),
+    /// Store a message, unless one is stored under its id.
+    Publish(Box<Publication>),
+    /// The first message of a lane at or after a sequence whose subject matches the filter.
+    NextMessage {
+        lane: Lane,
+        filter: String,
+        sequence: u64,
+    },
     /// A delivery is done with.
     Acknowledge { sequence: usize },
     /// A delivery is to be made again.
@@ -91,9 +100,10 @@ pub(crate) enum Happening {
 /// A message to the agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    pub(crate) id: MessageId,
-    pub(crate) lane: Lane,
-    pub(crate) deadline: Option<u64>,
+    pub(crate) envelope: Envelope,
+    /// Where it is stored in the stream of its lane, and when.
+    pub(crate) sequence: u64,
+    pub(crate) stored_at: Timestamp,
     /// When the coordinator ends it; none of a question of a service, which has a deadline of its own for that.
     pub(crate) ended_at: Option<u64>,
     deliveries: u64,
@@ -102,13 +112,28 @@ pub(crate) struct Asked {
 }
 
 /// A message as it is given to a process.
-#[derive(Debug, Clone)]
-pub(crate) struct Delivery {
+pub(crate) struct Assignment {
     /// Which of all deliveries.
     pub(crate) handling: u64,
+    /// Which of the messages to the agent.
     pub(crate) sequence: usize,
-    pub(crate) deliveries: u64,
-    pub(crate) asked: Asked,
+    pub(crate) delivery: Delivery,
+}
+
+/// A delivery that is worked on.
+#[derive(Debug, Clone, Copy)]
+struct Handled {
+    life: Life,
+    sequence: usize,
+    began: u64,
+}
+
+/// A message of the adapter on its way to the broker.
+#[derive(Debug, Clone)]
+pub(crate) struct Publication {
+    envelope: Envelope,
+    /// Which message it answers, and how.
+    said: Said,
 }
 
 /// Why an asker is told an error.
@@ -124,6 +149,8 @@ pub(crate) enum Cause {
     Called(Outcome),
     /// The coordinator has ended it.
     Coordinator,
+    /// The words of the error are none that are known here.
+    Unknown,
 }
 
 /// What an asker is told.
@@ -147,6 +174,8 @@ pub(crate) struct Call {
     pub(crate) part: u8,
     /// How the endpoint took it; none when it did not reach it.
     pub(crate) taken: Option<Mood>,
+    /// What came of it; none while it is under way.
+    pub(crate) outcome: Option<Outcome>,
     /// Who made it waits no longer for a connection.
     abandoned: bool,
 }
@@ -160,10 +189,10 @@ pub(crate) enum What {
     Ended { call: u64, end: End },
     /// The breaker let no call pass.
     Refused,
-    /// How many were worked on and waited when one came.
+    /// How many are worked on and wait.
     Load { working: usize, waiting: usize },
-    /// One found no room.
-    Full { working: usize, waiting: usize },
+    /// One found no room, or lost its place to an urgent one.
+    Full,
     /// It was killed.
     Killed,
 }
@@ -191,13 +220,22 @@ pub(crate) struct World {
     pub(crate) asked: Vec<Asked>,
     /// What is stored for the askers, in order.
     pub(crate) said: Vec<Said>,
-    /// When an id was stored, and how long the broker remembers that.
-    ids: BTreeMap<MessageId, u64>,
+    /// All messages that are stored, with their lanes.
+    stored: Vec<(Lane, StoredMessage)>,
+    /// When a message was stored under an id for a recipient. The broker remembers that for so long.
+    ids: BTreeMap<(String, String), u64>,
     window_ms: u64,
     pub(crate) calls: BTreeMap<u64, Call>,
     /// The deliveries that are worked on.
-    handled: BTreeMap<u64, (Life, usize)>,
+    handled: BTreeMap<u64, Handled>,
     handlings: u64,
+    /// The one that runs at this moment.
+    pub(crate) current: Option<u64>,
+    layout: Layout,
+    /// How many were worked on and waited in each process when that was looked at last.
+    loads: BTreeMap<Life, What>,
+    /// Deliveries that were given up.
+    pub(crate) given_up: Vec<String>,
     pub(crate) record: Vec<Entry>,
     pub(crate) counts: Counts,
     log: Option<Vec<String>>,
@@ -225,9 +263,8 @@ impl World {
         setup: Arc<Setup>,
         options: &Options,
     ) -> Self {
-        let window = Layout::default()
-            .stream(StreamKind::Messages)
-            .duplicate_window;
+        let layout = Layout::default();
+        let window = layout.stream(StreamKind::Messages).duplicate_window;
         Self {
             now: 0,
             plan: Plan::default(),
@@ -241,11 +278,16 @@ impl World {
             closed_at: None,
             asked: Vec::new(),
             said: Vec::new(),
+            stored: Vec::new(),
             ids: BTreeMap::new(),
             window_ms: u64::try_from(window.as_millis()).unwrap_or(u64::MAX),
             calls: BTreeMap::new(),
             handled: BTreeMap::new(),
             handlings: 0,
+            current: None,
+            layout,
+            loads: BTreeMap::new(),
+            given_up: Vec::new(),
             record: Vec::new(),
             counts: Counts::default(),
             log: options.verbose.then(Vec::new),
@@ -257,9 +299,9 @@ impl World {
         instant(self.now)
     }
 
-    /// The planted bug, if any, and the present.
-    pub(crate) fn plant_and_clock(&self) -> (Option<Plant>, Timestamp) {
-        (self.plant, self.clock())
+    /// What a clock shows that is behind by so much.
+    pub(crate) fn clock_behind(&self, behind_ms: u64) -> Timestamp {
+        instant(self.now.saturating_sub(behind_ms))
     }
 
     pub(crate) fn hosted(&mut self) -> &mut HostedCounts {
@@ -286,6 +328,19 @@ impl World {
             life,
             what,
         });
+    }
+
+    /// Keeps the load of a process on record where it has changed.
+    pub(crate) fn keep_if_new(&mut self, life: Life, load: What) {
+        if self.loads.insert(life, load) != Some(load) {
+            self.keep(life, load);
+        }
+    }
+
+    /// A delivery was given up as a dead letter.
+    pub(crate) fn give_up(&mut self, subject: &str) {
+        self.counts.given_up += 1;
+        self.given_up.push(subject.to_owned());
     }
 
     /// Plans something for `in_ms` from now.
@@ -337,7 +392,8 @@ impl World {
 
     /// True when a process takes another delivery.
     pub(crate) fn has_room(&self, life: Life) -> bool {
-        let under_way = self.handled.values().filter(|(by, _)| *by == life).count();
+        let under_way = self.handled.values();
+        let under_way = under_way.filter(|handled| handled.life == life).count();
         under_way < in_flight_max(self.setup.instances, self.setup.queue_max)
     }
 
@@ -368,15 +424,33 @@ impl World {
     }
 
     /// A process begins to work on a delivery.
-    pub(crate) fn begin(&mut self, sequence: usize, life: Life) -> Option<Delivery> {
+    pub(crate) fn begin(&mut self, sequence: usize, life: Life) -> Option<Assignment> {
         let asked = self.asked.get(sequence)?.clone();
         self.handlings += 1;
-        self.handled.insert(self.handlings, (life, sequence));
-        Some(Delivery {
+        let handled = Handled {
+            life,
+            sequence,
+            began: self.now,
+        };
+        self.handled.insert(self.handlings, handled);
+        let lane = asked.envelope.priority.lane();
+        let agent = asked.envelope.to_agent.as_str();
+        let delivery = Delivery {
+            subject: self.layout.subjects.build(&asked.envelope.subject()),
+            payload: serde_json::to_vec(&asked.envelope).ok()?.into(),
+            headers: None,
+            trace: None,
+            stream: self.layout.stream_name(StreamKind::of_lane(lane)),
+            sequence: asked.sequence,
+            deliveries: asked.deliveries,
+            stored_at: asked.stored_at,
+            consumer: format!("agent-{agent}").into(),
+            over_limit: None,
+        };
+        Some(Assignment {
             handling: self.handlings,
             sequence,
-            deliveries: asked.deliveries,
-            asked,
+            delivery,
         })
     }
 
@@ -389,12 +463,12 @@ impl World {
     pub(crate) fn killed(&mut self, life: Life) {
         self.counts.crashes += 1;
         self.keep(life, What::Killed);
-        self.handled.retain(|_, (by, _)| *by != life);
+        self.handled.retain(|_, handled| handled.life != life);
     }
 
     /// The word that a delivery is worked on; false when it is not any more.
     pub(crate) fn progress(&mut self, handling: u64) -> bool {
-        let Some((_, sequence)) = self.handled.get(&handling).copied() else {
+        let Some(Handled { sequence, .. }) = self.handled.get(&handling).copied() else {
             return false;
         };
         let lost = self.faults.lost_request;
@@ -404,10 +478,19 @@ impl World {
         true
     }
 
-    /// A call is on its way to the endpoint.
-    pub(crate) fn call(&mut self, life: Life, delivery: &Delivery, part: u8, cell: &Cell) -> u64 {
+    /// The delivery that runs at this moment.
+    fn current(&self) -> Option<(u64, Handled)> {
+        let handling = self.current?;
+        Some((handling, self.handled.get(&handling).copied()?))
+    }
+
+    /// A call is on its way to the endpoint. Returns its number.
+    pub(crate) fn call(&mut self, life: Life, part: u8, cell: &Cell) -> u64 {
         let call = self.calls.len() as u64 + 1;
-        let (sequence, handling) = (delivery.sequence, delivery.handling);
+        let current = self.current();
+        debug_assert!(current.is_some(), "a call is made outside of any delivery");
+        let (handling, sequence) =
+            current.map_or((0, 0), |(handling, handled)| (handling, handled.sequence));
         self.calls.insert(
             call,
             Call {
@@ -415,6 +498,7 @@ impl World {
                 handling,
                 part,
                 taken: None,
+                outcome: None,
                 abandoned: false,
             },
         );

@@ -12,6 +12,15 @@ use crate::envelope::from_json;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 
+/// The action of a request to the coordinator that opens a case.
+pub const OPEN_CASE: &str = "open_case";
+/// The action of a request to the debate facilitator that opens a debate.
+pub const OPEN_DEBATE: &str = "open_debate";
+/// The action of a request to an expert for a ruling.
+pub const RULE: &str = "rule";
+/// The action of a request to a mediator for an opinion.
+pub const MEDIATE: &str = "mediate";
+
 /// The action of a request that carries several.
 pub const BATCH: &str = "batch";
 /// Most requests of a batch.

@@ -1,4 +1,4 @@
-//! Requests, responses, notifications and errors: the specification's general exchange.
+//! Requests, responses and errors: the specification's general exchange.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,33 +87,6 @@ pub struct Response {
     /// What to be aware of.
     #[serde(default)]
     pub warnings: Vec<String>,
-}
-
-/// How a notification is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NotificationSeverity {
-    /// For information.
-    #[default]
-    Info,
-    /// Worth a look.
-    Warning,
-    /// Something failed.
-    Error,
-}
-
-/// The payload of `notification`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Notification {
-    /// What happened, for example `debate_resolved`, `case_decided`.
-    pub event: String,
-    /// About it.
-    #[serde(default)]
-    #[schemars(with = "Option<Map<String, Value>>")]
-    pub data: Value,
-    /// How it is meant.
-    #[serde(default)]
-    pub severity: NotificationSeverity,
 }
 
 /// The payload of `error`.

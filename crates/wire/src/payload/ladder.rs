@@ -80,6 +80,30 @@ impl JsonSchema for Level {
     }
 }
 
+/// Why a debate climbed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum EscalationReason {
+    /// The challenged agent did not acknowledge in time.
+    Unacknowledged,
+    /// The challenged agent gave no evidence in time.
+    NoEvidence,
+    /// The challenger did not say in time whether the evidence settles it.
+    NotEvaluated,
+    /// The challenger rejected the evidence.
+    Rejected,
+    /// The discussion rounds settled nothing.
+    NotSettled,
+    /// The vote's margin was below the policy's.
+    NarrowVote,
+    /// The track records are too close, or too little is known.
+    CredibilityInconclusive,
+    /// Mediation did not take place in time.
+    MediationOverdue,
+}
+
 /// The payload of `ruling`: a person's binding answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ruling {

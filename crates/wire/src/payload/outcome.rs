@@ -94,3 +94,12 @@ mod tests {
         }
     }
 }
+
+/// Whether one party was right, as it proved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProvedParty {
+    /// Which party.
+    pub agent_id: AgentId,
+    /// Whether it held what proved right.
+    pub correct: bool,
+}

@@ -11,7 +11,7 @@ use concord_domain::aggregates::debate::DebateMachine;
 use concord_domain::aggregates::detection::DetectionMachine;
 use concord_domain::aggregates::review_queue::{self, ReviewQueueMachine};
 use concord_domain::aggregates::table::{MachineVisitor, visit_machine};
-use concord_domain::assurance::replay::{Difference, recount_one, step};
+use concord_domain::assurance::replay::{Difference, step};
 use concord_domain::machine::Versioned;
 use concord_events::Aggregate;
 use concord_events::{AggregateEvent, DebateEvent, DetectionEvent, StoredEvent};
@@ -241,7 +241,7 @@ impl Rebuilt {
         if let DebateEvent::Resolved(resolved) = &applied.event.event {
             self.ended_again += 1;
             self.votes_again += u64::from(resolved.outcome.tally.is_some());
-            differences.extend(recount_one(applied.after, &applied.event));
+            differences.extend(DebateMachine::recount(applied.after, &applied.event));
         }
         Ok(differences)
     }

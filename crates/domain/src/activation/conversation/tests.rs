@@ -1,5 +1,6 @@
 use concord_events::WakeEvent;
 use concord_wire::Recipient;
+use serde_json::json;
 
 use super::*;
 use crate::effect;
@@ -163,7 +164,7 @@ fn two_that_wake_each_other_are_paused_and_told_once_and_others_still_wake() {
     };
     let woken = |name: &str| (name.to_owned(), "woken".to_owned());
     let both = |first: &str, second: &str| {
-        [first, second].map(|name| (name.to_owned(), LOOP_BROKEN.to_owned()))
+        [first, second].map(|name| (name.to_owned(), "loop_broken".to_owned()))
     };
     // The first is said to nobody in particular: it is no turn yet.
     for number in 0..4 {

@@ -3,8 +3,8 @@
 use concord_events::{CaseEvent, DebateAsked, StoredEvent};
 use concord_wire::Token;
 use concord_wire::payload::TaskAssignment;
+use concord_wire::payload::notification::{CaseCancelled, CaseDecided, GatePassed, GateReviewed};
 use concord_wire::subject::Service;
-use serde_json::json;
 
 use crate::effect::Effect;
 
@@ -32,30 +32,32 @@ pub(super) fn effects(record: &StoredEvent<CaseEvent>) -> Vec<Effect> {
             reason: aside.reason,
             what: "finding",
         }],
-        CaseEvent::Decided(decided) => vec![Effect::AnnounceDecision {
-            decision: Box::new(decided.decision.clone()),
-        }],
+        CaseEvent::Decided(decided) => vec![Effect::tell_all(CaseDecided {
+            decision: decided.decision.clone(),
+        })],
         CaseEvent::Challenged(challenged) => vec![open_debate(&challenged.asked)],
         CaseEvent::GateReviewed(reviewed) => {
-            let data = json!({
-                "debate_id": reviewed.debate_id, "by": reviewed.heard.agent_id, "review": reviewed.review,
-                "debated_again_as": reviewed.again.as_ref().map(|again| &again.conflict.conflict_id),
+            let again = reviewed.again.as_ref();
+            let tell = Effect::tell_all(GateReviewed {
+                debate_id: reviewed.debate_id.clone(),
+                by: reviewed.heard.agent_id.clone(),
+                review: reviewed.review.clone(),
+                debated_again_as: again.map(|again| again.conflict.conflict_id.clone()),
             });
-            let tell = Effect::tell_all("gate_reviewed", data);
             std::iter::once(tell)
                 .chain(reviewed.again.as_deref().map(open_debate))
                 .collect()
         }
-        CaseEvent::GatePassed(passed) => {
-            let data = json!({
-                "gate": passed.gate, "by": passed.heard.agent_id, "next": passed.next, "unreviewed": passed.unreviewed,
-            });
-            vec![Effect::tell_all("gate_passed", data)]
-        }
-        CaseEvent::Cancelled(cancelled) => {
-            let data = json!({ "by": cancelled.by, "why": cancelled.why });
-            vec![Effect::tell_all("case_cancelled", data)]
-        }
+        CaseEvent::GatePassed(passed) => vec![Effect::tell_all(GatePassed {
+            gate: passed.gate.clone(),
+            by: passed.heard.agent_id.clone(),
+            next: passed.next.clone(),
+            unreviewed: passed.unreviewed.clone(),
+        })],
+        CaseEvent::Cancelled(cancelled) => vec![Effect::tell_all(CaseCancelled {
+            by: cancelled.by.clone(),
+            why: cancelled.why.clone(),
+        })],
         CaseEvent::FindingRecorded(_)
         | CaseEvent::FindingsClosed(_)
         | CaseEvent::ConflictsReceived(_)

@@ -1,6 +1,7 @@
-//! What follows from the facts of a debate.
+//! The effects of the events of a debate.
 
 use concord_events::{DebateEvent, StoredEvent};
+use concord_wire::payload::notification::DebateResolved;
 
 use crate::effect::{Effect, Round};
 
@@ -32,11 +33,11 @@ pub(super) fn effects(record: &StoredEvent<DebateEvent>) -> Vec<Effect> {
             reason: aside.reason,
             what: "answer",
         }],
-        DebateEvent::Resolved(resolved) => vec![Effect::AnnounceResolution {
+        DebateEvent::Resolved(resolved) => vec![Effect::tell_all(DebateResolved {
             topic: resolved.topic.clone(),
-            outcome: Box::new(resolved.outcome.clone()),
-        }],
-        // What follows from the facts of the ladder is said there.
+            outcome: resolved.outcome.clone(),
+        })],
+        // The effects of the events of the ladder are made there.
         _ => Vec::new(),
     }
 }

@@ -78,7 +78,7 @@ fn story(at: At) -> DebateStory {
 fn every_cell_of_the_table() {
     let id = token("d-1");
     let in_round = |round: u32| {
-        answers(GivenAnswer {
+        answers(AnswerMessage {
             round: Some(round),
             ..given("ben", "m-9", "disagreement", no_answer())
         })
@@ -244,7 +244,7 @@ fn an_answer_belongs_to_the_question_it_answers() {
     let now = story.last().sequence;
     for (sequence, expected) in [(Some(earlier), "answer_set_aside"), (Some(now), "answered")] {
         let id = format!("m-{}", sequence.unwrap_or_default());
-        let given = GivenAnswer {
+        let given = AnswerMessage {
             question_sequence: sequence,
             ..given("ben", &id, "disagreement", no_answer())
         };
@@ -504,12 +504,12 @@ fn confidence_and_evidence_of_an_answer() {
         evidence: evidence(&["§ 2"]),
         ..no_answer()
     };
-    let envelope = GivenAnswer {
+    let envelope = AnswerMessage {
         confidence: Some(0.1),
         ..given("ann", "m-1", "revision", answer)
     };
     story.hears(&said("m-1", 1), &answers(envelope));
-    let only_envelope = GivenAnswer {
+    let only_envelope = AnswerMessage {
         confidence: Some(0.2),
         ..given("ben", "m-2", "revision", no_answer())
     };

@@ -2,6 +2,7 @@
 
 use concord_events::{AnswerForm, RequestAnswered, RequestEvent, RequestFailed};
 use concord_wire::payload::ErrorReport;
+use concord_wire::payload::notification::RequestCompleted;
 use serde_json::{Map, json};
 
 use crate::effect::Effect;
@@ -49,13 +50,14 @@ fn completed(answered: &RequestAnswered) -> Option<Effect> {
     if !request.is_asynchronous() || answer.form == AnswerForm::Notification {
         return None;
     }
-    let data = json!({
-        "request_id": request.request_id, "action": request.action, "by": answer.by, "status": answer.status,
-        "error_code": answer.error_code, "took_ms": took_ms, "payload": answer.payload,
-    });
-    Some(Effect::CompleteRequest {
-        to: request.from.clone(),
+    let data = RequestCompleted {
         request_id: request.request_id.clone(),
-        data,
-    })
+        action: request.action.clone(),
+        by: answer.by.clone(),
+        status: answer.status,
+        error_code: answer.error_code,
+        took_ms: *took_ms,
+        payload: answer.payload.clone(),
+    };
+    Some(Effect::tell(request.from.clone(), data))
 }

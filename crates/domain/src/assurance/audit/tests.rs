@@ -1,5 +1,5 @@
-use concord_events::Deadline;
 use concord_events::subject::SystemSubject;
+use concord_events::{CaseEvent, Deadline, DeadlineEvent, DebateEvent};
 use concord_wire::payload::Status;
 use serde_json::json;
 
@@ -131,7 +131,7 @@ const PLANTED: [Planted; 27] = [
         &[2, 8],
     ),
     (
-        "a finding's fact was lost",
+        "a finding's event was lost",
         |hall| drop(hall.events.remove(1)),
         &[2, 7, 8],
     ),
@@ -316,7 +316,7 @@ const PLANTED: [Planted; 27] = [
         &[5],
     ),
     (
-        "the facts lead to other deadlines",
+        "the events lead to other deadlines",
         |hall| {
             let other = Deadline {
                 name: token("lunch"),
@@ -341,12 +341,12 @@ const PLANTED: [Planted; 27] = [
         &[7],
     ),
     (
-        "a fact cannot be read",
+        "an event cannot be read",
         |hall| hall.events.last_mut().unwrap().bytes.truncate(20),
         &[2, 4, 7, 8],
     ),
     (
-        "a fact is stored under another's name",
+        "an event is stored under another's name",
         |hall| {
             let last = hall.events.len() - 1;
             hall.events[last].subject = hall.events[0].subject.clone();
@@ -614,7 +614,7 @@ fn more_can_be_fed_after_a_report() {
         let SystemSubject::Event {
             aggregate,
             id,
-            event: fact,
+            event,
         } = &stored.subject
         else {
             panic!()
@@ -624,7 +624,7 @@ fn more_can_be_fed_after_a_report() {
             sequence,
             aggregate: *aggregate,
             id,
-            fact,
+            event,
             bytes,
         });
         assert!(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::aggregates::case::{CaseInput, CaseMachine, Phase};
-use crate::aggregates::debate::{DebateMachine, GivenAnswer};
+use crate::aggregates::debate::{AnswerMessage, DebateMachine};
 use crate::aggregates::detection::DetectionMachine;
 use crate::assurance::replay;
 use crate::fixtures::*;
@@ -196,7 +196,7 @@ impl Hostile {
         for round in 1..=self.policy.rounds_max {
             for (n, name) in parties.iter().enumerate() {
                 let id = long_id(&format!("r{round}-"), n, 128);
-                let answer = GivenAnswer {
+                let answer = AnswerMessage {
                     round: Some(round),
                     ..given(name, &id, "revision", self.answer(n))
                 };
@@ -229,7 +229,7 @@ fn decides_the_same_again(case: &Story<CaseMachine>) {
     };
     let Some(outcome) = &decided.last else { return };
     let (rebuilt, _) = replay::rebuild::<CaseMachine>(before);
-    let context = crate::Context::of_fact(last.meta.at, last.meta.cause.clone());
+    let context = crate::Context::of_event(last.meta.at, last.meta.cause.clone());
     let again = CaseMachine::decide(
         &rebuilt.state,
         &context,

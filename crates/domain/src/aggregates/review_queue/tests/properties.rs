@@ -275,7 +275,7 @@ fn play(steps: &[Step]) -> QueueStory {
                     .last()
                     .map_or_else(|| message("none"), |last| last.meta.event_id.clone());
                 (
-                    Context::of_fact(after(place as u64), cause),
+                    Context::of_event(after(place as u64), cause),
                     QueueInput::Advance,
                 )
             }
@@ -334,7 +334,7 @@ proptest! {
         let used: Vec<_> = story.records.iter().map(|record| (record.meta.cause.clone(), record.meta.event_id.clone())).collect();
         for (cause, event_id) in used {
             let said = event_id == fact_id(Origin::Message, &cause);
-            let context = if said { Context::of_message(after(9), cause) } else { Context::of_fact(after(9), cause) };
+            let context = if said { Context::of_message(after(9), cause) } else { Context::of_event(after(9), cause) };
             for input in [QueueInput::Advance, register("hana", 3, &[]), release("d-1"), enqueue("d-99", USUAL, 1)] {
                 let heard = story.hears(&context, &input);
                 prop_assert!(heard == "ignored: repetition" || heard == "refused: /message_id", "{heard}");

@@ -1,0 +1,24 @@
+//! The `message_id` of an effect: it names the event that the effect follows from.
+
+use concord_wire::{MessageId, Token};
+
+/// `message_id` of the effect at `position` among those of the event at `sequence`.
+pub fn effect_id(aggregate_id: &Token, sequence: u64, position: usize) -> MessageId {
+    MessageId::of_effect(aggregate_id, sequence, position)
+}
+
+/// The inverse of [`effect_id`]: aggregate and sequence of the event that a message follows from. `None` for every other text.
+pub fn source_of(message_id: &str) -> Option<(&str, u64)> {
+    let (rest, position) = message_id.rsplit_once('-')?;
+    let (aggregate_id, sequence) = rest.rsplit_once('-')?;
+    let sequence = number(sequence)?;
+    number(position).map(|_| (aggregate_id, sequence))
+}
+
+/// Reads a number in the one form in which it is written: an id has no second spelling.
+fn number(digits: &str) -> Option<u64> {
+    digits
+        .parse::<u64>()
+        .ok()
+        .filter(|number| number.to_string() == digits)
+}

@@ -1,0 +1,42 @@
+//! The notifications. What each of them says is declared in [`concord_wire::payload::notification`].
+
+use concord_wire::payload::{Notification, NotificationData};
+use concord_wire::subject::Service;
+use concord_wire::{MessageType, Recipient};
+
+use super::draft::Draft;
+
+/// The message of a notification. Its conversation is the debate, thread or message that it is about.
+pub(super) fn notify(from: Service, to: Recipient, data: &NotificationData) -> Draft {
+    debug_assert!(
+        NotificationData::ALL
+            .iter()
+            .any(|info| info.event == data.event() && info.from == from),
+        "{from} sends {}, which the table of notifications has another sender for",
+        data.event()
+    );
+    let payload =
+        Notification::new(data).and_then(|payload| serde_json::value::to_raw_value(&payload));
+    let draft = Draft {
+        payload,
+        ..Draft::new(from, to, MessageType::Notification, &())
+    };
+    match data {
+        NotificationData::RequestCompleted(data) => draft.answering(data.request_id.clone()),
+        NotificationData::Woken(data) => draft.about(&data.said.message_id).waiting_until(None),
+        NotificationData::LoopBroken(data) => draft.about(&data.thread),
+        NotificationData::DebateResolved(data) => draft.about(&data.outcome.conflict_id),
+        NotificationData::GateReviewed(data) => draft.about(&data.debate_id),
+        NotificationData::ChallengeAcknowledged(data) => draft.about(&data.debate_id),
+        NotificationData::DebateEscalated(data) => draft.about(&data.debate_id),
+        NotificationData::DebateUnassigned(data) => draft.about(&data.debate_id),
+        NotificationData::RulingDue(data) => draft.about(&data.debate_id),
+        NotificationData::DebateProvisional(data) => draft.about(&data.debate_id),
+        NotificationData::DebateAwaitsGate(data) => draft.about(&data.debate_id),
+        NotificationData::OutcomeKnown(data) => draft.about(&data.debate_id),
+        NotificationData::CaseDecided(_)
+        | NotificationData::GatePassed(_)
+        | NotificationData::CaseCancelled(_)
+        | NotificationData::AnsweredLate(_) => draft,
+    }
+}

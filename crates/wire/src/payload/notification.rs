@@ -1,0 +1,171 @@
+//! The payload of `notification`, and what it contains for each event that Concord tells of.
+//!
+//! The table at the end of this file lists every notification that Concord sends: read it first. Agents may send notifications
+//! of their own with other events; [`Notification`] is the form of them all.
+
+mod case;
+mod debate;
+mod exchange;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use case::{CaseCancelled, CaseDecided, GatePassed, GateReviewed};
+pub use debate::{
+    ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateResolved,
+    DebateUnassigned, OutcomeKnown, RulingDue,
+};
+pub use exchange::{AnsweredLate, LoopBroken, RequestCompleted, Woken};
+
+use crate::envelope::from_json;
+use crate::fault::Fault;
+use crate::subject::Service;
+
+/// How a notification is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NotificationSeverity {
+    /// For information.
+    #[default]
+    Info,
+    /// Worth a look.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// The payload of `notification`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Notification {
+    /// What happened, for example `debate_resolved`, `case_decided`.
+    pub event: String,
+    /// About it.
+    #[serde(default)]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub data: Value,
+    /// How it is meant.
+    #[serde(default)]
+    pub severity: NotificationSeverity,
+}
+
+impl Notification {
+    /// The notification of an event that Concord tells of. Its `data` has the keys in alphabetical order, because it is made
+    /// through a JSON value.
+    pub fn new(data: &NotificationData) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            event: data.event().to_owned(),
+            data: serde_json::to_value(data)?,
+            severity: NotificationSeverity::Info,
+        })
+    }
+
+    /// The data as the type of its event; `None` for an event that Concord does not send. The fault's pointer begins with
+    /// `/payload/data`.
+    pub fn typed(&self) -> Option<Result<NotificationData, Fault>> {
+        NotificationData::decode(&self.event, self.data.to_string().as_bytes())
+    }
+}
+
+/// The data of the notification of one event.
+pub trait EventData {
+    /// The `event` of the notification.
+    const EVENT: &'static str;
+}
+
+/// A notification that Concord sends, as the reference describes it.
+#[derive(Debug, Clone, Copy)]
+pub struct NotificationInfo {
+    /// The `event` of the notification.
+    pub event: &'static str,
+    /// The service that sends it.
+    pub from: Service,
+    /// To whom it is sent, in words.
+    pub to: &'static str,
+    /// When it is sent, in a sentence.
+    pub when: &'static str,
+    /// Makes the schema of its `data`.
+    pub schema: crate::MakeSchema,
+}
+
+/// Declares every notification once: event, sender, recipient, meaning, and the type of its data.
+macro_rules! notifications {
+    ($( $name:ident = $event:literal, from: $from:ident, to: $to:literal, $when:literal; )+) => {
+        /// What a notification of Concord says: its event, with the data about it.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum NotificationData {
+            $( #[doc = $when] $name($name), )+
+        }
+
+        impl NotificationData {
+            /// Every notification that Concord sends.
+            pub const ALL: &'static [NotificationInfo] = &[$( NotificationInfo {
+                event: $event, from: Service::$from, to: $to, when: $when,
+                schema: |generator| generator.subschema_for::<$name>(),
+            } ),+];
+
+            /// The `event` of the notification.
+            pub fn event(&self) -> &'static str {
+                match self { $( Self::$name(_) => $event, )+ }
+            }
+
+            fn decode(event: &str, data: &[u8]) -> Option<Result<Self, Fault>> {
+                match event {
+                    $( $event => Some(from_json(data, "/payload/data").map(Self::$name)), )+
+                    _ => None,
+                }
+            }
+        }
+
+        $(
+            impl EventData for $name {
+                const EVENT: &'static str = $event;
+            }
+
+            impl From<$name> for NotificationData {
+                fn from(data: $name) -> Self {
+                    Self::$name(data)
+                }
+            }
+        )+
+    };
+}
+
+notifications! {
+    CaseDecided = "case_decided", from: Coordinator, to: "everyone in the case",
+        "The case has its decision.";
+    GateReviewed = "gate_reviewed", from: Coordinator, to: "everyone in the case",
+        "A person has reviewed a provisional decision at a gate.";
+    GatePassed = "gate_passed", from: Coordinator, to: "everyone in the case",
+        "A person has let the case pass a gate.";
+    CaseCancelled = "case_cancelled", from: Coordinator, to: "everyone in the case",
+        "An operator has cancelled the case.";
+    DebateResolved = "debate_resolved", from: DebateFacilitator, to: "everyone in the case",
+        "A debate has ended.";
+    ChallengeAcknowledged = "challenge_acknowledged", from: DebateFacilitator, to: "the challenger",
+        "The challenged agent has acknowledged the challenge.";
+    DebateEscalated = "debate_escalated", from: DebateFacilitator, to: "everyone in the case",
+        "A debate has climbed to a higher level of the ladder.";
+    DebateUnassigned = "debate_unassigned", from: DebateFacilitator, to: "the expert who had the debate",
+        "A debate was taken from its expert: a ruling of this expert is awaited no longer.";
+    RulingDue = "ruling_due", from: DebateFacilitator, to: "the expert who has the debate",
+        "Half, or nearly all, of the time for a ruling has passed.";
+    DebateProvisional = "debate_provisional", from: DebateFacilitator, to: "everyone in the case",
+        "Nobody has ruled in time: the cautious position stands until a gate has reviewed it.";
+    DebateAwaitsGate = "debate_awaits_gate", from: DebateFacilitator, to: "everyone in the case",
+        "The time of a provisional decision is over: it waits for the review at its gate.";
+    OutcomeKnown = "outcome_known", from: DebateFacilitator, to: "everyone in the case",
+        "It became known, after the debate, what was right; the track records of its parties change.";
+    RequestCompleted = "request_completed", from: Coordinator, to: "the agent that asked",
+        "A request with a callback was answered. It is not sent where the answer itself was a notification.";
+    Woken = "woken", from: AgentAdapter, to: "the agent that is woken",
+        "A message concerns an agent although it was not addressed to it. An answer is expected.";
+    LoopBroken = "loop_broken", from: AgentAdapter, to: "each of the two agents",
+        "Two agents have answered each other too often: for a while neither is woken by the other in this thread.";
+    AnsweredLate = "answered_late", from: AgentAdapter, to: "the coordinator",
+        "A hosted agent has answered a request after its deadline. It is sent under the name of the hosted agent; the coordinator records the answer.";
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Notifications about a case as a whole.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{AgentId, DebateId};
+use crate::payload::{Decision, Review};
+
+/// The data of `case_decided`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseDecided {
+    /// The decision of the case.
+    pub decision: Decision,
+}
+
+/// The data of `gate_reviewed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateReviewed {
+    /// The debate whose provisional decision was reviewed.
+    pub debate_id: DebateId,
+    /// The person who reviewed it.
+    pub by: AgentId,
+    /// The review as it was sent.
+    pub review: Review,
+    /// The debate that takes the conflict up again; null unless the review asks for that.
+    pub debated_again_as: Option<DebateId>,
+}
+
+/// The data of `gate_passed`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GatePassed {
+    /// The gate that the case has passed.
+    pub gate: String,
+    /// The person who let it pass.
+    pub by: AgentId,
+    /// The gate that comes next; null after the last one.
+    pub next: Option<String>,
+    /// The debates whose provisional decisions nobody has reviewed.
+    pub unreviewed: Vec<DebateId>,
+}
+
+/// The data of `case_cancelled`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseCancelled {
+    /// The operator who cancelled the case.
+    pub by: AgentId,
+    /// The operator's reason, as free text.
+    pub why: String,
+}
