@@ -97,7 +97,7 @@ impl RecordedEvent {
     /// Reads the contents as a type.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Failure> {
         let what =
-            |error| Failure::failed(format!("the fact {} cannot be read: {error}", self.name));
+            |error| Failure::failed(format!("the event {} cannot be read: {error}", self.name));
         T::deserialize(&self.data).map_err(what)
     }
 }
