@@ -7,15 +7,12 @@ use std::fs;
 use std::path::Path;
 
 use concord_events::dead_letter::DeadLetter;
-use concord_events::{
-    AgentEvent, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent,
-    PrecedentEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
-};
+use concord_events::{Aggregate, AggregateEvent, EventVisitor, StoredEvent};
 use concord_wire::envelope::from_json;
 use concord_wire::payload::{
     Acknowledgement, AgentJoined, Answer, Card, Challenge, Clarification, ErrorReport, Evidence,
-    Finding, Notification, OpenCase, OpenDebate, OutcomeReport, Question, REGISTER_AGENT, Request,
-    Response, Review, Ruling, TaskAssignment, UPDATE_AGENT,
+    Finding, Notification, NotificationData, OpenCase, OpenDebate, OutcomeReport, Question,
+    REGISTER_AGENT, Request, Response, Review, Ruling, TaskAssignment, UPDATE_AGENT,
 };
 use concord_wire::policy::Policy;
 use concord_wire::subject::{Service, Subject, SubjectSpace};
@@ -36,6 +33,10 @@ struct Example {
 
 /// The examples of a folder. A name is that of the document, and may go on with a dot and what is special about it.
 fn examples(folder: &str) -> Vec<Example> {
+    let documents: Vec<String> = schema::documents()
+        .into_iter()
+        .map(|(file, _)| file.strip_suffix(".schema.json").unwrap().to_owned())
+        .collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../proto-schemas/examples")
         .join(folder);
@@ -44,8 +45,7 @@ fn examples(folder: &str) -> Vec<Example> {
         .map(|entry| {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let tokens = if name.starts_with("event.") { 3 } else { 1 };
-            let document = name.split('.').take(tokens).collect::<Vec<_>>().join(".");
+            let document = document_of(&name, &documents);
             let contents = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
             Example {
                 name,
@@ -56,6 +56,19 @@ fn examples(folder: &str) -> Vec<Example> {
         .collect();
     examples.sort_by(|a, b| a.name.cmp(&b.name));
     examples
+}
+
+/// The longest name of a document with which the name of an example begins.
+fn document_of(example: &str, documents: &[String]) -> String {
+    let begins = |document: &&String| {
+        let rest = example.strip_prefix(document.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let named = documents.iter().filter(begins);
+    let longest = named.max_by_key(|document| document.len());
+    longest
+        .unwrap_or_else(|| panic!("{example} names no document"))
+        .clone()
 }
 
 /// The validators of all documents, by the document's name.
@@ -132,7 +145,7 @@ fn both_readers_refuse_what_is_rejected_at_the_same_place() {
 }
 
 #[test]
-fn every_message_type_has_an_example_of_each_kind_and_every_aggregate_an_accepted_one() {
+fn message_types_and_notifications_have_examples_of_each_kind_and_aggregates_an_accepted_one() {
     let of = |folder| {
         examples(folder)
             .into_iter()
@@ -144,11 +157,16 @@ fn every_message_type_has_an_example_of_each_kind_and_every_aggregate_an_accepte
         assert!(accepted.contains(*name), "no accepted example of {name}");
         assert!(rejected.contains(*name), "no rejected example of {name}");
     }
+    for info in NotificationData::ALL {
+        let name = format!("notification.{}", info.event);
+        assert!(accepted.contains(&name), "no accepted example of {name}");
+        assert!(rejected.contains(&name), "no rejected example of {name}");
+    }
     for (aggregate, _) in concord_events::all_events() {
         let prefix = format!("event.{aggregate}.");
         assert!(
             accepted.iter().any(|name| name.starts_with(&prefix)),
-            "no accepted example of a fact of a {aggregate}"
+            "no accepted example of an event of a {aggregate}"
         );
     }
 }
@@ -170,23 +188,18 @@ fn places(error: &ValidationError<'_>) -> Vec<String> {
 // === The other reader: the protocol's types ===
 
 /// Reads an example as a service would; gives it back as it would be written, or the place of the fault where one is
-/// named. A stored fact that cannot be read has no sender to tell, so no place is named.
+/// named. A stored event that cannot be read has no sender to tell, so no place is named.
 fn read(document: &str, contents: &Value) -> Result<Value, Option<String>> {
     let bytes = contents.to_string().into_bytes();
     let at = |fault: Fault| Some(fault.pointer);
     match document {
         "open_case" => from_json::<OpenCase>(&bytes, "").map(written).map_err(at),
         "dead-letter" => from_json::<DeadLetter>(&bytes, "").map(written).map_err(at),
-        fact if fact.starts_with("event.case.") => record::<CaseEvent>(&bytes),
-        fact if fact.starts_with("event.detection.") => record::<DetectionEvent>(&bytes),
-        fact if fact.starts_with("event.debate.") => record::<DebateEvent>(&bytes),
-        fact if fact.starts_with("event.deadline.") => record::<DeadlineEvent>(&bytes),
-        fact if fact.starts_with("event.record.") => record::<TrackRecordEvent>(&bytes),
-        fact if fact.starts_with("event.precedent.") => record::<PrecedentEvent>(&bytes),
-        fact if fact.starts_with("event.queue.") => record::<ReviewQueueEvent>(&bytes),
-        fact if fact.starts_with("event.agent.") => record::<AgentEvent>(&bytes),
-        fact if fact.starts_with("event.wake.") => record::<WakeEvent>(&bytes),
-        fact if fact.starts_with("event.request.") => record::<RequestEvent>(&bytes),
+        event if event.starts_with("event.") => {
+            let aggregate = event.split('.').nth(1).unwrap();
+            let aggregate = Aggregate::parse(aggregate).unwrap();
+            aggregate.visit_event(ReadStored(&bytes))
+        }
         message => envelope(message, contents, &bytes).map_err(at),
     }
 }
@@ -195,14 +208,24 @@ fn written(value: impl Serialize) -> Value {
     serde_json::to_value(value).unwrap()
 }
 
-fn record<E: AggregateEvent>(bytes: &[u8]) -> Result<Value, Option<String>> {
-    let record = StoredEvent::<E>::decode(bytes, 1).map_err(|_| None)?;
-    Ok(serde_json::from_slice(&record.encode().unwrap()).unwrap())
+/// Reads a stored event, and gives it back as it would be stored.
+struct ReadStored<'a>(&'a [u8]);
+
+impl EventVisitor for ReadStored<'_> {
+    type Output = Result<Value, Option<String>>;
+
+    fn visit<E: AggregateEvent>(self) -> Self::Output {
+        let stored = StoredEvent::<E>::decode(self.0, 1).map_err(|_| None)?;
+        Ok(serde_json::from_slice(&stored.encode().unwrap()).unwrap())
+    }
 }
 
 fn envelope(document: &str, contents: &Value, bytes: &[u8]) -> Result<Value, Fault> {
     let envelope = Envelope::decode(bytes, &subject(document, contents))?;
-    let payload = payload(&envelope)?;
+    let payload = match document.strip_prefix("notification.") {
+        Some(event) => notification(&envelope, event)?,
+        None => payload(&envelope)?,
+    };
     let mut again = written(&envelope);
     again["payload"] = payload;
     Ok(again)
@@ -215,7 +238,7 @@ fn subject(document: &str, contents: &Value) -> Subject {
     let kind = if document == "envelope" {
         token("message_type", "unknown")
     } else {
-        document.to_owned()
+        document.split('.').next().unwrap().to_owned()
     };
     let (case, from, to) = (
         token("case_id", "_"),
@@ -294,6 +317,14 @@ fn payload(envelope: &Envelope) -> Result<Value, Fault> {
         }
         _ => typed::<Map<String, Value>>(envelope),
     }
+}
+
+/// Reads a notification of Concord as the type of its event.
+fn notification(envelope: &Envelope, event: &str) -> Result<Value, Fault> {
+    let notification: Notification = envelope.payload()?;
+    assert_eq!(notification.event, event);
+    let data = notification.typed().unwrap()?;
+    Ok(written(Notification::new(&data).unwrap()))
 }
 
 fn request(envelope: &Envelope) -> Result<Value, Fault> {

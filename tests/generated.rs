@@ -1,133 +1,32 @@
 //! Golden tests: every generated file is what the code makes. `scripts/generate` writes them again.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
-use concord_escalation_timer::TimerSettings;
-use concord_runtime::service::settings::reference;
 use serde_json::{Map, Value};
+use xtask::generate::{self, GeneratedFile};
 use xtask::schema;
 use yaml_rust2::{Yaml, YamlLoader};
-
-/// Every generated file: its path in the repository and its contents.
-fn files() -> Vec<(String, String)> {
-    let documents = schema::documents().into_iter();
-    let mut files: Vec<_> = documents
-        .map(|(name, document)| (format!("proto-schemas/{name}"), schema::pretty(&document)))
-        .collect();
-    files.push(("proto-schemas/asyncapi.yaml".into(), schema::asyncapi()));
-    files.push(("docs/subjects.md".into(), schema::subjects()));
-    files.push(("docs/errors.md".into(), schema::errors()));
-    files.push(("docs/configuration.md".into(), configuration()));
-    files
-}
-
-fn configuration() -> String {
-    // A service's own settings stand under `service` in the settings of all.
-    let timer = reference::own_rows::<TimerSettings>();
-    let mut adapter = reference::own_rows::<AdapterSettings>();
-    adapter.extend(reference::element_rows::<HostedAgent>("service.agents"));
-    adapter.extend(reference::rows_at::<HttpAgent>("service.agents[].http"));
-    adapter.extend(reference::rows_at::<OpenAiAgent>("service.agents[].openai"));
-    adapter.extend(reference::rows_at::<BudgetSettings>(
-        "service.budgets.<provider>",
-    ));
-    reference::page(&[
-        ("escalation-timer", "The escalation timer alone.", timer),
-        (
-            "agent-adapter",
-            "The agent adapter alone: notifications of people, `[service.notify.email]` and `[service.notify.webhook]` in the \
-             file, and a list of hosted agents, `[[service.agents]]`.",
-            adapter,
-        ),
-    ])
-}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Files of a generated form that nothing makes any more. Examples stand in folders of their own and are written by hand.
-fn left_over(files: &[(String, String)]) -> Vec<String> {
-    let made: BTreeSet<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
-    let Ok(entries) = fs::read_dir(root().join("proto-schemas")) else {
-        return Vec::new();
-    };
-    entries
-        .map(|entry| {
-            format!(
-                "proto-schemas/{}",
-                entry.unwrap().file_name().to_str().unwrap()
-            )
-        })
-        .filter(|path| path.ends_with(".schema.json") && !made.contains(path.as_str()))
-        .collect()
-}
-
 #[test]
 fn every_generated_file_is_what_the_code_makes() {
-    let files = files();
-    if std::env::var_os("CONCORD_BLESS").is_some_and(|value| value == "1") {
-        return bless(&files);
-    }
-    let mut differences: Vec<String> = left_over(&files)
-        .into_iter()
-        .map(|path| format!("{path}: nothing makes it any more"))
-        .collect();
-    for (path, contents) in &files {
-        match fs::read_to_string(root().join(path)) {
-            Ok(found) if found == *contents => {}
-            Ok(found) => {
-                differences.push(format!("{path}: {}", first_difference(&found, contents)))
-            }
-            Err(error) => differences.push(format!("{path}: {error}")),
-        }
-    }
+    let differences = generate::differences(&root(), &generate::files()).unwrap();
+    let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
     assert!(
-        differences.is_empty(),
+        lines.is_empty(),
         "generated files are out of date; run scripts/generate and commit what it writes:\n  {}\n",
-        differences.join("\n  ")
+        lines.join("\n  ")
     );
-}
-
-fn bless(files: &[(String, String)]) {
-    for path in left_over(files) {
-        fs::remove_file(root().join(path)).unwrap();
-    }
-    for (path, contents) in files {
-        let path = root().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, contents).unwrap();
-    }
-}
-
-fn first_difference(found: &str, made: &str) -> String {
-    let (mut found, mut made) = (found.lines(), made.lines());
-    for line in 1.. {
-        match (found.next(), made.next()) {
-            (None, None) => break,
-            (found, made) if found == made => {}
-            (found, made) => {
-                let text = |line: Option<&str>| {
-                    line.map_or("nothing".to_owned(), |line| format!("{line:?}"))
-                };
-                return format!(
-                    "line {line} is {}, the code makes {}",
-                    text(found),
-                    text(made)
-                );
-            }
-        }
-    }
-    "only the end of the file differs".into()
 }
 
 #[test]
 fn every_file_is_made_once_and_every_schema_names_itself() {
-    let files = files();
-    let paths: BTreeSet<_> = files.iter().map(|(path, _)| path).collect();
+    let files = generate::files();
+    let paths: BTreeSet<_> = files.iter().map(|file| &file.path).collect();
     assert_eq!(paths.len(), files.len());
     for (name, document) in schema::documents() {
         assert_eq!(document["$id"], format!("{}{name}", schema::ID_BASE));
@@ -152,12 +51,14 @@ fn every_file_is_made_once_and_every_schema_names_itself() {
 
 #[test]
 fn every_link_of_a_generated_page_leads_to_a_file() {
-    for (page, text) in files()
-        .into_iter()
-        .filter(|(path, _)| path.ends_with(".md"))
+    let files = generate::files();
+    for GeneratedFile {
+        path: page,
+        contents,
+    } in files.iter().filter(|file| file.path.ends_with(".md"))
     {
-        let folder = root().join(&page).parent().unwrap().to_owned();
-        for link in text.split("](").skip(1) {
+        let folder = root().join(page).parent().unwrap().to_owned();
+        for link in contents.split("](").skip(1) {
             let target = link.split([')', '#']).next().unwrap();
             assert!(folder.join(target).is_file(), "{page}: {target}");
         }

@@ -18,7 +18,7 @@ use concord_wire::payload::Observation;
 use concord_wire::payload::track_record::{self, Source};
 use concord_wire::{AgentId, MessageId, Timestamp, Token};
 
-/// How many events are stored by one process: more than two events together name.
+/// The number of events that one process stores: more than two events together name.
 const EVENTS: u64 = 640;
 
 fn start() -> Timestamp {

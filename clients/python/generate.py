@@ -112,13 +112,18 @@ def module() -> str:
     """The module's text."""
     found: dict[str, Schema] = {}
     payloads: dict[str, str] = {}
+    notifications: dict[str, str] = {}
     for path in sorted(SCHEMAS.glob("*.schema.json")):
         document: Schema = json.loads(path.read_text("utf-8"))
         kind = document.get("properties", {}).get("message_type", {}).get("const")
         if kind is None:
             continue
         payload = document["properties"]["payload"]
-        payloads[kind] = annotation(payload) if "$ref" in payload else "dict[str, Any]"
+        event = payload.get("properties", {}).get("event", {}).get("const")
+        if event is not None:
+            notifications[event] = annotation(payload["properties"]["data"])
+        else:
+            payloads[kind] = annotation(payload) if "$ref" in payload else "dict[str, Any]"
         before = dict(found)
         needed([payload, document["properties"]["priority"]], document["$defs"], found)
         for name, schema in document["$defs"].items():
@@ -126,9 +131,15 @@ def module() -> str:
                 raise SystemExit(f"{path.name}: {name} is not what another document says it is")
     parts = [definition(name, schema) for name, schema in found.items()]
     parts.append(f"MessageType = {literal(list(payloads))}\n")
-    lines = [f"    {json.dumps(kind)}: {json.dumps(payload)}," for kind, payload in payloads.items()]
-    parts.append("#: The payload's type by message type.\nPAYLOADS: dict[str, str] = {\n" + "\n".join(lines) + "\n}\n")
+    parts.append("#: The payload's type by message type.\n" + table("PAYLOADS", payloads))
+    parts.append("#: The type of the data of Concord's notifications, by event.\n" + table("NOTIFICATIONS", notifications))
     return HEADER + "".join(apart(parts))
+
+
+def table(name: str, types: dict[str, str]) -> str:
+    """A dictionary of the names of types."""
+    lines = [f"    {json.dumps(key)}: {json.dumps(kind)}," for key, kind in types.items()]
+    return f"{name}: dict[str, str] = {{\n" + "\n".join(lines) + "\n}\n"
 
 
 def apart(parts: list[str]) -> list[str]:

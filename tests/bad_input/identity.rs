@@ -74,11 +74,11 @@ async fn the_same_message_id_with_other_contents() {
     let first = Message::finding(&case, "alice", finding(10), 0.9);
     stage.send(&first).await;
     stage.settled().await;
-    // The same once more changes nothing, and is no reason to complain.
+    // The same message again changes nothing and is no error.
     stage.send(&first).await;
     let other = Message::finding(&case, "alice", finding(90), 0.9).with("/message_id", first.id());
     stage.send_refused(&other, &invalid("/message_id")).await;
-    // The same contents of another sender are no repetition either.
+    // The same contents from another sender are not a repetition.
     let taken = Message::finding(&case, "bob", finding(10), 0.9).with("/message_id", first.id());
     stage.send_refused(&taken, &invalid("/message_id")).await;
     stage
@@ -126,7 +126,7 @@ async fn a_request_to_a_service_that_acts_on_none() {
         let request = json!({ "action": "open_case", "parameters": {} });
         let message = Message::new("_", "alice", service, "request", request);
         stage.send_refused(&message, &invalid("/to_agent")).await;
-        // Nobody waits for an answer to this.
+        // A status needs no answer, so it is not an error.
         let message = Message::new("_", "alice", service, "status", json!({}));
         let sent = stage.send(&message).await;
         stage.settled().await;

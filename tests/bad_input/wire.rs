@@ -176,7 +176,7 @@ async fn services_go_on_beside_what_the_client_cannot_parse() {
             "the broker takes it"
         );
     }
-    // By message, not by request: a request that falls into the moment without a connection is answered by nobody.
+    // The case is opened by a message, not by the API: a service that has no connection for a moment misses a request.
     let case = unique("case");
     let message = request_to_open("bob", &opening(&case, &["bob"], json!({})));
     stage.send(&message).await;

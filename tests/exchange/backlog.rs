@@ -14,9 +14,9 @@ use crate::PATIENCE;
 use crate::flood::{BURST, codes, messages_to, post};
 use crate::stage::{answer_to, http_answers, names, register, to_coordinator};
 
-/// How many messages the flooding agent sends: far more than can be read in the time that an answer takes.
+/// The flooding agent sends so many messages: far more than can be read in the time that an answer takes.
 const BACKLOG: usize = 30_000;
-/// How many requests each of the others sends after them.
+/// Each of the others sends so many requests after them.
 const AFTER_BACKLOG: usize = 5;
 /// With so many messages waiting a service is not ready, unless they are a flood.
 const LAG_MAX: usize = 2_000;

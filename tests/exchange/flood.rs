@@ -1,4 +1,4 @@
-//! An agent that floods is told so; all others are served as always, and no message is lost.
+//! An agent that sends too much is told so; all others are served as always, and no message is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::PATIENCE;
 use crate::stage::{names, request, response, to_coordinator};
 
-/// How many messages each agent may send at once; after them it may send one a second.
+/// The number of messages that each agent may send at once; after them it may send one a second.
 pub(crate) const BURST: usize = 100;
-/// How many requests the flooding agent sends to the coordinator, and how many messages of another type.
+/// The flooding agent sends so many requests to the coordinator, and as many messages of another type.
 const FLOOD: usize = 1_500;
-/// How many requests it sends to another agent.
+/// It sends so many requests to another agent.
 const TO_BOB: usize = 300;
-/// How many requests each of the other agents sends meanwhile, at least.
+/// Each of the other agents sends at least so many requests meanwhile.
 const OF_EACH_QUIET: usize = 20;
 /// More seconds than the test takes; each lets one more message in.
 const SECONDS: usize = 60;
@@ -127,8 +127,8 @@ async fn check_quiet_agents(client: &Client, sent: &SentIds) {
     }
 }
 
-/// Of the flood's requests few are worked on, and few have an answer of their own that says why they are not: how many
-/// have an answer of their own.
+/// Checks that few of the flood's requests are worked on, and few have an error of their own that says why they are not.
+/// Returns how many requests have an answer of their own.
 fn check_own_answers(messages: &[Value], sent: &SentIds) -> usize {
     let codes = codes(messages);
     let answered: Vec<&Vec<&str>> = sent
@@ -156,7 +156,8 @@ fn check_own_answers(messages: &[Value], sent: &SentIds) -> usize {
     answered.len()
 }
 
-/// Of all other messages one notice a second says how many were refused, and names the first of them: none is missing.
+/// Checks the notices about all other messages: one a second says how many were refused, and names the first of them. No
+/// message is missing.
 fn check_notices(messages: &[Value], sent: &SentIds, answered: usize) {
     let refused = |one: &Value| one["payload"]["details"]["refused"].as_u64();
     let notices: Vec<&Value> = messages

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 mod backlog;
-mod callbacks;
 mod coordination;
 mod flood;
 mod loops;

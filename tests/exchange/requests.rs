@@ -263,6 +263,37 @@ async fn an_agent_registers_actions_and_what_does_not_fit_them_is_refused_at_its
     installation.holds(PATIENCE).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_a_callback_is_acknowledged_and_its_completion_is_told() {
+    let installation = TestInstallation::start_without_adapter().await;
+    let client = installation.client();
+    let [ann, bob] = names(["ann", "bob"]);
+    let slow = request(&ann, &bob, "train", json!({}))
+        .with("/payload/callback_url", json!("https://example.org/done"));
+    slow.publish(client).await;
+    requests_with(&installation, "opened", 1).await;
+    Message::new("_", &bob, &ann, "acknowledgement", json!({}))
+        .with("/correlation_id", json!(slow.id()))
+        .publish(client)
+        .await;
+    requests_with(&installation, "acknowledged", 1).await;
+    answer(&ann, &slow, &bob).publish(client).await;
+    let (_, notification) = wait_for("the completion to be told", PATIENCE, async || {
+        let answers = answers_to(client, &slow).await;
+        let mut notifications = answers
+            .into_iter()
+            .filter(|(kind, _)| kind == "notification");
+        notifications.next().ok_or_else(|| "it is not".to_owned())
+    })
+    .await;
+    let result = &notification["data"]["payload"]["result"];
+    assert_eq!(
+        (notification["event"].as_str(), &result["done"]),
+        (Some("request_completed"), &json!(true))
+    );
+    installation.holds(PATIENCE).await;
+}
+
 /// Sends so many requests, each third to an agent that never answers, and kills processes meanwhile: the requests, and
 /// whether nobody answers them.
 async fn send_under_kills(

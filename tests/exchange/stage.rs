@@ -1,4 +1,4 @@
-//! What the tests of this folder share: an installation, and agents with nothing but a NATS client.
+//! Helpers of the tests in this folder: messages of agents that have only a NATS client, and their answers.
 
 use async_nats::Client;
 use concord_testkit::{

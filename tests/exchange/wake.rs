@@ -1,4 +1,5 @@
-//! Whom a message wakes: decided once, recorded, told to the woken agents, and answered by a hosted agent to the asker.
+//! A message to the group wakes agents: it is decided once which, the decision is recorded, the woken agents are told, and a
+//! hosted agent answers the asker.
 
 use concord_testkit::{
     Message, TestInstallation, concord, event_data, message_bodies, settled, wait_for,

@@ -9,16 +9,16 @@ use crate::stage::{PATIENCE, Received, Server, Stage, callback_settings};
 const PANEL: &str = r#"
 import json, sys
 for line in sys.stdin:
-    heard = json.loads(line)
-    content = json.loads(heard["content"])
-    if heard["messageType"] == "taskAssignment":
-        kind, said = "finding", {"summary": "Usual.", "riskScore": 20, "recommendation": "sign", "confidence": 0.6}
+    message = json.loads(line)
+    content = json.loads(message["content"])
+    if message["messageType"] == "taskAssignment":
+        kind, reply = "finding", {"summary": "Usual.", "riskScore": 20, "recommendation": "sign", "confidence": 0.6}
     else:
         assert content["task"]["title"] == "Lease", content
-        kind, said = "disagreement", {"agrees_with_peer": False, "reasoning": "It is usual."}
+        kind, reply = "disagreement", {"agrees_with_peer": False, "reasoning": "It is usual."}
     print(json.dumps({
-        "id": "own-" + heard["id"], "round": heard["round"], "sender": heard["recipients"][0],
-        "recipients": [heard["sender"]], "messageType": kind, "content": json.dumps(said), "replyTo": heard["id"],
+        "id": "own-" + message["id"], "round": message["round"], "sender": message["recipients"][0],
+        "recipients": [message["sender"]], "messageType": kind, "content": json.dumps(reply), "replyTo": message["id"],
     }), flush=True)
 "#;
 
@@ -27,29 +27,29 @@ const EACH: &str = r#"
 import json, sys
 dialect = sys.argv[1]
 for line in sys.stdin:
-    heard = json.loads(line)
+    message = json.loads(line)
     if dialect == "panel":
-        assert heard["messageType"] == "request" and json.loads(heard["content"])["action"] == "say", heard
-        said = {"sender": heard["recipients"][0], "recipients": [heard["sender"]], "messageType": "response",
+        assert message["messageType"] == "request" and json.loads(message["content"])["action"] == "say", message
+        reply = {"sender": message["recipients"][0], "recipients": [message["sender"]], "messageType": "response",
                 "content": json.dumps({"said": dialect})}
     elif dialect == "collaboration":
-        assert heard["message_type"] == "REQUEST" and heard["content"]["action"] == "say", heard
-        said = {"id": "own", "sender_id": heard["receiver_id"], "receiver_id": heard["sender_id"],
-                "message_type": "RESPONSE", "content": {"said": dialect}, "metadata": {}, "reply_to": heard["id"]}
+        assert message["message_type"] == "REQUEST" and message["content"]["action"] == "say", message
+        reply = {"id": "own", "sender_id": message["receiver_id"], "receiver_id": message["sender_id"],
+                "message_type": "RESPONSE", "content": {"said": dialect}, "metadata": {}, "reply_to": message["id"]}
     elif dialect == "analyst":
-        assert heard["message_type"] == "request" and heard["content"]["action"] == "say", heard
-        said = {"from_agent": heard["to_agent"], "to_agent": heard["from_agent"], "message_type": "response",
+        assert message["message_type"] == "request" and message["content"]["action"] == "say", message
+        reply = {"from_agent": message["to_agent"], "to_agent": message["from_agent"], "message_type": "response",
                 "priority": "normal", "content": {"said": dialect}, "requires_response": False}
     elif dialect == "session":
-        assert heard["interaction_type"] == "REQUEST" and json.loads(heard["content"])["action"] == "say", heard
-        said = {"interaction_type": "RESPONSE", "source_agent_id": heard["target_agent_id"],
-                "target_agent_id": heard["source_agent_id"], "content": json.dumps({"said": dialect}),
-                "reply_to_message_id": heard["message_id"], "metadata": {}}
+        assert message["interaction_type"] == "REQUEST" and json.loads(message["content"])["action"] == "say", message
+        reply = {"interaction_type": "RESPONSE", "source_agent_id": message["target_agent_id"],
+                "target_agent_id": message["source_agent_id"], "content": json.dumps({"said": dialect}),
+                "reply_to_message_id": message["message_id"], "metadata": {}}
     else:
-        assert heard["message_type"] == "request" and heard["payload"]["action"] == "say", heard
-        said = {"from_agent": heard["to_agent"], "to_agent": heard["from_agent"], "message_type": "response",
-                "correlation_id": heard["message_id"], "payload": {"said": dialect}}
-    print(json.dumps(said), flush=True)
+        assert message["message_type"] == "request" and message["payload"]["action"] == "say", message
+        reply = {"from_agent": message["to_agent"], "to_agent": message["from_agent"], "message_type": "response",
+                "correlation_id": message["message_id"], "payload": {"said": dialect}}
+    print(json.dumps(reply), flush=True)
 "#;
 
 const DIALECTS: [&str; 5] = ["panel", "collaboration", "analyst", "session", "exchange"];

@@ -180,13 +180,13 @@ async fn over_the_bound_the_rest_is_told_so_at_once_and_urgent_messages_go_first
     let urgent = stage.ask(&agent, None, "critical").await;
     assert_eq!(code(&stage.answer(&normal[2]).await), "CAPACITY_EXCEEDED");
     waiting(3).await;
-    // One whose time is over while it waits is told so.
+    // A request whose deadline passes while it waits is answered by an error.
     let late = stage.ask(&agent, Some(400), "critical").await;
     assert_eq!(code(&stage.answer(&late).await), "TIMEOUT");
 
     release.send_replace(true);
     stage.all_answers(7).await;
-    // It had taken the place of one more of those that are not urgent.
+    // That request, too, had taken the place of one that is not urgent.
     assert_eq!(code(&stage.answer(&normal[1]).await), "CAPACITY_EXCEEDED");
     let answers = stage.answers().await.unwrap();
     let order: Vec<_> = answers

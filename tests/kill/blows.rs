@@ -9,7 +9,7 @@ use crate::random::Random;
 
 /// Processes of each service.
 const REPLICAS: usize = 2;
-/// How often each process is killed.
+/// Each process is killed so often.
 const KILLS: u64 = 3;
 
 /// What happens to an installation at some point of a run.
@@ -67,7 +67,7 @@ pub(crate) async fn strike(installation: &TestInstallation, blow: Blow) {
 /// An installation of two processes of each service.
 pub(crate) async fn start() -> TestInstallation {
     TestInstallation::start_with(|plan: Plan| {
-        // What a killed process had in hand is delivered to another after this time.
+        // A message that a killed process was working on is delivered to another after this time.
         let plan = with_hosted_agent(plan).with_setting("work.ack_wait_ms=2000");
         SERVICES
             .iter()

@@ -6,7 +6,7 @@ use async_nats::Client;
 use concord_testkit::{Heard, Message, Stored, events, wait_for};
 use serde_json::{Value, json};
 
-/// Who takes part in every case. The last is hosted by the agent adapter.
+/// The participants of every case. The last is hosted by the agent adapter.
 pub(crate) const AGENTS: [&str; 5] = ["ann", "ben", "cyd", "dan", "hosted"];
 
 /// The id of a case by number.

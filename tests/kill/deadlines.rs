@@ -112,7 +112,7 @@ async fn deadlines_that_fall_due_while_their_keeper_is_dead_fire_once() {
     // The audit also checks that no deadline has fired twice or before it was due.
     installation.holds(PATIENCE).await;
     let fired = elapsed(client).await.expect("the stream can be read");
-    // One for each case without findings, and one for each of the two rounds of the others.
+    // Each case without findings has one such deadline, and each other case one in each of its two rounds.
     assert_eq!(fired.len(), CASES / 2 + 2 * (CASES / 2));
 }
 

@@ -43,7 +43,8 @@ async fn terminate(installation: &TestInstallation, service: Service, replica: u
     );
 }
 
-/// What a drained process had fetched is done, by it or by another, long before the broker would deliver it again.
+/// The messages that a drained process had fetched are handled, by it or by another, long before the broker would deliver them
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drained_process_leaves_nothing_that_has_to_be_missed_first() {
     let installation = TestInstallation::start_with(|plan| {

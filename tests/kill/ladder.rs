@@ -32,7 +32,7 @@ struct Run {
     jetstream: jetstream::Context,
     events: EventLog,
     begun: Instant,
-    /// By debate, the case that has recorded its provisional decision.
+    /// For each debate with a provisional decision, the case that has recorded it.
     provisional: BTreeMap<String, String>,
     /// Debates that wait for their gate.
     at_gate: BTreeSet<String>,

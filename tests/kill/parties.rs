@@ -21,7 +21,7 @@ pub(crate) const REVIEWER: &str = "gail";
 pub(crate) const SPEAKERS: [&str; 11] = [
     "ann", "ben", "cyd", "dan", "sure", "rash", "eve", "fay", "hal", "gil", "ida",
 ];
-/// Those of them who take part in the cases; one more is hosted by the agent adapter.
+/// The speakers that take part in the cases; one more participant is hosted by the agent adapter.
 const ANALYSTS: &[&str] = SPEAKERS.split_at(6).0;
 /// The experts and what they know about. `eve` and `fay` rule at once, `hal` twice; `gil` never does, `ida` too late.
 pub(crate) const EXPERTS: [(&str, &str); 5] = [
@@ -80,7 +80,7 @@ pub(crate) fn challenge(number: usize) -> Message {
     message.with("/message_id", format!("challenge-{number}"))
 }
 
-/// How a challenge goes whose parties have no better rule.
+/// The course of a challenge between parties that have no rule of their own.
 enum Manner {
     /// Evidence is given and accepted.
     Settled,

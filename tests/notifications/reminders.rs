@@ -6,7 +6,7 @@ use crate::HOUR;
 use crate::server::header;
 use crate::stage::{Servers, Stage, webhook_url};
 
-/// What an expert must be told of an assigned debate.
+/// The parts of an assigned debate that its expert must be told.
 struct Assignment {
     debate: String,
     /// Until when the expert may rule.

@@ -1,4 +1,4 @@
-//! Nobody is notified when the channels are off, or of what is over already.
+//! Nobody is notified when the channels are off, or when an event is out of date.
 
 use concord_wire::subject::Service;
 use serde_json::json;

@@ -13,12 +13,12 @@ use tokio::net::TcpListener;
 use crate::PATIENCE;
 use crate::collector::{Collector, end, setting};
 
-/// How long one attempt to send spans may take. A case that waits for an attempt takes longer than this.
+/// The longest time of one attempt to send spans. A case that waits for an attempt takes longer than this.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);
-/// How long services without work take to end at most, with a second for their last spans.
+/// The longest time in which services without work end, with a second for their last spans.
 const END_MAX: Duration = Duration::from_secs(4);
 
-/// What a service logs when its spans are not taken, and when they are taken again.
+/// A service logs the first when its spans are not taken, and the second when they are taken again.
 const FAILS: &str = "Spans cannot be sent";
 const MENDED: &str = "Spans are being sent again";
 

@@ -1,3 +1,8 @@
-//! Tasks of the repository: JSON Schemas, AsyncAPI and reference pages, made from the types and tables of the crates.
+//! Tasks of the repository: the generator of JSON Schemas, of the AsyncAPI document and of the reference pages.
+//!
+//! [`generate`] lists, compares and writes every generated file; [`schema`] and [`configuration`] make their contents from the
+//! types and tables of the crates. Services do not contain any of this.
 
+pub mod configuration;
+pub mod generate;
 pub mod schema;

@@ -1,7 +1,7 @@
 //! JSON Schema 2020-12 of everything on the wire, and the AsyncAPI 3 document that ties schemas to subjects.
 //!
-//! Everything here is generated from the types and tables of this crate. `scripts/generate` writes it into
-//! `proto-schemas/` and `docs/`; a test fails when what is written there is not what this module makes.
+//! Everything here is made from the types and tables of `concord-wire` and `concord-events`; [`crate::generate`] writes it into
+//! `proto-schemas/` and `docs/`.
 
 mod asyncapi;
 mod event;
@@ -26,15 +26,12 @@ use concord_wire::subject;
 /// What the `$id` of every document begins with; the file name follows.
 pub const ID_BASE: &str = "https://concord.dev/schemas/v1/";
 
-/// Makes the schema of a type inside a document, as a reference into the document's definitions.
-pub(crate) type Make = fn(&mut SchemaGenerator) -> Schema;
-
-/// The [`Make`] of a type.
-pub(crate) fn make<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+/// The [`MakeSchema`](concord_wire::MakeSchema) of a type.
+fn make<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// Every JSON Schema document with its file name, ordered by what it is about: messages, parameters, facts, the dead.
+/// Every JSON Schema document with its file name: messages, notifications, parameters, events, dead letters.
 pub fn documents() -> Vec<(String, Value)> {
     let mut documents = message::documents();
     documents.push(alone::<OpenCase>(

@@ -1,4 +1,4 @@
-//! The agent: its life, what it says, and the requests that it waits for.
+//! The agent: connecting and closing, publishing, registering, and requests.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::{HeaderMap, jetstream};
-use concord_events::topology::Layout;
 use concord_wire::payload::{
     AgentStatus, Beat, Card, DEREGISTER_AGENT, ErrorReport, REGISTER_AGENT, Response,
     ResponseStatus, UPDATE_AGENT,
@@ -23,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::{Builder, Handlers};
-use crate::waiting::Waiting;
+use crate::pending_requests::PendingRequests;
 use crate::{Error, Message};
 
-/// How long a request waits for its answer when nothing else is said.
+/// How long [`Agent::request`] waits for an answer.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connected agent. Cheap to clone.
@@ -39,18 +38,20 @@ pub(crate) struct Inner {
     pub(crate) agent_id: AgentId,
     pub(crate) client: async_nats::Client,
     pub(crate) jetstream: jetstream::Context,
-    pub(crate) layout: Layout,
+    pub(crate) subjects: SubjectSpace,
     pub(crate) handlers: Handlers,
     pub(crate) stop: CancellationToken,
-    /// Loops that listen, and handlers that run.
+    /// The tasks that receive messages.
     pub(crate) listening: TaskTracker,
+    /// The tasks that handle messages.
     pub(crate) working: TaskTracker,
     card: Option<Card>,
     pub(crate) compress_over: Option<usize>,
-    /// Agents that are known to read what is compressed.
+    /// Agents whose cards say that they read gzip.
     pub(crate) reads_gzip: Mutex<HashSet<AgentId>>,
+    /// The index of the status in [`AgentStatus::ALL`].
     status: AtomicU8,
-    pub(crate) waiting: Waiting,
+    pub(crate) pending: PendingRequests,
 }
 
 impl fmt::Debug for Agent {
@@ -68,7 +69,7 @@ impl Agent {
     }
 
     pub(crate) async fn connect(builder: Builder, servers: &str) -> Result<Self, Error> {
-        let layout = builder.layout()?;
+        let subjects = builder.subjects()?;
         let Builder {
             agent_id,
             durable,
@@ -88,29 +89,29 @@ impl Agent {
                 agent_id,
                 jetstream: jetstream::new(client.clone()),
                 client,
-                layout,
+                subjects,
                 handlers,
                 stop: CancellationToken::new(),
                 listening: TaskTracker::new(),
                 working: TaskTracker::new(),
-                card: card.map(reading),
+                card: card.map(with_encodings),
                 compress_over,
                 reads_gzip: Mutex::default(),
                 status: AtomicU8::new(0),
-                waiting: Waiting::default(),
+                pending: PendingRequests::default(),
             }),
         };
-        match agent.begin(durable).await {
+        match agent.start(durable).await {
             Ok(()) => Ok(agent),
             Err(error) => {
-                // Nobody has a handle on it: without this it would go on listening beside the next that connects.
-                agent.abandon().await;
+                // Nobody holds this agent: without this it would go on receiving beside the next one that connects.
+                agent.disconnect().await;
                 Err(error)
             }
         }
     }
 
-    async fn begin(&self, durable: bool) -> Result<(), Error> {
+    async fn start(&self, durable: bool) -> Result<(), Error> {
         self.listen(durable).await?;
         if self.inner.card.is_some() {
             self.register().await?;
@@ -118,7 +119,7 @@ impl Agent {
         Ok(())
     }
 
-    async fn abandon(&self) {
+    async fn disconnect(&self) {
         self.inner.stop.cancel();
         self.inner.listening.close();
         self.inner.listening.wait().await;
@@ -127,12 +128,12 @@ impl Agent {
         }
     }
 
-    /// Its name.
+    /// The id of the agent.
     pub fn id(&self) -> &AgentId {
         &self.inner.agent_id
     }
 
-    /// Says goodbye, lets running handlers finish, and closes the connection.
+    /// Lets running handlers finish, deregisters where the agent has registered, and closes the connection.
     pub async fn close(self) -> Result<(), Error> {
         self.inner.stop.cancel();
         for tracker in [&self.inner.listening, &self.inner.working] {
@@ -141,7 +142,7 @@ impl Agent {
         }
         if self.inner.card.is_some() {
             self.status(AgentStatus::Unavailable).await?;
-            // Nobody waits for the answer: nobody listens any more.
+            // The answer is not waited for: nothing is received any more.
             let parameters = json!({ "agent_id": self.inner.agent_id });
             let request = json!({ "action": DEREGISTER_AGENT, "parameters": parameters });
             let to = Recipient::Agent(Service::Coordinator.agent_id());
@@ -155,22 +156,22 @@ impl Agent {
             .map_err(|error| Error::broker("close the connection")(error.into()))
     }
 
-    /// Says that it is available, busy or unavailable, now and in every heartbeat.
+    /// Announces that the agent is available, busy or unavailable: with a heartbeat now, and with every later one.
     pub async fn status(&self, status: AgentStatus) -> Result<(), Error> {
-        let place = AgentStatus::ALL
+        let index = AgentStatus::ALL
             .iter()
             .position(|other| *other == status)
             .unwrap_or_default();
         self.inner
             .status
-            .store(u8::try_from(place).unwrap_or_default(), Ordering::Relaxed);
+            .store(u8::try_from(index).unwrap_or_default(), Ordering::Relaxed);
         self.beat().await
     }
 
     async fn beat(&self) -> Result<(), Error> {
-        let place = usize::from(self.inner.status.load(Ordering::Relaxed));
-        let status = AgentStatus::ALL.get(place).copied().unwrap_or_default();
-        let subject = self.inner.layout.subjects.build(&Subject::Beat {
+        let index = usize::from(self.inner.status.load(Ordering::Relaxed));
+        let status = AgentStatus::ALL.get(index).copied().unwrap_or_default();
+        let subject = self.inner.subjects.build(&Subject::Beat {
             agent: self.inner.agent_id.clone(),
         });
         let sent = self
@@ -181,12 +182,12 @@ impl Agent {
         sent.map_err(|error| Error::broker("take a heartbeat")(error.into()))
     }
 
-    /// Changes what the coordinator knows of this agent.
+    /// Replaces the card with which the agent is registered.
     pub async fn update(&self, card: &Card) -> Result<(), Error> {
         self.request(
             Service::Coordinator.agent_id(),
             UPDATE_AGENT,
-            &reading(card.clone()),
+            &with_encodings(card.clone()),
         )
         .await
         .map(|_| ())
@@ -219,7 +220,7 @@ impl Agent {
         Ok(())
     }
 
-    /// A new message of this agent, to be changed as needed and given to [`Self::publish`].
+    /// A new message of this agent. Change it as needed and give it to [`Self::publish`].
     pub fn message(
         &self,
         to: Recipient,
@@ -231,22 +232,21 @@ impl Agent {
         let message_id = MessageId::new(format!("{}-{unique}", self.inner.agent_id));
         let message_id = message_id
             .map_err(|error| Fault::invalid("/message_id", error.to_string(), "Try again."))?;
-        let (from, payload) = (
-            self.inner.agent_id.clone(),
-            serde_json::value::to_raw_value(payload)?,
-        );
+        let from = self.inner.agent_id.clone();
+        let payload = serde_json::value::to_raw_value(payload)?;
         Ok(Envelope::new(message_id, now(), from, to, kind, payload))
     }
 
-    /// Says something; it is stored when this returns.
+    /// Publishes a message. The broker has stored it when this returns without an error.
     pub async fn publish(&self, message: &Message) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         headers.insert(header::MESSAGE_ID, message.message_id.as_str());
-        let subject = self.inner.layout.subjects.build(&message.subject());
+        let subject = self.inner.subjects.build(&message.subject());
         let (body, encoding) = match serde_json::to_vec(message)? {
-            body if self.is_too_large(body.len()) => {
-                (serde_json::to_vec(&self.referring(message).await?)?, None)
-            }
+            body if self.is_too_large(body.len()) => (
+                serde_json::to_vec(&self.with_stored_payload(message).await?)?,
+                None,
+            ),
             body => self.encoded(message, body)?,
         };
         if let Some(encoding) = encoding {
@@ -263,7 +263,8 @@ impl Agent {
             .map_err(|error| Error::broker("store a message")(error.into()))
     }
 
-    /// Asks another to do something, and waits 30 seconds for its result: the whole answer, where that does not say how it went.
+    /// Sends a request and waits up to 30 seconds for its result: the `result` of the response, or the whole payload of an answer
+    /// that is not in the form of a response.
     pub async fn request(
         &self,
         to: impl Into<Recipient>,
@@ -275,13 +276,13 @@ impl Agent {
         self.ask(message, REQUEST_TIMEOUT).await
     }
 
-    /// Sends a request that has been written already, and waits for its result.
+    /// The same as [`Self::request`] for a message that is made already, and another time limit.
     pub async fn ask(&self, message: Message, within: Duration) -> Result<Value, Error> {
         let message = Envelope {
             requires_response: true,
             ..message
         };
-        let mut answered = self.inner.waiting.begin(message.message_id.as_str());
+        let mut answered = self.inner.pending.register(message.message_id.as_str());
         self.publish(&message).await?;
         match tokio::time::timeout(within, answered.answer()).await {
             Ok(Some(answer)) => result(&answer),
@@ -293,8 +294,8 @@ impl Agent {
     }
 }
 
-/// A card that says what this library reads, where it says nothing of it.
-fn reading(card: Card) -> Card {
+/// The card with the encodings that this library reads, unless it names some itself.
+fn with_encodings(card: Card) -> Card {
     if card.encodings.is_empty() {
         Card {
             encodings: vec![Encoding::Gzip, Encoding::Zstd],
@@ -309,7 +310,7 @@ fn result(answer: &Message) -> Result<Value, Error> {
     if answer.message_type == MessageType::Error {
         return Err(Error::Refused(Box::new(report(answer))));
     }
-    // Not everybody says how it went; then what was said is the result.
+    // Not every dialect has a status; then the whole payload is the result.
     let Ok(response) = answer.payload::<Response>() else {
         return Ok(answer.payload()?);
     };
@@ -329,7 +330,7 @@ fn result(answer: &Message) -> Result<Value, Error> {
     )))))
 }
 
-/// What an error says; an agent may have codes of its own.
+/// The report in an error. Where it has a code that Concord does not know, the code is kept in the text.
 fn report(answer: &Message) -> ErrorReport {
     answer.payload().unwrap_or_else(|_| {
         let payload: Map<String, Value> = answer.payload().unwrap_or_default();
@@ -349,7 +350,7 @@ fn report(answer: &Message) -> ErrorReport {
     })
 }
 
-/// The present.
+/// The current time.
 pub(crate) fn now() -> Timestamp {
     let millis = SystemTime::now()
         .duration_since(UNIX_EPOCH)

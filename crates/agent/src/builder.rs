@@ -1,20 +1,20 @@
-//! Putting an agent together.
+//! The builder of an agent: its name, its handlers and its connection.
 
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use async_nats::ConnectOptions;
-use concord_events::topology::{Layout, StorageChoices};
 use concord_wire::payload::{Card, CardAction, Skill};
+use concord_wire::subject::SubjectSpace;
 use concord_wire::{AgentId, Fault, MessageType, Token};
 
 use crate::{Agent, Error, Message};
 
-type Running = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
-pub(crate) type Handler = Arc<dyn Fn(Agent, Message) -> Running + Send + Sync>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+pub(crate) type Handler = Arc<dyn Fn(Agent, Message) -> HandlerFuture + Send + Sync>;
 
-/// What handles a message.
+/// The handlers of an agent.
 #[derive(Clone, Default)]
 pub(crate) struct Handlers {
     by_type: HashMap<MessageType, Handler>,
@@ -22,12 +22,12 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    pub(crate) fn of(&self, kind: &MessageType) -> Option<&Handler> {
+    pub(crate) fn handler_of(&self, kind: &MessageType) -> Option<&Handler> {
         self.by_type.get(kind).or(self.other.as_ref())
     }
 }
 
-/// An agent that is being put together.
+/// Builds an agent; [`Agent::builder`] begins one.
 #[must_use]
 pub struct Builder {
     pub(crate) agent_id: Result<AgentId, Fault>,
@@ -41,7 +41,7 @@ pub struct Builder {
 
 impl Builder {
     pub(crate) fn new(agent_id: &str) -> Self {
-        let named = AgentId::new(agent_id).map_err(|error| {
+        let checked = AgentId::new(agent_id).map_err(|error| {
             Fault::invalid(
                 "/agent_id",
                 format!("The name {agent_id:?} {error}."),
@@ -50,7 +50,7 @@ impl Builder {
         });
         Self {
             options: ConnectOptions::new().name(agent_id),
-            agent_id: named,
+            agent_id: checked,
             prefix: concord_wire::subject::DEFAULT_PREFIX.to_owned(),
             durable: false,
             compress_over: None,
@@ -59,7 +59,8 @@ impl Builder {
         }
     }
 
-    /// Handles messages of a type, each on a task of its own. An error is logged, and told to a sender that waits.
+    /// Sets the handler of a message type. Each message is handled on a task of its own. An error is logged, and sent to the
+    /// sender if it waits for an answer.
     pub fn on<F, R>(mut self, kind: MessageType, handler: F) -> Self
     where
         F: Fn(Agent, Message) -> R + Send + Sync + 'static,
@@ -72,7 +73,7 @@ impl Builder {
         self
     }
 
-    /// Handles messages of the types that have no handler.
+    /// Sets the handler of all message types that have none of their own.
     pub fn on_other<F, R>(mut self, handler: F) -> Self
     where
         F: Fn(Agent, Message) -> R + Send + Sync + 'static,
@@ -84,26 +85,27 @@ impl Builder {
         self
     }
 
-    /// Messages wait in the broker while the agent is away; otherwise it hears what is said while it is connected.
+    /// Keeps messages in the broker while the agent is not connected. Without this the agent receives only what is sent while
+    /// it is connected.
     pub fn durable(mut self) -> Self {
         self.durable = true;
         self
     }
 
-    /// Compresses messages with more bytes than this, where whoever they are for is known to read it: a service, or an agent
-    /// that has joined meanwhile and whose card says so.
+    /// Compresses messages with more bytes than this if the recipient is known to read gzip: a service, or an agent that has
+    /// registered since this agent connected and whose card says so.
     pub fn compress_over(mut self, bytes: usize) -> Self {
         self.compress_over = Some(bytes);
         self
     }
 
-    /// Registers with the coordinator when it connects, as this card.
+    /// Registers the agent with the coordinator, with this card, when it connects.
     pub fn card(mut self, card: Card) -> Self {
         self.card = Some(card);
         self
     }
 
-    /// Registers with this skill, beside those stated before.
+    /// Adds a skill to the card.
     pub fn skill(mut self, skill: Skill) -> Self {
         if let Ok(agent_id) = &self.agent_id {
             self.card
@@ -114,7 +116,7 @@ impl Builder {
         self
     }
 
-    /// Registers with this action, beside those stated before: requests for it that do not fit its schema are refused.
+    /// Adds an action to the card. Requests for it whose parameters do not fit its schema are refused.
     pub fn action(mut self, action: CardAction) -> Self {
         if let Ok(agent_id) = &self.agent_id {
             self.card
@@ -125,24 +127,24 @@ impl Builder {
         self
     }
 
-    /// Another first token of every subject than `concord`.
+    /// Sets the prefix of the installation, the first token of every subject; `concord` by default.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         self
     }
 
-    /// How to connect: credentials, certificates and the like.
+    /// Sets the options of the connection: credentials, certificates and the like.
     pub fn options(mut self, options: ConnectOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Connects, listens, and registers where there is a card.
+    /// Connects, begins to receive messages, and registers if the agent has a card.
     pub async fn connect(self, servers: &str) -> Result<Agent, Error> {
         Agent::connect(self, servers).await
     }
 
-    /// Connects, and serves until the process is interrupted.
+    /// Connects, and handles messages until the process is interrupted.
     pub async fn run(self, servers: &str) -> Result<(), Error> {
         let agent = self.connect(servers).await?;
         if let Err(error) = tokio::signal::ctrl_c().await {
@@ -151,11 +153,11 @@ impl Builder {
         agent.close().await
     }
 
-    pub(crate) fn layout(&self) -> Result<Layout, Fault> {
+    pub(crate) fn subjects(&self) -> Result<SubjectSpace, Fault> {
         let prefix = Token::new(self.prefix.as_str());
         let prefix = prefix.map_err(|error| {
             Fault::invalid("/prefix", format!("The prefix {error}."), "Use a token.")
         })?;
-        Ok(Layout::new(&prefix, StorageChoices::default()))
+        Ok(SubjectSpace::new(&prefix))
     }
 }

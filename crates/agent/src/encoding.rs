@@ -1,4 +1,4 @@
-//! Messages that travel compressed.
+//! Compression of messages.
 
 use std::borrow::Cow;
 use std::sync::PoisonError;
@@ -9,11 +9,11 @@ use concord_wire::{Encoding, Fault, MessageType, Recipient, header};
 
 use crate::{Agent, Error, Message};
 
-/// Agents that are remembered to read gzip; beyond that nothing is lost but the saving.
+/// How many agents are remembered to read gzip. Messages to any others are sent uncompressed.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The body of a message as it was written.
-pub(crate) fn plain(message: &async_nats::Message) -> Result<Cow<'_, [u8]>, Fault> {
+/// The body of a message, decompressed.
+pub(crate) fn decoded_body(message: &async_nats::Message) -> Result<Cow<'_, [u8]>, Fault> {
     let encoding = message
         .headers
         .as_ref()
@@ -22,7 +22,7 @@ pub(crate) fn plain(message: &async_nats::Message) -> Result<Cow<'_, [u8]>, Faul
 }
 
 impl Agent {
-    /// The body of a message as it is sent, and how that is encoded.
+    /// The body of a message as it is sent, and its encoding if it is compressed.
     pub(crate) fn encoded(
         &self,
         message: &Message,
@@ -53,8 +53,8 @@ impl Agent {
         Service::parse(to.as_str()).is_ok() || known()
     }
 
-    /// Remembers what the card of an agent that joins says it reads.
-    pub(crate) fn learn(&self, message: &Message) {
+    /// Remembers which encodings an agent reads, from the announcement that it has joined.
+    pub(crate) fn remember_encodings(&self, message: &Message) {
         if message.message_type != MessageType::AgentJoined
             || message.from_agent != Service::Coordinator.agent_id()
         {

@@ -1,25 +1,25 @@
-//! What can go wrong.
+//! The error of the library.
 
 use std::time::Duration;
 
 use concord_wire::payload::ErrorReport;
 use concord_wire::{Fault, Recipient};
 
-/// Why something that an agent meant to do was not done.
+/// The reason why an operation of the agent failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The broker did not do something.
+    /// The connection failed, or the broker refused an operation.
     #[error("the broker did not {what}")]
     Broker {
-        /// What it was asked to do.
+        /// The operation, as it continues the sentence "the broker did not".
         what: &'static str,
-        /// Why not.
+        /// The error of the NATS client.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A message, a name or a payload is not what the protocol asks for.
+    /// A message, a name or a payload is not valid.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// Something cannot be written as JSON.
+    /// A payload cannot be written as JSON.
     #[error("it cannot be written as JSON")]
     Json(#[from] serde_json::Error),
     /// A request was answered by an `error`.
@@ -28,18 +28,18 @@ pub enum Error {
     /// A request was not answered in time.
     #[error("{to} gave no answer within {} s", within.as_secs_f64())]
     Timeout {
-        /// Who was asked.
+        /// The recipient of the request.
         to: Recipient,
-        /// How long was waited.
+        /// The time limit.
         within: Duration,
     },
-    /// A handler failed for a reason of its own.
+    /// A handler failed.
     #[error("the handler failed")]
     Handler(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// The failure of a handler.
+    /// Makes the error of a handler from any other error.
     pub fn handler(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Handler(source.into())
     }

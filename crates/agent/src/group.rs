@@ -1,4 +1,4 @@
-//! Speaking to the group: names and arguments as in the specification.
+//! Messages to the group. The names and arguments of these functions are those of the specification.
 
 use concord_wire::{CaseId, MessageType, Recipient};
 use serde_json::json;
@@ -7,13 +7,13 @@ use serde_json::value::to_raw_value;
 use crate::{Agent, Error, Message};
 
 impl Agent {
-    /// Asks the group; whoever has the skills may answer.
+    /// Sends a question to the group. Any agent with the right skills may answer.
     pub async fn broadcast_query(
         &self,
         question: &str,
         conversation: &CaseId,
     ) -> Result<(), Error> {
-        let message = self.words(
+        let message = self.text_message(
             Recipient::All,
             MessageType::GroupQuery,
             question,
@@ -26,7 +26,7 @@ impl Agent {
         .await
     }
 
-    /// The same as [`Self::broadcast_query`], for an agent that is stuck.
+    /// The same as [`Self::broadcast_query`]; the specification has this second name for an agent that is stuck.
     pub async fn request_group_help(
         &self,
         question: &str,
@@ -35,14 +35,14 @@ impl Agent {
         self.broadcast_query(question, conversation).await
     }
 
-    /// Asks for help: preferred agents are woken, others join when it concerns them.
+    /// Asks for help. The preferred agents are given the request; other agents are if it matches their skills.
     pub async fn request_peer_help(
         &self,
         request: &str,
         conversation: &CaseId,
         preferred_agents: &[&str],
     ) -> Result<(), Error> {
-        let mut message = self.words(
+        let mut message = self.text_message(
             Recipient::Any,
             MessageType::PeerRequest,
             request,
@@ -58,9 +58,9 @@ impl Agent {
         self.publish(&message).await
     }
 
-    /// Offers help to the group unasked.
+    /// Offers help to the group.
     pub async fn offer_expertise(&self, offer: &str, conversation: &CaseId) -> Result<(), Error> {
-        self.publish(&self.words(
+        self.publish(&self.text_message(
             Recipient::All,
             MessageType::ExpertiseOffer,
             offer,
@@ -69,14 +69,15 @@ impl Agent {
         .await
     }
 
-    /// Says what came of a task or query; of several answers the most confident is the primary one.
+    /// Publishes the result of a task or query. If there are several results, the one with the highest confidence is the primary
+    /// one.
     pub async fn publish_task_result(
         &self,
         content: &str,
         conversation: &CaseId,
         confidence: Option<f64>,
     ) -> Result<(), Error> {
-        let mut message = self.words(
+        let mut message = self.text_message(
             Recipient::All,
             MessageType::TaskResult,
             content,
@@ -86,15 +87,15 @@ impl Agent {
         self.publish(&message).await
     }
 
-    /// Words for a conversation, to be changed as needed and given to [`Self::publish`].
-    pub fn words(
+    /// A message whose payload is `{"content": text}`, in a case. Change it as needed and give it to [`Self::publish`].
+    pub fn text_message(
         &self,
         to: Recipient,
         kind: MessageType,
-        words: &str,
+        text: &str,
         case: &CaseId,
     ) -> Result<Message, Error> {
-        let message = self.message(to, kind, &json!({ "content": words }))?;
+        let message = self.message(to, kind, &json!({ "content": text }))?;
         Ok(Message {
             case_id: Some(case.clone()),
             ..message

@@ -1,4 +1,4 @@
-//! Where an agent's messages come from.
+//! Receiving messages: from plain subscriptions, or from a durable inbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::{self, AckKind};
 use concord_wire::payload::ErrorReport;
-use concord_wire::subject::Lane;
+use concord_wire::subject::{AgentInbox, Lane};
 use concord_wire::{
     Dialect, Envelope, ErrorCode, Fault, MessageType, Recipient, Timestamp, dialect, header,
 };
@@ -15,47 +15,48 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::agent::now;
-use crate::waiting::ENDS;
+use crate::pending_requests::ANSWERS;
 use crate::{Agent, Error, Message, encoding};
 
 type PullConsumer = jetstream::consumer::Consumer<pull::Config>;
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Messages that are worked on at a time from a durable inbox, of each lane. The broker keeps the others.
-const CONCURRENT: usize = 32;
-/// How long the broker keeps a request for messages that it does not have.
-const EXPIRES: Duration = Duration::from_secs(2);
-/// A broker that is silent for so long has lost the request, as when it was started again.
+/// How many messages of a durable inbox are handled at the same time, on each lane. The broker keeps the others.
+const CONCURRENT_MAX: usize = 32;
+/// How long the broker keeps a request for messages while it has none.
+const PULL_EXPIRES: Duration = Duration::from_secs(2);
+/// A broker that sends nothing for so long has lost the request, for example because it was restarted.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
-/// How long to wait before a broker that gave no messages is asked again.
+/// How long to wait before the broker is asked again after an error.
 const RETRY: Duration = Duration::from_secs(1);
-/// Then the broker gives a message to somebody else, or again.
+/// The broker delivers a message again that is not acknowledged for so long.
 const ACK_WAIT: Duration = Duration::from_secs(30);
-/// How often a message is delivered that is not acknowledged.
+/// How often a message is delivered at most.
 const DELIVERIES_MAX: i64 = 5;
 
 impl Agent {
-    /// Listens: what is said after this returns is heard.
+    /// Begins to receive messages. Every message that is sent after this returns is received.
     pub(crate) async fn listen(&self, durable: bool) -> Result<(), Error> {
-        let (subjects, own) = (&self.inner.layout.subjects, &self.inner.agent_id);
+        let subjects = &self.inner.subjects;
+        let agent_id = &self.inner.agent_id;
         for lane in Lane::ALL {
             if durable {
-                for kind in ENDS {
+                for kind in ANSWERS {
                     self.subscribe(
-                        subjects.between(lane, None, own, &kind.token()),
-                        Self::take_ahead,
+                        subjects.between(lane, None, agent_id, &kind.token()),
+                        Self::receive_early,
                     )
                     .await?;
                 }
-                self.pull(lane).await?;
+                self.start_pulling(lane).await?;
             } else {
                 self.subscribe(
-                    subjects.inbox(lane, &Recipient::Agent(own.clone())),
-                    Self::take,
+                    subjects.inbox(lane, &Recipient::Agent(agent_id.clone())),
+                    Self::receive,
                 )
                 .await?;
             }
-            self.subscribe(subjects.inbox(lane, &Recipient::All), Self::take)
+            self.subscribe(subjects.inbox(lane, &Recipient::All), Self::receive)
                 .await?;
         }
         self.inner
@@ -65,7 +66,7 @@ impl Agent {
             .map_err(|error| Error::broker("take subscriptions")(error.into()))
     }
 
-    async fn subscribe<F, R>(&self, subject: String, take: F) -> Result<(), Error>
+    async fn subscribe<F, R>(&self, subject: String, receive: F) -> Result<(), Error>
     where
         F: Fn(Self, Message) -> R + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
@@ -77,20 +78,23 @@ impl Agent {
         self.inner.listening.spawn(async move {
             while let Some(Some(message)) = agent.inner.stop.run_until_cancelled(inbox.next()).await
             {
-                // Nobody says where it is stored; when it was heard tells it from the same words at another time.
-                let heard = now();
-                let place = u64::try_from(heard.unix_millis()).unwrap_or_default();
-                if let Some(message) = agent.read(&message, place, heard) {
-                    agent.inner.working.spawn(take(agent.clone(), message));
+                // A plain subscription does not say where a message is stored. The time tells equal messages apart.
+                let received_at = now();
+                let sequence = u64::try_from(received_at.unix_millis()).unwrap_or_default();
+                if let Some(message) = agent.read(&message, sequence, received_at) {
+                    agent.inner.working.spawn(receive(agent.clone(), message));
                 }
             }
         });
         Ok(())
     }
 
-    async fn pull(&self, lane: Lane) -> Result<(), Error> {
-        let (stream, name, filter) = self.inner.layout.agent_inbox(lane, &self.inner.agent_id);
-        let stream = self.inner.layout.stream_name(stream);
+    async fn start_pulling(&self, lane: Lane) -> Result<(), Error> {
+        let AgentInbox {
+            stream,
+            consumer: name,
+            filter,
+        } = self.inner.subjects.agent_inbox(lane, &self.inner.agent_id);
         let config = pull::Config {
             durable_name: Some(name.clone()),
             filter_subject: filter,
@@ -100,33 +104,31 @@ impl Agent {
             max_deliver: DELIVERIES_MAX,
             ..pull::Config::default()
         };
-        let unread =
+        let inbox_error =
             |error: Box<dyn std::error::Error + Send + Sync>| Error::broker("give an inbox")(error);
         let stream = self
             .inner
             .jetstream
             .get_stream_no_info(&stream)
             .await
-            .map_err(|error| unread(error.into()))?;
-        // One that is there already has its place in the stream, whoever made it.
+            .map_err(|error| inbox_error(error.into()))?;
+        // A consumer that exists already is used as it is: it knows what was received before.
         let consumer = match stream.get_consumer::<pull::Config>(&name).await {
             Ok(consumer) => consumer,
             Err(_) => stream
                 .create_consumer(config)
                 .await
-                .map_err(|error| unread(error.into()))?,
+                .map_err(|error| inbox_error(error.into()))?,
         };
         let agent = self.clone();
         self.inner.listening.spawn(async move {
-            let (stop, seats) = (
-                agent.inner.stop.clone(),
-                Arc::new(Semaphore::new(CONCURRENT)),
-            );
-            while let Some(given) = stop
-                .run_until_cancelled(agent.take_some(&consumer, &seats))
+            let stop = agent.inner.stop.clone();
+            let permits = Arc::new(Semaphore::new(CONCURRENT_MAX));
+            while let Some(pulled) = stop
+                .run_until_cancelled(agent.pull_batch(&consumer, &permits))
                 .await
             {
-                if let Err(error) = given {
+                if let Err(error) = pulled {
                     tracing::warn!(%error, "No messages from the broker.");
                     stop.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
@@ -135,32 +137,34 @@ impl Agent {
         Ok(())
     }
 
-    /// Works on as many messages as there are seats, as they come. The broker is asked for no others: what is not begun stays
-    /// there, and none of its few deliveries is spent on it.
-    async fn take_some(
+    /// Pulls as many messages as there are free permits, and handles each as it comes. No more are pulled, because a message that
+    /// waits here would use up its few deliveries.
+    async fn pull_batch(
         &self,
         consumer: &PullConsumer,
-        seats: &Arc<Semaphore>,
+        permits: &Arc<Semaphore>,
     ) -> Result<(), AnyError> {
-        let mut free = Arc::clone(seats).acquire_owned().await?;
-        while let Ok(another) = Arc::clone(seats).try_acquire_owned() {
+        let mut free = Arc::clone(permits).acquire_owned().await?;
+        while let Ok(another) = Arc::clone(permits).try_acquire_owned() {
             free.merge(another);
         }
-        let mut given = consumer
+        let mut batch = consumer
             .batch()
             .max_messages(free.num_permits())
-            .expires(EXPIRES)
+            .expires(PULL_EXPIRES)
             .messages()
             .await?;
-        while let Ok(Some(delivery)) = timeout(SILENCE_MAX, given.next()).await {
-            let Some(seat) = free.split(1) else { break };
-            self.inner.working.spawn(self.clone().work(delivery?, seat));
+        while let Ok(Some(delivery)) = timeout(SILENCE_MAX, batch.next()).await {
+            let Some(permit) = free.split(1) else { break };
+            self.inner
+                .working
+                .spawn(self.clone().process(delivery?, permit));
         }
         Ok(())
     }
 
-    /// Handles a delivery, and tells the broker that it goes on for as long as it does.
-    async fn work(self, delivery: jetstream::Message, _seat: OwnedSemaphorePermit) {
+    /// Handles a delivery, tells the broker meanwhile that this goes on, and acknowledges it.
+    async fn process(self, delivery: jetstream::Message, _permit: OwnedSemaphorePermit) {
         let stored = delivery.info().map_or((0, now()), |info| {
             let millis = info.published.unix_timestamp_nanos() / 1_000_000;
             (
@@ -169,7 +173,7 @@ impl Agent {
             )
         });
         if let Some(message) = self.read(&delivery.message, stored.0, stored.1) {
-            let mut handling = std::pin::pin!(self.clone().take(message));
+            let mut handling = std::pin::pin!(self.clone().receive(message));
             while timeout(ACK_WAIT / 3, &mut handling).await.is_err() {
                 if let Err(error) = delivery.ack_with(AckKind::Progress).await {
                     tracing::warn!(%error, "The broker may deliver a message again that is worked on.");
@@ -181,56 +185,62 @@ impl Agent {
         }
     }
 
-    /// What was said, in whatever dialect; none where it is nothing, or for nobody here.
-    fn read(&self, message: &async_nats::Message, place: u64, at: Timestamp) -> Option<Message> {
+    /// Reads a message in any dialect. `None` if it cannot be read, or if this agent has sent it itself.
+    fn read(&self, message: &async_nats::Message, sequence: u64, at: Timestamp) -> Option<Message> {
         let declared = message
             .headers
             .as_ref()
             .and_then(|headers| headers.get(header::DIALECT));
         let declared = declared.and_then(|name| Dialect::parse(name.as_str()));
-        let subject = self.inner.layout.subjects.parse(&message.subject).ok()?;
-        let body = encoding::plain(message);
+        let subject = self.inner.subjects.parse(&message.subject).ok()?;
+        let body = encoding::decoded_body(message);
         let envelope = match body.and_then(|body| dialect::read(&body, declared, &subject)) {
-            Ok((envelope, _)) => envelope.completed(place, at),
+            Ok((envelope, _)) => envelope.completed(sequence, at),
             Err(fault) => {
                 tracing::warn!(subject = %message.subject, %fault, "A message is not understood.");
                 return None;
             }
         };
-        self.learn(&envelope);
+        self.remember_encodings(&envelope);
         let is_own = envelope.from_agent == self.inner.agent_id;
         (!is_own).then_some(envelope)
     }
 
-    async fn take(self, message: Message) {
-        let Some(message) = self.whole(message).await else {
+    async fn receive(self, message: Message) {
+        let Some(message) = self.with_fetched_payload(message).await else {
             return;
         };
-        if !self.inner.waiting.hand_over(&message) {
+        if !self.inner.pending.deliver(&message) {
             self.handle(message).await;
         }
     }
 
-    /// Of what comes from the durable inbox as well, gives requests their answers: there nobody would find them behind
-    /// messages whose handlers wait for them.
-    async fn take_ahead(self, message: Message) {
-        if self.inner.waiting.waits_for(&message)
-            && let Some(message) = self.whole(message).await
+    /// Gives an answer to the request that waits for it, before it comes from the durable inbox as well: there it may stand
+    /// behind messages whose handlers wait for just this answer.
+    async fn receive_early(self, message: Message) {
+        if self.inner.pending.is_awaited(&message)
+            && let Some(message) = self.with_fetched_payload(message).await
         {
-            self.inner.waiting.hand_over_ahead(&message);
+            self.inner.pending.deliver_early(&message);
         }
     }
 
     async fn handle(self, message: Message) {
-        let Some(handler) = self.inner.handlers.of(&message.message_type).cloned() else {
+        let Some(handler) = self
+            .inner
+            .handlers
+            .handler_of(&message.message_type)
+            .cloned()
+        else {
             return;
         };
-        // On a task of its own: one that panics, or blocks, must not take the inbox with it.
-        let (agent, heard) = (self.clone(), message.clone());
+        // On a task of its own: a handler that panics or blocks must not stop the inbox.
+        let agent = self.clone();
+        let handled = message.clone();
         let why = match self
             .inner
             .working
-            .spawn(async move { handler(agent, heard).await })
+            .spawn(async move { handler(agent, handled).await })
             .await
         {
             Ok(Ok(())) => return,
@@ -239,13 +249,13 @@ impl Agent {
         };
         tracing::warn!(error = %why, kind = %message.message_type, "A handler failed.");
         if message.requires_response
-            && let Err(error) = self.failed(&message).await
+            && let Err(error) = self.report_failure(&message).await
         {
             tracing::warn!(%error, "The sender was not told.");
         }
     }
 
-    async fn failed(&self, message: &Envelope) -> Result<(), Error> {
+    async fn report_failure(&self, message: &Envelope) -> Result<(), Error> {
         let why = format!("{} failed.", self.inner.agent_id);
         let fault = Fault::new(ErrorCode::InternalError, "", why, "Ask again later.");
         self.reply(message, MessageType::Error, &ErrorReport::from(&fault))

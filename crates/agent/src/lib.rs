@@ -10,9 +10,9 @@ mod encoding;
 mod error;
 mod group;
 mod inbox;
-mod large;
+mod large_payload;
+mod pending_requests;
 mod reply;
-mod waiting;
 
 pub use agent::Agent;
 pub use builder::Builder;

@@ -1,4 +1,4 @@
-//! Answers.
+//! Answers to messages.
 
 use concord_wire::payload::{Answer, ErrorReport, Finding, Response, ResponseStatus};
 use concord_wire::{Fault, MessageType};
@@ -8,8 +8,9 @@ use crate::agent::now;
 use crate::{Agent, Error, Message};
 
 impl Agent {
-    /// Answers a message: to its sender, in its case and conversation, with `reply_to`. Given twice, it is one answer. What may be
-    /// said beside an answer (an `acknowledgement`, `evidence`) counts once of each type; [`Self::message`] is for more.
+    /// Answers a message: to its sender, in its case and conversation, with `reply_to`. An answer that is sent twice has the same
+    /// `message_id` both times and is stored once. The same holds, for each message type, for what may be sent beside an answer
+    /// (an `acknowledgement`, `evidence`); use [`Self::message`] to send more than one.
     pub async fn reply(
         &self,
         asked: &Message,
@@ -19,7 +20,7 @@ impl Agent {
         self.publish(&self.answer(asked, kind, payload)?).await
     }
 
-    /// The same to be changed first, and given to [`Self::publish`].
+    /// The message of [`Self::reply`], not published yet. Change it as needed and give it to [`Self::publish`].
     pub fn answer(
         &self,
         asked: &Message,
@@ -34,7 +35,7 @@ impl Agent {
         ))
     }
 
-    /// Answers a `task_assignment` with what was found.
+    /// Answers a `task_assignment` with a finding. `confidence` is between 0 and 1.
     pub async fn finding(
         &self,
         task: &Message,
@@ -46,7 +47,7 @@ impl Agent {
         self.publish(&answer).await
     }
 
-    /// Takes a peer's position in a debate.
+    /// Answers a question of a debate: the agent now holds a peer's position.
     pub async fn agree(&self, question: &Message, answer: Answer) -> Result<(), Error> {
         let answer = Answer {
             agrees_with_peer: Some(true),
@@ -55,7 +56,7 @@ impl Agent {
         self.reply(question, MessageType::Agreement, &answer).await
     }
 
-    /// Keeps its position in a debate.
+    /// Answers a question of a debate: the agent keeps its position.
     pub async fn disagree(&self, question: &Message, answer: Answer) -> Result<(), Error> {
         let answer = Answer {
             agrees_with_peer: Some(false),
@@ -65,7 +66,7 @@ impl Agent {
             .await
     }
 
-    /// Changes its position in a debate.
+    /// Answers a question of a debate: the agent has changed its position.
     pub async fn revise(&self, question: &Message, answer: Answer) -> Result<(), Error> {
         self.reply(question, MessageType::Revision, &answer).await
     }
@@ -82,7 +83,7 @@ impl Agent {
         self.reply(request, MessageType::Response, &response).await
     }
 
-    /// Answers with an `error`: what is wrong, and how to mend it.
+    /// Answers a message with an `error` that says what is wrong and how to correct it.
     pub async fn refuse(&self, asked: &Message, fault: &Fault) -> Result<(), Error> {
         self.reply(asked, MessageType::Error, &ErrorReport::from(fault))
             .await

@@ -1,4 +1,5 @@
-//! One folder for each state machine: its state, what it decides, how an event changes its state and what follows from an event.
+//! The aggregates: one folder for each state machine, with its state, its decisions, how an event
+//! changes the state, and the effects of its events.
 
 pub mod agent;
 pub mod case;

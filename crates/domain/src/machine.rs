@@ -92,7 +92,9 @@ pub trait Machine: Sized + 'static {
     /// Changes the state by a stored event. Chooses nothing and cannot fail.
     fn apply(state: &mut Self::State, record: StoredEvent<Self::Event>);
     /// The deadlines that are open in this state.
-    fn deadlines(state: &Self::State) -> Vec<Deadline>;
+    fn deadlines(_state: &Self::State) -> Vec<Deadline> {
+        Vec::new()
+    }
     /// The deadlines that are open after `record`. Machines with large states override this, to spare a copy of the state.
     fn deadlines_after(state: &Self::State, record: &StoredEvent<Self::Event>) -> Vec<Deadline> {
         let mut after = state.clone();
@@ -100,12 +102,18 @@ pub trait Machine: Sized + 'static {
         Self::deadlines(&after)
     }
     /// The messages that follow from `record`. They depend on nothing else.
-    fn effects(record: &StoredEvent<Self::Event>) -> Vec<Effect>;
+    fn effects(_record: &StoredEvent<Self::Event>) -> Vec<Effect> {
+        Vec::new()
+    }
     /// The case that an event with effects belongs to.
-    fn case_of(record: &StoredEvent<Self::Event>) -> Option<CaseId>;
+    fn case_of(_record: &StoredEvent<Self::Event>) -> Option<CaseId> {
+        None
+    }
     /// True for an input that creates its aggregate: deciding then begins with the empty state instead of a read,
     /// and the lock finds out when that was wrong.
-    fn creates(input: &Self::Input) -> bool;
+    fn creates(_input: &Self::Input) -> bool {
+        false
+    }
 
     /// Whether every such aggregate must end some day.
     const MUST_END: bool = false;

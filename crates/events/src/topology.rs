@@ -55,8 +55,8 @@ impl StreamKind {
 
     fn suffix(self) -> &'static str {
         match self {
-            Self::Messages => "MESSAGES",
-            Self::Urgent => "URGENT",
+            Self::Messages => Lane::Normal.stream_suffix(),
+            Self::Urgent => Lane::Urgent.stream_suffix(),
             Self::Events => "EVENTS",
             Self::Timers => "TIMERS",
             Self::Memory => "MEMORY",
@@ -144,7 +144,6 @@ pub struct StreamDefinition {
 pub struct Layout {
     /// Its subjects.
     pub subjects: SubjectSpace,
-    stream_prefix: String,
     choices: StorageChoices,
 }
 
@@ -160,22 +159,20 @@ impl Default for Layout {
 impl Layout {
     /// The layout under `prefix`; stream names are its upper-case form.
     pub fn new(prefix: &concord_wire::Token, choices: StorageChoices) -> Self {
-        let stream_prefix = prefix.as_str().to_ascii_uppercase();
         Self {
             subjects: SubjectSpace::new(prefix),
-            stream_prefix,
             choices,
         }
     }
 
     /// A stream's name on the broker.
     pub fn stream_name(&self, kind: StreamKind) -> String {
-        format!("{}_{}", self.stream_prefix, kind.suffix())
+        self.subjects.stream_name(kind.suffix())
     }
 
     /// The bucket of payloads that are too large for a message.
     pub fn payload_bucket(&self) -> String {
-        format!("{}_PAYLOADS", self.stream_prefix)
+        self.subjects.payload_bucket()
     }
 
     /// A stream's definition.

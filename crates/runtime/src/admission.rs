@@ -228,11 +228,12 @@ impl Gate {
         }
     }
 
-    /// Slows the reading of a flood down while the others are read past it. True when it has waited.
+    /// Slows the reading of a flood down while the others are read past it. Returns whether it did.
     pub(crate) async fn hold_back(&self) -> bool {
         match &self.limited {
             Some(Limited { bypass, .. }) => {
-                bypass.hold_back(self.admission.limits.flood_rate()).await
+                let rate = self.admission.limits.flood_rate();
+                bypass.hold_back(rate).await
             }
             None => false,
         }

@@ -83,7 +83,7 @@ impl Broker {
         &self.layout.subjects
     }
 
-    /// Tells the broker what became of a delivery that is acknowledged on `subject`; not awaited until it has heard.
+    /// Tells the broker what became of a delivery that is acknowledged on `subject`. It does not wait for an answer.
     pub(crate) async fn acknowledge(
         &self,
         subject: Subject,

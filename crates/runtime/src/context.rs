@@ -59,7 +59,7 @@ impl<P> ServiceContext<P> {
     /// Counts a step by its outcome.
     pub fn count_step<M: Machine>(&self, outcome: &Outcome) {
         let outcome = match outcome {
-            Outcome::Appended { fact, .. } => (*fact).into(),
+            Outcome::Appended { event, .. } => (*event).into(),
             Outcome::Ignored(reason) => format!("ignored_{}", reason.as_str()).into(),
             Outcome::Rejected(_) => "rejected".into(),
         };

@@ -23,7 +23,7 @@ use crate::telemetry::trace::Trace;
 pub use crate::error_chain::ErrorChain;
 pub use failure::{Failure, HandleError};
 
-/// A message or fact as it was delivered.
+/// A message or event as it was delivered.
 pub struct Delivery {
     /// Its subject.
     pub subject: String,
@@ -35,7 +35,7 @@ pub struct Delivery {
     pub trace: Option<Trace>,
     /// The stream it is stored in.
     pub stream: String,
-    /// Where in the stream.
+    /// Its sequence in the stream.
     pub sequence: u64,
     /// How often it was delivered, this time included.
     pub deliveries: u64,

@@ -1,4 +1,4 @@
-//! What the one step needs of the world: reading and appending facts, publishing messages.
+//! What the one step needs of the world: reading and appending events, publishing messages.
 
 pub mod effects;
 pub mod nats;
@@ -27,9 +27,9 @@ pub enum Consistency {
 /// What became of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
-    /// The fact is stored, at this sequence.
+    /// The event is stored, at this sequence.
     Stored(u64),
-    /// It is not known to be stored: another fact was first, or this one had been stored before. Load again to see.
+    /// It is not known to be stored: another event was first, or this one had been stored before. Load again to see.
     Conflict,
 }
 
@@ -70,15 +70,15 @@ pub enum Error {
 /// What was read of an aggregate.
 #[derive(Debug)]
 pub struct Loaded<E> {
-    /// Its facts, in order.
+    /// Its events, in order.
     pub records: Vec<StoredEvent<E>>,
     /// Sequence of the last message under the aggregate; 0 where there is none. It is what the lock expects, and is that of
-    /// the last fact unless something was stored there that is no fact.
+    /// the last event unless something was stored there that is no event.
     pub head: u64,
 }
 
 impl<E> Loaded<E> {
-    /// No facts, up to a message.
+    /// No events, up to a message.
     pub fn nothing(head: u64) -> Self {
         Self {
             records: Vec::new(),
@@ -103,7 +103,7 @@ pub struct LastEvent {
 pub struct ScannedEvent {
     /// The kind of its aggregate.
     pub aggregate: Aggregate,
-    /// Which aggregate.
+    /// The id of the aggregate.
     pub id: Token,
     /// The deadlines that are open after it.
     pub deadlines: Vec<Deadline>,
@@ -165,7 +165,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// The events of an aggregate after `after` up to a stored one, found by the predecessors that events name: a request
     /// an event, as many at once as one event names.
     ///
-    /// An event never changes, so a copy of the stream that has it will do, whoever said that it exists.
+    /// An event never changes, so any copy of the stream that has it may answer.
     fn history<E: AggregateEvent>(
         &self,
         last: &[u8],

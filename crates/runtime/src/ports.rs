@@ -56,7 +56,7 @@ pub trait Clock: Send + Sync + 'static {
 pub struct ArmedDeadline {
     /// The kind of aggregate that waits for it.
     pub aggregate: Aggregate,
-    /// Which aggregate.
+    /// The id of the aggregate.
     pub id: Token,
     /// Its name among the deadlines of the aggregate.
     pub name: Token,

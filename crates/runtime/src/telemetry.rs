@@ -35,25 +35,25 @@ pub enum Error {
         "telemetry.log {filter:?} is not a log filter such as \"info\" or \"concord_runtime=debug,warn\""
     )]
     Filter {
-        /// What was given.
+        /// The setting as it was given.
         filter: String,
-        /// Why.
+        /// Why it cannot be used.
         source: tracing_subscriber::filter::ParseError,
     },
     /// The collector cannot be called.
     #[error("telemetry.otlp_endpoint {endpoint:?} cannot be used")]
     Collector {
-        /// What was given.
+        /// The setting as it was given.
         endpoint: String,
-        /// Why.
+        /// Why it cannot be used.
         source: otlp::Error,
     },
     /// The exporter could not be built.
     #[error("telemetry.otlp_endpoint {endpoint:?} cannot be used")]
     Exporter {
-        /// What was given.
+        /// The setting as it was given.
         endpoint: String,
-        /// Why.
+        /// Why it cannot be used.
         source: opentelemetry_otlp::ExporterBuildError,
     },
 }

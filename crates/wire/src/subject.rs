@@ -4,12 +4,14 @@
 //! The grammar is that of `docs/subjects.md`, which is generated from [`GRAMMAR`].
 
 mod filters;
+mod names;
 mod permissions;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use names::AgentInbox;
 pub use permissions::Permissions;
 
 use crate::id::{self, AgentId, CaseId, Recipient, Token};

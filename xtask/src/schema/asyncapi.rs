@@ -3,12 +3,14 @@
 mod operations;
 
 use super::yaml::{self, Node, list, map};
-use super::{event, file_name, grammar};
+use super::{event, file_name, grammar, message};
 use concord_events::Aggregate;
 use concord_events::all_events;
 use concord_events::dead_letter::{self, DeadReason};
 use concord_wire::envelope::{ENVELOPE_BYTES_MAX, MessageType};
 use concord_wire::header;
+use concord_wire::payload::NotificationData;
+use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::subject::{DEFAULT_PREFIX, Service, VERSION};
 
 /// Version of AsyncAPI. 3.0.0 is what most tools read; nothing here needs a newer one.
@@ -166,9 +168,9 @@ fn parameter(name: &str) -> Node {
 /// The keys of the messages that a channel carries.
 fn messages_of(channel: &str) -> Vec<String> {
     match channel {
-        "msg" | "urgent" => MessageType::KNOWN
-            .iter()
-            .map(|name| (*name).to_owned())
+        "urgent" => message_types().collect(),
+        "msg" => message_types()
+            .chain(notifications().map(|(name, _)| name))
             .collect(),
         "event" => all_events()
             .map(|(aggregate, info)| event::name(aggregate, info.name))
@@ -179,6 +181,17 @@ fn messages_of(channel: &str) -> Vec<String> {
             .map(|(.., key, _, _)| (*key).to_owned())
             .collect(),
     }
+}
+
+/// The keys of the messages that are named after their type.
+fn message_types() -> impl Iterator<Item = String> {
+    MessageType::KNOWN.iter().map(|name| (*name).to_owned())
+}
+
+/// The notifications of Concord, with the keys of their messages.
+fn notifications() -> impl Iterator<Item = (String, &'static NotificationInfo)> {
+    let all = NotificationData::ALL.iter();
+    all.map(|info| (message::notification_name(info.event), info))
 }
 
 /// Messages whose contents no schema describes: channel, key, summary, trait.
@@ -242,9 +255,9 @@ fn messages() -> Vec<(String, Node)> {
     let said = MessageType::DOCS
         .iter()
         .map(|(name, doc)| typed((*name).to_owned(), doc, "said"));
-    let facts = all_events();
-    let stored =
-        facts.map(|(aggregate, info)| typed(event::name(aggregate, info.name), info.doc, "stored"));
+    let told = notifications().map(|(name, info)| typed(name, info.when, "said"));
+    let stored = all_events()
+        .map(|(aggregate, info)| typed(event::name(aggregate, info.name), info.doc, "stored"));
     let untyped = UNTYPED.iter().map(|(_, key, summary, kind)| {
         let mut entries = vec![("summary", Node::from(*summary))];
         entries.extend(kind.map(|kind| {
@@ -255,7 +268,7 @@ fn messages() -> Vec<(String, Node)> {
         }));
         ((*key).to_owned(), map(entries))
     });
-    said.chain(stored).chain(untyped).collect()
+    said.chain(told).chain(stored).chain(untyped).collect()
 }
 
 fn traits() -> Vec<(&'static str, Node)> {

@@ -1,14 +1,15 @@
-//! One document a fact: the whole stored record.
+//! One document for each event: the whole stored event.
 
 use schemars::Schema;
 use serde_json::{Value, json};
 
-use super::{Make, document, generator, properties};
+use super::{document, generator, properties};
 use concord_events::{Aggregate, AggregateEvent, EventInfo, EventMeta, EventVisitor};
+use concord_wire::MakeSchema;
 
-/// The name of a fact's document, and of its message in the AsyncAPI document.
-pub(super) fn name(aggregate: Aggregate, fact: &str) -> String {
-    format!("event.{aggregate}.{fact}")
+/// The name of an event's document, and of its message in the AsyncAPI document.
+pub(super) fn name(aggregate: Aggregate, event: &str) -> String {
+    format!("event.{aggregate}.{event}")
 }
 
 pub(super) fn documents() -> Vec<(String, Value)> {
@@ -26,12 +27,12 @@ impl EventVisitor for Documents {
     fn visit<E: AggregateEvent>(self) -> Self::Output {
         let events = E::EVENTS.iter().zip(E::SCHEMAS);
         events
-            .map(|(info, make)| record(E::AGGREGATE, info, *make))
+            .map(|(info, make)| stored_event(E::AGGREGATE, info, *make))
             .collect()
     }
 }
 
-fn record(aggregate: Aggregate, info: &EventInfo, make: Make) -> (String, Value) {
+fn stored_event(aggregate: Aggregate, info: &EventInfo, make: MakeSchema) -> (String, Value) {
     let mut generator = generator();
     let data = make(&mut generator).to_value();
     let mut schema: Schema = generator.into_root_schema_for::<EventMeta>();

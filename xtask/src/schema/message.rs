@@ -1,20 +1,23 @@
-//! One document a message type: the envelope with its payload.
+//! One document for each message type, and one for each notification of Concord: the envelope with its payload.
 
-use schemars::Schema;
-use serde_json::{Value, json};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
 
-use super::{Make, document, generator, make, properties};
+use super::{document, generator, make, properties};
+use concord_wire::MakeSchema;
 use concord_wire::envelope::{Envelope, MessageType};
+use concord_wire::payload::notification::NotificationInfo;
 use concord_wire::payload::{
     Acknowledgement, AgentJoined, Answer, BATCH, Batch, Card, Challenge, Clarification,
-    DEREGISTER_AGENT, Deregister, ErrorReport, Evidence, Finding, Notification, OpenCase,
-    OpenDebate, OutcomeReport, Question, REGISTER_AGENT, Request, Response, Review, ReviewCode,
-    Ruling, RunTests, TaskAssignment, UPDATE_AGENT, UpdateDocumentation,
+    DEREGISTER_AGENT, Deregister, ErrorReport, Evidence, Finding, Notification, NotificationData,
+    NotificationSeverity, OPEN_CASE, OPEN_DEBATE, OpenCase, OpenDebate, OutcomeReport, Question,
+    REGISTER_AGENT, Request, Response, Review, ReviewCode, Ruling, RunTests, TaskAssignment,
+    UPDATE_AGENT, UpdateDocumentation,
 };
 use concord_wire::subject::Service;
 
 /// The message types whose payload has a type. The payload of any other known type is an object of any form.
-const PAYLOADS: [(MessageType, Make); 18] = [
+const PAYLOADS: [(MessageType, MakeSchema); 18] = [
     (MessageType::Finding, make::<Finding>),
     (MessageType::Question, make::<Question>),
     (MessageType::Agreement, make::<Answer>),
@@ -36,8 +39,8 @@ const PAYLOADS: [(MessageType, Make); 18] = [
 ];
 
 /// The actions of requests whose parameters have a type: those to a service, and the standard ones to any agent.
-const ACTIONS: [(Option<Service>, &str, Make); 9] = [
-    (Some(Service::Coordinator), "open_case", make::<OpenCase>),
+const ACTIONS: [(Option<Service>, &str, MakeSchema); 9] = [
+    (Some(Service::Coordinator), OPEN_CASE, make::<OpenCase>),
     (Some(Service::Coordinator), REGISTER_AGENT, make::<Card>),
     (Some(Service::Coordinator), UPDATE_AGENT, make::<Card>),
     (
@@ -47,7 +50,7 @@ const ACTIONS: [(Option<Service>, &str, Make); 9] = [
     ),
     (
         Some(Service::DebateFacilitator),
-        "open_debate",
+        OPEN_DEBATE,
         make::<OpenDebate>,
     ),
     (None, "review_code", make::<ReviewCode>),
@@ -65,6 +68,7 @@ pub(super) fn documents() -> Vec<(String, Value)> {
             .iter()
             .map(|(name, doc)| message(name, doc)),
     );
+    documents.extend(NotificationData::ALL.iter().map(notification));
     documents
 }
 
@@ -83,23 +87,9 @@ fn message(name: &str, doc: &str) -> (String, Value) {
             .collect(),
         _ => Vec::new(),
     };
-    let mut schema: Schema = generator.into_root_schema_for::<Envelope>();
-    if let Some(properties) = properties(&mut schema) {
-        set(properties, "message_type", "const", json!(name));
-        if let Some(Some(reference)) = payload.as_ref().map(|payload| payload.get("$ref")) {
-            let description = properties
-                .get("payload")
-                .and_then(|p| p.get("description"))
-                .cloned();
-            properties.insert(
-                "payload".into(),
-                json!({ "description": description, "$ref": reference }),
-            );
-        }
-    }
-    if let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) {
-        definitions.remove("MessageType");
-    }
+    let payload = payload.and_then(|payload| payload.get("$ref").cloned());
+    let payload = payload.map(|reference| json!({ "$ref": reference }));
+    let mut schema = envelope_of(generator, name, payload);
     if !actions.is_empty() {
         schema.insert("allOf".into(), Value::Array(actions));
     }
@@ -110,17 +100,57 @@ fn message(name: &str, doc: &str) -> (String, Value) {
     )
 }
 
+/// The name of a notification's document, and of its message in the AsyncAPI document.
+pub(super) fn notification_name(event: &str) -> String {
+    format!("{}.{event}", MessageType::Notification)
+}
+
+fn notification(info: &NotificationInfo) -> (String, Value) {
+    let mut generator = generator();
+    let data = (info.schema)(&mut generator);
+    let severity = generator.subschema_for::<NotificationSeverity>();
+    let payload = json!({
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": { "description": "What happened.", "const": info.event },
+            "data": data,
+            "severity": { "description": "How it is meant.", "default": "info", "$ref": severity.get("$ref") },
+        },
+    });
+    let schema = envelope_of(generator, MessageType::Notification.as_str(), Some(payload));
+    let (from, to) = (info.from, info.to);
+    document(
+        &notification_name(info.event),
+        &format!("{} A whole message, from the {from} to {to}.", info.when),
+        schema,
+    )
+}
+
+/// The schema of the envelope with one message type; `payload` replaces the schema of its payload, where there is one.
+fn envelope_of(generator: SchemaGenerator, message_type: &str, payload: Option<Value>) -> Schema {
+    let mut schema: Schema = generator.into_root_schema_for::<Envelope>();
+    if let Some(properties) = properties(&mut schema) {
+        replace(properties, "message_type", json!({ "const": message_type }));
+        if let Some(payload) = payload {
+            replace(properties, "payload", payload);
+        }
+    }
+    if let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) {
+        definitions.remove("MessageType");
+    }
+    schema
+}
+
 /// Replaces what a property may hold, and keeps its description.
-fn set(properties: &mut serde_json::Map<String, Value>, name: &str, keyword: &str, value: Value) {
-    let description = properties
-        .get(name)
-        .and_then(|property| property.get("description"))
-        .cloned();
-    let description = description.unwrap_or_default();
-    properties.insert(
-        name.to_owned(),
-        json!({ "description": description, keyword: value }),
-    );
+fn replace(properties: &mut Map<String, Value>, name: &str, mut schema: Value) {
+    let before = properties.get(name);
+    let description = before.and_then(|property| property.get("description"));
+    if let Some(schema) = schema.as_object_mut() {
+        let description = description.cloned().unwrap_or_default();
+        schema.insert("description".into(), description);
+    }
+    properties.insert(name.to_owned(), schema);
 }
 
 /// A request to `service` to do `action` has these parameters.

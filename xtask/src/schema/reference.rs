@@ -11,6 +11,7 @@ use concord_events::topology::{BROKER_VERSION_MIN, Layout, StreamDefinition, Str
 use concord_wire::envelope::MessageType;
 use concord_wire::error_code::ErrorCode;
 use concord_wire::header;
+use concord_wire::payload::NotificationData;
 use concord_wire::subject::{DEFAULT_PREFIX, Service, VERSION};
 
 /// Exit codes of every program of Concord: code, name, meaning. Those from 64 on are those of BSD's `sysexits.h`.
@@ -71,6 +72,7 @@ pub fn subjects() -> String {
             .iter()
             .map(|(name, doc)| [schema_link(name, name), (*doc).into()]),
     );
+    notifications(&mut page);
     page.section("Services");
     page.table(
         ["service", "does"],
@@ -95,7 +97,7 @@ pub fn subjects() -> String {
                 ]
             }),
     );
-    facts(&mut page);
+    events(&mut page);
     page.section("Headers");
     page.table(
         ["header", "meaning"],
@@ -113,6 +115,26 @@ pub fn subjects() -> String {
             .map(|(name, doc)| [code(name), (*doc).into()]),
     );
     page.text
+}
+
+fn notifications(page: &mut Page) {
+    page.section("Notifications");
+    page.text(
+        "What Concord tells of by messages of the type `notification`, each with its own `event` and `data`. Every one has a JSON \
+         Schema of the whole message. Agents may send notifications with other events, in the form of \
+         [notification](../proto-schemas/notification.schema.json).",
+    );
+    page.table(
+        ["event", "from", "to", "when"],
+        NotificationData::ALL.iter().map(|info| {
+            [
+                schema_link(info.event, &super::message::notification_name(info.event)),
+                code(info.from.as_str()),
+                info.to.to_owned(),
+                info.when.to_owned(),
+            ]
+        }),
+    );
 }
 
 fn streams(page: &mut Page, layout: &Layout) {
@@ -183,7 +205,7 @@ fn duration(duration: Duration) -> String {
     }
 }
 
-fn facts(page: &mut Page) {
+fn events(page: &mut Page) {
     page.section("Facts");
     page.text(
         "What the services store on `event`, each appended by the owner of the aggregate and by nobody else. \
@@ -191,10 +213,10 @@ fn facts(page: &mut Page) {
     );
     for (name, doc) in variants::<Aggregate>() {
         page.text(&format!("**{name}**: {doc}"));
-        let facts = all_events().filter(|(aggregate, _)| aggregate.as_str() == name);
+        let events = all_events().filter(|(aggregate, _)| aggregate.as_str() == name);
         page.table(
             ["fact", "appended by", "effects", "deadlines", "meaning"],
-            facts.map(|(aggregate, info)| {
+            events.map(|(aggregate, info)| {
                 [
                     schema_link(info.name, &super::event::name(aggregate, info.name)),
                     code(aggregate.owner().as_str()),

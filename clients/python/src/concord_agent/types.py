@@ -190,7 +190,398 @@ class Finding(TypedDict):
     summary: str
 
 
+class AnsweredLate(TypedDict):
+    """The data of `answered_late`."""
+
+    message: dict[str, Any]
+
+
 NotificationSeverity = Literal["info", "warning", "error"]
+
+
+class CaseCancelled(TypedDict):
+    """The data of `case_cancelled`."""
+
+    by: AgentId
+    why: str
+
+
+DebateId = str
+
+
+class Position(TypedDict):
+    """What one agent holds in a conflict."""
+
+    agent_id: AgentId
+    confidence: float
+    evidence: NotRequired[list[str]]
+    evidence_omitted: NotRequired[int]
+    position: str
+    reasoning: NotRequired[str | None]
+    value: NotRequired[Any]
+
+
+ConflictType = Literal[
+    "recommendation_conflict",
+    "risk_score_disagreement",
+    "severity_disagreement",
+    "clause_presence_disagreement",
+    "factual_disagreement",
+    "challenge",
+]
+
+
+class Conflict(TypedDict):
+    """A typed disagreement, detected, not asked for."""
+
+    conflict_id: DebateId
+    positions: list[Position]
+    positions_omitted: NotRequired[int]
+    subject: str
+    topic: str
+    type: ConflictType
+    weight: float
+
+
+class FindingReference(TypedDict):
+    """A finding that the decision rests on."""
+
+    agent_id: AgentId
+    confidence: float
+    message_id: MessageId
+
+
+class ClauseOutcome(TypedDict):
+    """Whether a clause is there, after deliberation."""
+
+    basis: str
+    present: bool
+
+
+class Outcome(TypedDict):
+    """The result of the case: findings where they agreed, resolutions where they did not."""
+
+    clauses: NotRequired[dict[str, ClauseOutcome]]
+    clauses_omitted: NotRequired[int]
+    recommendation: NotRequired[str | None]
+    risk_score: NotRequired[float | None]
+    severity: NotRequired[Severity | None]
+
+
+Level = int
+Token = str
+
+
+class MediatedSide(TypedDict):
+    """One side of a mediation."""
+
+    agent_id: AgentId
+    credibility: float
+    data_points: float
+    half_width: float
+    position_id: str
+
+
+class Mediation(TypedDict):
+    """What mediation by track record came to, with everything it rests on."""
+
+    evidence_considered: int
+    gap: float
+    opinion: NotRequired[str | None]
+    reason: Token
+    reasoning: str
+    sides: list[MediatedSide]
+    threshold: float
+
+
+class Resolution(TypedDict):
+    """A position that was chosen."""
+
+    position: str
+    supporters: list[AgentId]
+    value: NotRequired[Any]
+
+
+class Provisional(TypedDict):
+    """What a provisional decision must say besides its position."""
+
+    alternatives: list[Resolution]
+    dependants: NotRequired[list[str]]
+    rationale: str
+    review_at: NotRequired[str | None]
+    until: Timestamp
+
+
+class RoundRecord(TypedDict):
+    """One round of discussion in figures: talk buys agreement, not always accuracy, so before and after are kept."""
+
+    agreements: int
+    answered: list[AgentId]
+    positions_after: int
+    positions_before: int
+    round: int
+    silent: list[AgentId]
+
+
+class RuledBy(TypedDict):
+    """Who decided, where a person did, and why."""
+
+    digest: NotRequired[str | None]
+    expert: AgentId
+    rationale: str
+
+
+Status = Literal[
+    "discussion",
+    "vote",
+    "unresolved",
+    "accepted",
+    "mediation",
+    "ruling",
+    "provisional",
+    "fallback",
+    "confirmed",
+    "overridden",
+    "redebated",
+    "cancelled",
+]
+
+
+class Voter(TypedDict):
+    """One voter of an option, with the weight its vote had."""
+
+    agent_id: AgentId
+    confidence: float
+    weight: float
+
+
+class VoteOption(TypedDict):
+    """One option of a vote."""
+
+    position: str
+    position_id: str
+    value: NotRequired[Any]
+    voters: list[Voter]
+    weight: float
+
+
+VoteRule = Literal["confidence", "majority", "reconcile", "credibility", "unanimous"]
+
+
+class Tally(TypedDict):
+    """A vote with every weight, so that anyone can count again."""
+
+    margin: float
+    options: list[VoteOption]
+    rule: VoteRule
+    tie_broken_by: NotRequired[str | None]
+    winner: NotRequired[str | None]
+
+
+class ConflictOutcome(TypedDict):
+    """What became of one debated conflict."""
+
+    conflict_id: DebateId
+    debated_again_as: NotRequired[DebateId | None]
+    level: NotRequired[Level | None]
+    mediation: NotRequired[Mediation | None]
+    positions: list[Position]
+    positions_omitted: NotRequired[int]
+    provisional: NotRequired[Provisional | None]
+    resolution: NotRequired[Resolution | None]
+    resolved_at: Timestamp
+    rounds: list[RoundRecord]
+    ruled_by: NotRequired[RuledBy | None]
+    status: Status
+    tally: NotRequired[Tally | None]
+
+
+SetAsideReason = Literal["late", "repeated"]
+
+
+class SetAside(TypedDict):
+    """A message that was recorded and not used."""
+
+    agent_id: AgentId
+    at: Timestamp
+    message_id: MessageId
+    reason: SetAsideReason
+
+
+class Decision(TypedDict):
+    """The decision of a case."""
+
+    conflicts: list[Conflict]
+    conflicts_omitted: NotRequired[int]
+    deferred: list[Conflict]
+    findings: list[FindingReference]
+    gates: NotRequired[list[str]]
+    missing: list[AgentId]
+    outcome: Outcome
+    outcomes: list[ConflictOutcome]
+    policy_digest: str
+    reason: str
+    set_aside: list[SetAside]
+
+
+class CaseDecided(TypedDict):
+    """The data of `case_decided`."""
+
+    decision: Decision
+
+
+class ChallengeAcknowledged(TypedDict):
+    """The data of `challenge_acknowledged`."""
+
+    by: AgentId
+    commit_by: NotRequired[Timestamp | None]
+    debate_id: DebateId
+
+
+class DebateAwaitsGate(TypedDict):
+    """The data of `debate_awaits_gate`."""
+
+    debate_id: DebateId
+    gate: str
+
+
+EscalationReason = Literal[
+    "unacknowledged",
+    "no_evidence",
+    "not_evaluated",
+    "rejected",
+    "not_settled",
+    "narrow_vote",
+    "credibility_inconclusive",
+    "mediation_overdue",
+]
+
+
+class Deadline(TypedDict):
+    """A point in time that an aggregate waits for."""
+
+    due: Timestamp
+    name: Token
+
+
+DebateEscalated = TypedDict('DebateEscalated', {
+    'debate_id': 'DebateId',
+    'from': 'Level',
+    'mediation': 'NotRequired[Mediation | None]',
+    'reason': 'EscalationReason',
+    'to': 'Level',
+    'topic': 'str',
+    'waits_for': 'list[Deadline]',
+})
+
+
+class DebateProvisional(TypedDict):
+    """The data of `debate_provisional`."""
+
+    debate_id: DebateId
+    outcome: ConflictOutcome
+    topic: str
+
+
+class DebateResolved(TypedDict):
+    """The data of `debate_resolved`."""
+
+    outcome: ConflictOutcome
+    topic: str
+
+
+class DebateUnassigned(TypedDict):
+    """The data of `debate_unassigned`."""
+
+    debate_id: DebateId
+    topic: str
+
+
+class GatePassed(TypedDict):
+    """The data of `gate_passed`."""
+
+    by: AgentId
+    gate: str
+    next: NotRequired[str | None]
+    unreviewed: list[DebateId]
+
+
+ReviewAction = Literal["confirm", "override", "redebate", "pass"]
+
+
+class Review(TypedDict):
+    """The payload of `review`: what a person decides at a gate."""
+
+    action: ReviewAction
+    context: NotRequired[str | None]
+    debate_id: NotRequired[DebateId | None]
+    gate: str
+    position: NotRequired[str | None]
+    rationale: NotRequired[str]
+    value: NotRequired[Any]
+
+
+class GateReviewed(TypedDict):
+    """The data of `gate_reviewed`."""
+
+    by: AgentId
+    debate_id: DebateId
+    debated_again_as: NotRequired[DebateId | None]
+    review: Review
+
+
+LoopBroken = TypedDict('LoopBroken', {
+    'depth': 'int',
+    'message_id': 'MessageId',
+    'thread': 'str',
+    'until': 'Timestamp',
+    'what_to_do': 'str',
+    'window_ms': 'int',
+    'with': 'AgentId',
+})
+
+
+class ProvedParty(TypedDict):
+    """Whether one party was right, as it proved."""
+
+    agent_id: AgentId
+    correct: bool
+
+
+class OutcomeKnown(TypedDict):
+    """The data of `outcome_known`."""
+
+    by: AgentId
+    debate_id: DebateId
+    explanation: str
+    parties: list[ProvedParty]
+    position: str
+    topic: str
+    value: NotRequired[Any]
+
+
+ResponseStatus = Literal["success", "failure", "partial"]
+
+
+class RequestCompleted(TypedDict):
+    """The data of `request_completed`."""
+
+    action: str
+    by: AgentId
+    error_code: NotRequired[ErrorCode | None]
+    payload: NotRequired[dict[str, Any] | None]
+    request_id: MessageId
+    status: NotRequired[ResponseStatus | None]
+    took_ms: int
+
+
+class RulingDue(TypedDict):
+    """The data of `ruling_due`."""
+
+    debate_id: DebateId
+    due: Timestamp
+    percent: int
+    topic: str
 
 
 class Notification(TypedDict):
@@ -199,6 +590,28 @@ class Notification(TypedDict):
     data: NotRequired[dict[str, Any] | None]
     event: str
     severity: NotRequired[NotificationSeverity]
+
+
+Recipient = str
+Remembered = TypedDict('Remembered', {
+    'at': 'Timestamp',
+    'from': 'AgentId',
+    'message_id': 'MessageId',
+    'message_type': 'str',
+    'reply_to': 'NotRequired[str | None]',
+    'text': 'str',
+    'to': 'Recipient',
+})
+
+
+class Woken(TypedDict):
+    """The data of `woken`."""
+
+    context: list[Remembered]
+    message: NotRequired[dict[str, Any] | None]
+    reason: str
+    said: Remembered
+    score: NotRequired[float | None]
 
 
 class RecordContext(TypedDict):
@@ -218,9 +631,6 @@ class Circumstances(TypedDict):
     regime: NotRequired[str | None]
 
 
-DebateId = str
-
-
 class OutcomeReport(TypedDict):
     """The payload of `outcome`: what proved right of what was debated."""
 
@@ -234,14 +644,6 @@ class OutcomeReport(TypedDict):
 
 
 CaseId = str
-ConflictType = Literal[
-    "recommendation_conflict",
-    "risk_score_disagreement",
-    "severity_disagreement",
-    "clause_presence_disagreement",
-    "factual_disagreement",
-    "challenge",
-]
 
 
 class ConflictView(TypedDict):
@@ -257,21 +659,6 @@ class DebateLimits(TypedDict):
     """Limits an answer must keep."""
 
     max_tokens: int
-
-
-class Position(TypedDict):
-    """What one agent holds in a conflict."""
-
-    agent_id: AgentId
-    confidence: float
-    evidence: NotRequired[list[str]]
-    evidence_omitted: NotRequired[int]
-    position: str
-    reasoning: NotRequired[str | None]
-    value: NotRequired[Any]
-
-
-Token = str
 
 
 class Question(TypedDict):
@@ -300,9 +687,6 @@ class Request(TypedDict):
     parameters: NotRequired[dict[str, Any] | None]
 
 
-ResponseStatus = Literal["success", "failure", "partial"]
-
-
 class Response(TypedDict):
     """The payload of `response`."""
 
@@ -310,21 +694,6 @@ class Response(TypedDict):
     result: NotRequired[dict[str, Any] | None]
     status: ResponseStatus
     warnings: NotRequired[list[str]]
-
-
-ReviewAction = Literal["confirm", "override", "redebate", "pass"]
-
-
-class Review(TypedDict):
-    """The payload of `review`: what a person decides at a gate."""
-
-    action: ReviewAction
-    context: NotRequired[str | None]
-    debate_id: NotRequired[DebateId | None]
-    gate: str
-    position: NotRequired[str | None]
-    rationale: NotRequired[str]
-    value: NotRequired[Any]
 
 
 class Ruling(TypedDict):
@@ -427,4 +796,23 @@ PAYLOADS: dict[str, str] = {
     "status": "dict[str, Any]",
     "task_assignment": "TaskAssignment",
     "task_result": "dict[str, Any]",
+}
+#: The type of the data of Concord's notifications, by event.
+NOTIFICATIONS: dict[str, str] = {
+    "answered_late": "AnsweredLate",
+    "case_cancelled": "CaseCancelled",
+    "case_decided": "CaseDecided",
+    "challenge_acknowledged": "ChallengeAcknowledged",
+    "debate_awaits_gate": "DebateAwaitsGate",
+    "debate_escalated": "DebateEscalated",
+    "debate_provisional": "DebateProvisional",
+    "debate_resolved": "DebateResolved",
+    "debate_unassigned": "DebateUnassigned",
+    "gate_passed": "GatePassed",
+    "gate_reviewed": "GateReviewed",
+    "loop_broken": "LoopBroken",
+    "outcome_known": "OutcomeKnown",
+    "request_completed": "RequestCompleted",
+    "ruling_due": "RulingDue",
+    "woken": "Woken",
 }

@@ -1,10 +1,9 @@
-//! Who speaks in turn with whom, and how often of late: two agents of which each answers the other's answer never stop by
-//! themselves.
+//! Reply chains: two agents that answer each other's answers would never stop by themselves.
 //!
-//! For each pair of agents the times at which the word went from one to the other are remembered. The depth of their
-//! exchange is the number of these turns within the window; what one of them says again before the other has answered is
-//! no turn. A pair that goes too deep is paused, and begins anew after the pause. Three and more agents that pass something
-//! round are no pair that speaks in turn, and are not found.
+//! For each pair of agents the times of their turns are remembered. A turn is a message that answers the
+//! other agent; a second message of the same agent before the other has answered is no turn. The length
+//! of the chain is the number of turns within the window. A pair whose chain is too long is paused, and
+//! its chain begins anew after the pause. Loops of three and more agents are not found.
 //!
 //! | the pair            | said in turn, not too deep | said in turn, too deep | said again by the same |
 //! |---------------------|----------------------------|------------------------|------------------------|
@@ -15,39 +14,39 @@ use std::collections::VecDeque;
 
 use concord_wire::{AgentId, Timestamp};
 
-/// The greatest depth that can be told: as many turns of a pair are remembered.
+/// The greatest depth that can be measured: as many turns of a pair are remembered.
 pub const DEPTH_MAX: u32 = 128;
-/// Pairs that are remembered; the one that was silent the longest makes room.
+/// How many pairs are remembered. A new pair displaces the one that was silent the longest.
 pub const PAIRS_MAX: usize = 16;
 
-/// How deep two agents may go.
+/// How long a reply chain may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopBounds {
     /// Turns within the window; at most [`DEPTH_MAX`] less one.
     pub depth_max: u32,
     /// The window, in milliseconds.
     pub window_ms: u64,
-    /// How long a pair that went deeper is paused, in milliseconds.
+    /// How long a pair with a longer chain is paused, in milliseconds.
     pub pause_ms: u64,
 }
 
-/// How a pair stands with one more message.
+/// What a further message does to the reply chain of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// It may go on.
+    /// The chain may go on.
     GoesOn,
-    /// It has gone too deep with this message.
+    /// The chain is too long with this message.
     Breaks {
-        /// How deep.
+        /// The length of the chain.
         depth: u32,
-        /// Until when it is to be paused.
+        /// Until when the pair is to be paused.
         until: Timestamp,
     },
-    /// It went too deep before.
+    /// The pair is paused already.
     Paused,
 }
 
-/// Two agents, whichever is named first.
+/// Two agents, in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pair(AgentId, AgentId);
 
@@ -62,7 +61,7 @@ impl Pair {
     }
 }
 
-/// The turns of one pair.
+/// The reply chain of one pair.
 #[derive(Debug, Clone, PartialEq)]
 struct Run {
     pair: Pair,
@@ -81,10 +80,10 @@ impl Run {
     }
 }
 
-/// The turns of the pairs of one conversation. It is bounded.
+/// The reply chains of the pairs of one conversation. Their number is bounded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turns {
-    /// The pair that spoke last stands last.
+    /// The pair that spoke last is the last one.
     runs: VecDeque<Run>,
 }
 
@@ -93,7 +92,7 @@ impl Turns {
         self.runs.iter().find(|run| run.pair == *pair)
     }
 
-    /// The run of a pair, moved to the end.
+    /// The chain of a pair, moved to the end.
     fn touch(&mut self, pair: Pair) -> Option<&mut Run> {
         let known = self
             .runs
@@ -113,7 +112,7 @@ impl Turns {
         self.runs.back_mut()
     }
 
-    /// How the pair stands when `from` says something to `to` at this time.
+    /// What a message from `from` to `to` at this time does to their reply chain.
     pub fn course(
         &self,
         from: &AgentId,
@@ -145,19 +144,20 @@ impl Turns {
         }
     }
 
-    /// Whether the pair went too deep before, and is still paused.
+    /// Whether the pair is paused at this time.
     pub fn is_paused(&self, one: &AgentId, other: &AgentId, at: Timestamp) -> bool {
         self.run(&Pair::of(one, other))
             .is_some_and(|run| run.is_paused(at))
     }
 
-    /// Whether each of the two has said something to the other.
+    /// Whether each of the two has sent the other a message.
     pub fn have_both_spoken(&self, one: &AgentId, other: &AgentId) -> bool {
         self.run(&Pair::of(one, other))
             .is_some_and(|run| run.turns.len() > 1 || run.paused_until.is_some())
     }
 
-    /// Takes into account that `from` has said something to `to`. What is said in a pause is none of the next turns.
+    /// Takes a message from `from` to `to` into account. A message during a pause does not count
+    /// for the next chain.
     pub fn hear(&mut self, from: &AgentId, to: &AgentId, at: Timestamp) {
         if from == to {
             return;
@@ -175,7 +175,7 @@ impl Turns {
         }
     }
 
-    /// Pauses a pair; after that it begins anew.
+    /// Pauses a pair. After the pause its chain begins anew.
     pub fn pause(&mut self, one: &AgentId, other: &AgentId, until: Timestamp) {
         if let Some(run) = self.touch(Pair::of(one, other)) {
             run.turns.clear();

@@ -1,4 +1,4 @@
-//! From messages and whom they woke to what counts.
+//! The tracker: finds what counts in messages and activation decisions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,11 +11,11 @@ use super::classify::{Ask, Said};
 use super::tally::{Feedbacks, Waiting};
 use crate::aggregates::review_queue::Recent;
 
-/// The tag of a skill by which an agent's card says that it leads others.
+/// The tag of a skill that marks the agent as a lead.
 pub const LEAD: &str = "lead";
-/// Agents whose word about one message is remembered.
+/// How many agents' first answers to one message are remembered.
 const WORDS_MAX: usize = 64;
-/// Registrations whose answers are known.
+/// How many registrations are remembered, to recognise their answers.
 const REGISTRATIONS_MAX: usize = 4_096;
 
 /// How much is remembered, and for how long.
@@ -23,11 +23,11 @@ const REGISTRATIONS_MAX: usize = 4_096;
 pub struct Limits {
     /// How long after a message an answer to it counts, in milliseconds.
     pub window_ms: u64,
-    /// Messages that may still be answered.
+    /// How many messages are remembered that may still be answered.
     pub open_max: usize,
-    /// Messages that are known when they come again.
+    /// How many messages are remembered, to recognise repetitions.
     pub messages_max: usize,
-    /// Sessions that are known when they go on.
+    /// How many sessions are remembered.
     pub sessions_max: usize,
 }
 
@@ -42,18 +42,18 @@ impl Default for Limits {
     }
 }
 
-/// What an agent that was woken made of it.
+/// How an agent that was woken reacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feedback {
     /// It answered.
     Accepted,
-    /// It said that the message does not concern it, or that it will not do it.
+    /// It answered that the message does not concern it, or that it will not do it.
     Declined,
-    /// It said nothing within the window.
+    /// It did not answer within the window.
     Silent,
 }
 
-/// Something that counts.
+/// One thing that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// A message between agents.
@@ -61,39 +61,40 @@ pub enum What {
         /// Whether a lead sent or received it.
         through_lead: bool,
     },
-    /// A session that was not known.
+    /// The first message of a session.
     Session,
-    /// Something that one peer did with or for another.
+    /// A collaboration event between peers.
     Collaboration,
     /// A peer asked for help.
     Asked,
-    /// It got the first answer.
+    /// A peer got the first answer.
     Helped {
-        /// After how long.
+        /// The response time in milliseconds.
         after_ms: u64,
     },
-    /// It got none within the window.
+    /// A peer got no answer within the window.
     Unanswered,
     /// An agent was woken.
     Woken {
-        /// Whether by a match.
+        /// Whether it was woken by a match.
         matched: bool,
     },
-    /// What it made of that.
+    /// An agent that was woken reacted.
     Feedback {
         /// Whether it was woken by a match.
         matched: bool,
-        /// What.
+        /// How it reacted.
         feedback: Feedback,
     },
 }
 
-/// What counts, and because of which message: of several processes that follow the same, the one that has the message counts.
+/// Something that counts, and the message because of which it does. Of several processes that track
+/// the same conversation, the one that owns the message counts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     /// The message.
     pub because: MessageId,
-    /// What.
+    /// The thing that counts.
     pub what: What,
 }
 
@@ -102,9 +103,10 @@ pub struct Counted {
 struct Open {
     since: Timestamp,
     asked: Option<Asked>,
-    /// Whom it woke, and whether by a match; none while that is not known.
+    /// The agents that it woke, and whether each was woken by a match; `None` while that is not
+    /// known.
     woken: Option<BTreeMap<AgentId, bool>>,
-    /// The first word of each agent about it, and the message that it stands in.
+    /// The first reaction of each agent to it, and the message of that reaction.
     words: BTreeMap<AgentId, (Feedback, MessageId)>,
 }
 
@@ -117,7 +119,7 @@ struct Asked {
     taken_up: bool,
 }
 
-/// Follows what is said. Cheap: each message costs a few lookups.
+/// Tracks messages and activation decisions. Each message costs a few lookups.
 #[derive(Debug)]
 pub struct Follow {
     limits: Limits,
@@ -129,7 +131,7 @@ pub struct Follow {
     registrations: Recent<String, ()>,
 }
 
-/// The leads among cards: those with a skill that is tagged `lead`.
+/// The leads among agents: those with a skill that is tagged `lead`.
 pub fn leads_by_card<'a>(cards: impl IntoIterator<Item = &'a Card>) -> BTreeSet<AgentId> {
     let leads = |card: &&Card| {
         card.skills
@@ -145,7 +147,7 @@ pub fn leads_by_card<'a>(cards: impl IntoIterator<Item = &'a Card>) -> BTreeSet<
 }
 
 impl Follow {
-    /// Has heard nothing yet. The coordinator is a lead besides those that are named.
+    /// A tracker without messages. The coordinator is a lead besides those that are named.
     pub fn new(limits: Limits, leads: BTreeSet<AgentId>) -> Self {
         let mut follow = Self {
             limits,
@@ -160,13 +162,13 @@ impl Follow {
         follow
     }
 
-    /// From now on these lead, and the coordinator.
+    /// Replaces the leads; the coordinator stays one.
     pub fn lead(&mut self, leads: BTreeSet<AgentId>) {
         self.leads = leads;
         self.leads.insert(Service::Coordinator.agent_id());
     }
 
-    /// A message was stored. One that comes again counts for nothing.
+    /// Takes a stored message into account. A repetition counts nothing.
     pub fn said(&mut self, said: &Said) -> Vec<Counted> {
         let mut counted = Vec::new();
         let is_open = self
@@ -208,7 +210,8 @@ impl Follow {
         counted
     }
 
-    /// It was decided whom a message wakes. May come before the message, and after its answers.
+    /// Takes a decision into account which agents a message wakes. It may come before the message,
+    /// and after its answers.
     pub fn woken(&mut self, decided: &WakeDecided) -> Vec<Counted> {
         let mut counted = Vec::new();
         let id = &decided.said.message_id;
@@ -309,7 +312,7 @@ impl Follow {
         matches!(to, Recipient::Agent(agent) if self.leads.contains(agent))
     }
 
-    /// What an answer means for what it answers.
+    /// Counts an answer for the message that it answers.
     fn answer(&mut self, said: &Said, between_peers: bool, counted: &mut Vec<Counted>) {
         let Some(open) = self.answered(said) else {
             return;
@@ -358,7 +361,7 @@ impl Follow {
                 after_ms: said.at.millis_since(open.since),
             });
         }
-        // An offer that answers is counted as what it is already.
+        // An offer that is also an answer was counted as an offer already.
         if between_peers && is_first && !said.offers {
             count(What::Collaboration);
         }
@@ -368,7 +371,8 @@ impl Follow {
         }
     }
 
-    /// Which message an answer is to: the one it names first that is open and not its sender's own.
+    /// The message that an answer belongs to: the first one that it names, is open, and was not
+    /// sent by the same agent.
     fn answered(&self, said: &Said) -> Option<Answered> {
         let names = [&said.reply_to, &said.correlation_id];
         names.into_iter().flatten().find_map(|name| {
@@ -433,7 +437,7 @@ struct Answered {
 }
 
 impl Open {
-    /// Who was woken and has said nothing, and whether by a match.
+    /// The agents that were woken and have not answered, and whether each was woken by a match.
     fn silent(&self) -> impl Iterator<Item = (&AgentId, bool)> {
         let woken = self
             .woken
@@ -467,7 +471,7 @@ impl Open {
 }
 
 impl Feedbacks {
-    /// One more.
+    /// Counts one more reaction.
     pub fn add(&mut self, feedback: Feedback) {
         match feedback {
             Feedback::Accepted => self.accepted += 1,

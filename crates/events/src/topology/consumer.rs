@@ -121,15 +121,14 @@ impl Layout {
         kinds.flat_map(|kind| self.consumers_of(kind)).collect()
     }
 
-    /// Where an agent's messages are read: its own and those for everyone.
+    /// The durable inbox of an agent on `lane`: its stream, the name of its consumer, and the subjects that it is given.
     pub fn agent_inbox(
         &self,
         lane: Lane,
         agent: &concord_wire::AgentId,
     ) -> (StreamKind, String, String) {
-        let stream = StreamKind::of_lane(lane);
-        let own = self.subjects.inbox(lane, &Recipient::Agent(agent.clone()));
-        (stream, format!("agent-{agent}"), own)
+        let inbox = self.subjects.agent_inbox(lane, agent);
+        (StreamKind::of_lane(lane), inbox.consumer, inbox.filter)
     }
 }
 

@@ -58,7 +58,7 @@ impl BacklogBypass {
     }
 
     /// Lets no more than `rate` messages a second of flooding senders through, as long as the others are read past them:
-    /// nobody waits for these then, and whatever the flood is given is taken from the others. True when it has waited.
+    /// nobody waits for these then, and whatever the flood is given is taken from the others. Returns whether it waited.
     pub(super) async fn hold_back(&self, rate: u32) -> bool {
         let ticks = u32::try_from(Duration::from_secs(1).as_millis() / TICK.as_millis())
             .unwrap_or(u32::MAX);

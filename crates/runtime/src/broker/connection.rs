@@ -27,9 +27,9 @@ pub enum Error {
     /// The credentials file cannot be read.
     #[error("the credentials file {path} cannot be read")]
     Credentials {
-        /// Which file.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// Why it cannot be used.
         source: std::io::Error,
     },
     /// The broker is too old.
@@ -45,9 +45,9 @@ pub enum Error {
     /// Server addresses that cannot be parsed.
     #[error("{servers:?} is not a list of NATS addresses such as nats://127.0.0.1:4222")]
     Address {
-        /// What was given.
+        /// The addresses as they were given.
         servers: String,
-        /// Why.
+        /// Why it cannot be used.
         source: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Where a delivery stands in its stream, as the subject says on which it is acknowledged.
+//! What the broker says of a delivery in the subject on which it is acknowledged.
 //!
 //! The client library reads it too, but from a message that holds a connection of its own: to make and drop one takes as
 //! long as to decide on the message.
@@ -10,7 +10,7 @@ pub(crate) struct DeliveryInfo<'a> {
     pub(crate) stream: &'a str,
     /// How often it was delivered, this time included.
     pub(crate) deliveries: u64,
-    /// Where in the stream.
+    /// Its sequence in the stream.
     pub(crate) sequence: u64,
     /// When it was stored, in nanoseconds since the Unix epoch.
     pub(crate) stored_nanos: i128,
@@ -18,7 +18,7 @@ pub(crate) struct DeliveryInfo<'a> {
     pub(crate) waiting: u64,
 }
 
-/// Where deliveries are acknowledged; what does not name such a place is a word of the broker.
+/// How subjects begin on which deliveries are acknowledged. A message with another reply subject is an answer of the broker.
 pub(crate) const ACKNOWLEDGEMENTS: &str = "$JS.ACK.";
 
 impl<'a> DeliveryInfo<'a> {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn both_forms_are_read_and_nothing_else() {
-        let place = Some(DeliveryInfo {
+        let info = Some(DeliveryInfo {
             stream: "S",
             deliveries: 2,
             sequence: 40,
@@ -59,14 +59,14 @@ mod tests {
             waiting: 7,
         });
         for (subject, expected) in [
-            ("$JS.ACK.S.inbox.2.40.3.1700000000123456789.7", place),
+            ("$JS.ACK.S.inbox.2.40.3.1700000000123456789.7", info),
             (
                 "$JS.ACK._.AbCdEf.S.inbox.2.40.3.1700000000123456789.7",
-                place,
+                info,
             ),
             (
                 "$JS.ACK.hub.AbCdEf.S.inbox.2.40.3.1700000000123456789.7.random",
-                place,
+                info,
             ),
             ("$JS.ACK.S.inbox.2.40.3.1700000000123456789", None),
             ("$JS.ACK.S.inbox.2.40.3.1700000000123456789.-7", None),

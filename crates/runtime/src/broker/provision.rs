@@ -15,7 +15,7 @@ use crate::broker::{Broker, Operation, Unavailable};
 pub struct Deviation {
     /// The stream's name.
     pub stream: String,
-    /// Which property.
+    /// The property of the stream that differs.
     pub property: &'static str,
     /// What it is.
     pub found: String,

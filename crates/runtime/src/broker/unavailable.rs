@@ -85,7 +85,7 @@ impl fmt::Display for Operation {
 #[derive(Debug, thiserror::Error)]
 #[error("the broker did not {operation}")]
 pub struct Unavailable {
-    /// What was asked.
+    /// The operation that was asked for.
     pub operation: Operation,
     /// Why it failed; the client library has an error type of its own for each request.
     pub source: Box<dyn std::error::Error + Send + Sync>,

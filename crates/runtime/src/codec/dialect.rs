@@ -77,7 +77,8 @@ pub(crate) fn of_recipient(broker: &Broker, envelope: &Envelope) -> Dialect {
     }
 }
 
-/// A message in a dialect. What the dialect cannot say is said to be so, in an `error` under the same id.
+/// A message in a dialect: its subject and its bytes. What the dialect has no words for becomes an `error` under the same id
+/// that says so.
 pub(crate) fn write(
     envelope: &Envelope,
     spoken: Dialect,
@@ -94,7 +95,7 @@ pub(crate) fn write(
     Ok((error.subject(), bytes?))
 }
 
-/// The error in place of a message that cannot be said in the dialect of its recipient.
+/// The error in place of a message that the dialect of its recipient has no words for.
 fn unsaid(
     envelope: &Envelope,
     spoken: Dialect,

@@ -23,14 +23,18 @@ impl From<Option<Trace>> for TraceContext {
 }
 
 impl TraceContext {
-    /// Those of what was said in a case, or in none, and brought a context, or none.
-    pub fn of<P>(shell: &ServiceContext<P>, brought: Option<Trace>, case: Option<&CaseId>) -> Self {
+    /// The trace contexts in which a message is handled: `brought` is that of the message, `case` the case that it belongs to.
+    pub fn of<P>(
+        context: &ServiceContext<P>,
+        brought: Option<Trace>,
+        case: Option<&CaseId>,
+    ) -> Self {
         let Some(case) = case else {
             return brought.into();
         };
         // Nobody records, here or so far: the context follows from the case id for whoever does. To write it for every
         // message is work for the broker too, which looks at what such headers say.
-        if !shell.records_spans && brought.is_none() {
+        if !context.records_spans && brought.is_none() {
             return None.into();
         }
         let (trace, link) = Trace::within_case(brought, case);

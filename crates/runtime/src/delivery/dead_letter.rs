@@ -17,13 +17,13 @@ use crate::ports::{Headers, Ports};
 
 /// Keeps a refused delivery.
 pub async fn keep<P: Ports>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
     reason: DeadReason,
 ) -> Result<(), Error> {
-    let subject = shell.ports.subjects().build(&SystemSubject::DeadLetter {
-        service: shell.service,
+    let subject = context.ports.subjects().build(&SystemSubject::DeadLetter {
+        service: context.service,
         reason: reason.token(),
     });
     // Keeping it again, after a crash before the acknowledgement, changes nothing.
@@ -31,13 +31,13 @@ pub async fn keep<P: Ports>(
         "dead-{}-{}-{}",
         delivery.consumer, delivery.stream, delivery.sequence
     );
-    let fits = shell.ports.has_room_for(delivery.payload.len());
+    let fits = context.ports.has_room_for(delivery.payload.len());
     let body = if fits {
         delivery.payload.clone()
     } else {
         Bytes::new()
     };
-    let now = shell.ports.now();
+    let now = context.ports.now();
     let mut headers = describe(headers(&id, delivery.trace.as_ref()), delivery, fault, now);
     if !fits {
         let (stream, sequence) = (&delivery.stream, delivery.sequence);
@@ -47,12 +47,12 @@ pub async fn keep<P: Ports>(
         );
         headers.insert(header::ERROR, one_line(&message));
     }
-    shell.ports.keep(subject, headers, body).await
+    context.ports.keep(subject, headers, body).await
 }
 
 /// Keeps a delivery that failed again and again or for good, and tells its sender.
 pub async fn keep_failed<P: Ports>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     why: &str,
     reason: DeadReason,
@@ -63,8 +63,8 @@ pub async fn keep_failed<P: Ports>(
         format!("The message could not be processed: {why}."),
         "It is kept; the operator can send it again with `concord dead retry`.",
     );
-    reject::tell_sender(shell, delivery, &fault).await?;
-    keep(shell, delivery, &fault, reason).await
+    reject::tell_sender(context, delivery, &fault).await?;
+    keep(context, delivery, &fault, reason).await
 }
 
 fn describe(mut headers: Headers, delivery: &Delivery, fault: &Fault, now: Timestamp) -> Headers {

@@ -1,4 +1,4 @@
-//! The three things a service does with deliveries: messages and facts become steps, own facts become effects.
+//! What a service does with deliveries: messages and events become steps, its own events become effects.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl<I: Send> Prepare<I> for () {
 
 /// Messages become steps.
 pub struct MessageHandler<P, M: Machine, R = ()> {
-    shell: ServiceContext<P>,
+    context: ServiceContext<P>,
     aggregates: Arc<Aggregates<M, P>>,
     route: MessageRoute<M::Input>,
     prepare: R,
@@ -43,12 +43,12 @@ pub struct MessageHandler<P, M: Machine, R = ()> {
 impl<P: Ports, M: Machine> MessageHandler<P, M> {
     /// Steps on `aggregates` for what `route` makes an input of.
     pub fn new(
-        shell: &ServiceContext<P>,
+        context: &ServiceContext<P>,
         aggregates: &Arc<Aggregates<M, P>>,
         route: MessageRoute<M::Input>,
     ) -> Self {
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             aggregates: Arc::clone(aggregates),
             route,
             prepare: (),
@@ -58,7 +58,7 @@ impl<P: Ports, M: Machine> MessageHandler<P, M> {
     /// The same, with inputs to which `prepare` has added something.
     pub fn prepared_by<R: Prepare<M::Input>>(self, prepare: R) -> MessageHandler<P, M, R> {
         MessageHandler {
-            shell: self.shell,
+            context: self.context,
             aggregates: self.aggregates,
             route: self.route,
             prepare,
@@ -68,7 +68,8 @@ impl<P: Ports, M: Machine> MessageHandler<P, M> {
 
 impl<P: Ports, M: Machine, R: Prepare<M::Input>> Handler for MessageHandler<P, M, R> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        self.take(delivery.read(&self.shell).await?, delivery).await
+        self.take(delivery.read(&self.context).await?, delivery)
+            .await
     }
 }
 
@@ -77,13 +78,13 @@ impl<P: Ports, M: Machine, R: Prepare<M::Input>> MessageHandler<P, M, R> {
     pub async fn take(&self, envelope: Envelope, delivery: &Delivery) -> Result<Ack, HandleError> {
         match (self.route)(&envelope)? {
             Routed::Ignored(reason) => {
-                self.shell.count_ignored(reason);
+                self.context.count_ignored(reason);
                 Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
                 let input = self.prepare.prepare(input).await?;
                 step_of_message(
-                    &self.shell,
+                    &self.context,
                     &self.aggregates,
                     id,
                     envelope,
@@ -104,7 +105,7 @@ fn case_named<M: Machine>(id: &Token) -> Option<CaseId> {
 
 /// One step because of a message, in the trace of its case.
 pub async fn step_of_message<P: Ports, M: Machine>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     aggregates: &Aggregates<M, P>,
     id: Token,
     envelope: Envelope,
@@ -112,14 +113,14 @@ pub async fn step_of_message<P: Ports, M: Machine>(
     delivery: &Delivery,
 ) -> Result<Ack, HandleError> {
     let case = envelope.case_id.or_else(|| case_named::<M>(&id));
-    let contexts = TraceContext::of(shell, delivery.trace.clone(), case.as_ref());
-    let context = shell.of_message(envelope.message_id);
-    step(shell, aggregates, id, context, input, contexts).await
+    let trace_context = TraceContext::of(context, delivery.trace.clone(), case.as_ref());
+    let cause = context.of_message(envelope.message_id);
+    step(context, aggregates, id, cause, input, trace_context).await
 }
 
-/// Facts of others become steps.
+/// Events of others become steps.
 pub struct EventHandler<P, M: Machine> {
-    shell: ServiceContext<P>,
+    context: ServiceContext<P>,
     aggregates: Arc<Aggregates<M, P>>,
     route: EventRoute<M::Input>,
 }
@@ -127,24 +128,24 @@ pub struct EventHandler<P, M: Machine> {
 impl<P: Ports, M: Machine> EventHandler<P, M> {
     /// Steps on `aggregates` for what `route` makes an input of.
     pub fn new(
-        shell: &ServiceContext<P>,
+        context: &ServiceContext<P>,
         aggregates: &Arc<Aggregates<M, P>>,
         route: EventRoute<M::Input>,
     ) -> Self {
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             aggregates: Arc::clone(aggregates),
             route,
         }
     }
 }
 
-/// The aggregate whose fact a delivery is.
+/// The aggregate whose event a delivery is.
 pub fn aggregate_of<P: Ports>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
 ) -> Result<(Aggregate, Token), HandleError> {
-    match parse_subject(shell.ports.subjects(), &delivery.subject)? {
+    match parse_subject(context.ports.subjects(), &delivery.subject)? {
         SystemSubject::Event { aggregate, id, .. } => Ok((aggregate, id)),
         _ => Err(HandleError::Refused(Fault::invalid(
             "",
@@ -156,20 +157,20 @@ pub fn aggregate_of<P: Ports>(
 
 impl<P: Ports, M: Machine> Handler for EventHandler<P, M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let (aggregate, _) = aggregate_of(&self.shell, delivery)?;
+        let (aggregate, _) = aggregate_of(&self.context, delivery)?;
         match (self.route)(aggregate, &delivery.payload, delivery.sequence)? {
             Routed::Ignored(reason) => {
-                self.shell.count_ignored(reason);
+                self.context.count_ignored(reason);
                 Ok(Ack::Acknowledge)
             }
             Routed::Step { id, input } => {
                 let meta = EventMeta::decode(&delivery.payload)?;
-                let context = self.shell.of_event(meta.event_id);
+                let cause = self.context.of_event(meta.event_id);
                 step(
-                    &self.shell,
+                    &self.context,
                     &self.aggregates,
                     id,
-                    context,
+                    cause,
                     &input,
                     delivery.trace.clone(),
                 )
@@ -181,28 +182,28 @@ impl<P: Ports, M: Machine> Handler for EventHandler<P, M> {
 
 /// One step with its span and its count.
 pub async fn step<P: Ports, M: Machine>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     aggregates: &Aggregates<M, P>,
     id: Token,
-    context: Context,
+    cause: Context,
     input: &M::Input,
-    contexts: impl Into<TraceContext>,
+    trace_context: impl Into<TraceContext>,
 ) -> Result<Ack, HandleError> {
     let aggregate = <M::Event as concord_events::AggregateEvent>::AGGREGATE.as_str();
     let span = tracing::info_span!(
         target: "concord", "step", otel.kind = "consumer", deliberation.aggregate = aggregate,
         deliberation.id = %id, deliberation.outcome = tracing::field::Empty
     );
-    let onward = contexts.into().begin(&span);
+    let onward = trace_context.into().begin(&span);
     let outcome = aggregates
-        .step(&id, &context, input, onward.as_ref())
+        .step(&id, &cause, input, onward.as_ref())
         .instrument(span.clone())
         .await?;
-    shell.count_step::<M>(&outcome);
+    context.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(HandleError::Refused(fault)),
-        Outcome::Appended { fact, .. } => {
-            span.record("deliberation.outcome", fact);
+        Outcome::Appended { event, .. } => {
+            span.record("deliberation.outcome", event);
             Ok(Ack::Acknowledge)
         }
         Outcome::Ignored(reason) => {
@@ -212,17 +213,17 @@ pub async fn step<P: Ports, M: Machine>(
     }
 }
 
-/// Own facts become effects.
+/// Own events become effects.
 pub struct EffectHandler<P, M> {
-    shell: ServiceContext<P>,
+    context: ServiceContext<P>,
     machine: std::marker::PhantomData<fn() -> M>,
 }
 
 impl<P: Ports, M: Machine> EffectHandler<P, M> {
-    /// Publishes what follows from the facts of `M`.
-    pub fn new(shell: &ServiceContext<P>) -> Self {
+    /// Publishes what follows from the events of `M`.
+    pub fn new(context: &ServiceContext<P>) -> Self {
         Self {
-            shell: shell.clone(),
+            context: context.clone(),
             machine: std::marker::PhantomData,
         }
     }
@@ -232,8 +233,8 @@ impl<P: Ports, M: Machine> Handler for EffectHandler<P, M> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let record = StoredEvent::<M::Event>::decode(&delivery.payload, delivery.sequence)?;
         let count =
-            effects::deliver::<M>(&self.shell.ports, &record, delivery.trace.as_ref()).await?;
-        self.shell
+            effects::deliver::<M>(&self.context.ports, &record, delivery.trace.as_ref()).await?;
+        self.context
             .metrics
             .effects
             .inc_by(u64::try_from(count).unwrap_or(0));

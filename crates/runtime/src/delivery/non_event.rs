@@ -11,30 +11,33 @@ use crate::ports::Ports;
 /// What became of a delivery that was no event and no deadline, in the metrics.
 pub(crate) const FOREIGN: &str = "foreign";
 
-/// Whether a delivery carries what no service writes into a stream of facts or deadlines. Only its headers are looked at, so
+/// Whether a delivery carries what no service writes into a stream of events or deadlines. Only its headers are looked at, so
 /// that it costs nothing: what its body gives away is found out when that cannot be read.
-pub(crate) fn is_copy<P: Ports>(shell: &ServiceContext<P>, delivery: &Delivery) -> bool {
+pub(crate) fn is_copy<P: Ports>(context: &ServiceContext<P>, delivery: &Delivery) -> bool {
     let copied = delivery
         .headers
         .as_ref()
         .is_some_and(|headers| headers.get(COPIED_FROM).is_some());
-    copied && concerns(shell, delivery)
+    copied && concerns(context, delivery)
 }
 
 /// Whether a delivery that could not be handled is foreign. What agents send may be whatever they like: it is answered.
-pub(crate) fn is_acknowledgement<P: Ports>(shell: &ServiceContext<P>, delivery: &Delivery) -> bool {
-    Foreign::of(false, &delivery.payload).is_some() && concerns(shell, delivery)
+pub(crate) fn is_acknowledgement<P: Ports>(
+    context: &ServiceContext<P>,
+    delivery: &Delivery,
+) -> bool {
+    Foreign::of(false, &delivery.payload).is_some() && concerns(context, delivery)
 }
 
-fn concerns<P: Ports>(shell: &ServiceContext<P>, delivery: &Delivery) -> bool {
+fn concerns<P: Ports>(context: &ServiceContext<P>, delivery: &Delivery) -> bool {
     let streams = [StreamKind::Events, StreamKind::Timers].into_iter();
     streams
-        .map(|kind| shell.ports.layout().stream_name(kind))
+        .map(|kind| context.ports.layout().stream_name(kind))
         .any(|name| name == delivery.stream)
 }
 
 /// Says, and counts, that a delivery was passed over.
-pub(crate) fn passed_over<P: Ports>(shell: &ServiceContext<P>, delivery: &Delivery) {
+pub(crate) fn passed_over<P: Ports>(context: &ServiceContext<P>, delivery: &Delivery) {
     let Delivery {
         subject,
         sequence,
@@ -42,7 +45,7 @@ pub(crate) fn passed_over<P: Ports>(shell: &ServiceContext<P>, delivery: &Delive
         ..
     } = delivery;
     tracing::warn!(%subject, sequence, %consumer, "What stands here was written by no service; it is passed over.");
-    shell
+    context
         .metrics
         .foreign
         .get_or_create(&Consumer {

@@ -22,34 +22,34 @@ pub const SUFFIX: &str = "refused";
 
 /// Refuses a delivery.
 pub async fn refuse<P: Ports>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
     tracing::info!(subject = %delivery.subject, sequence = delivery.sequence, %fault, "Refused a message.");
-    tell_sender(shell, delivery, fault).await?;
+    tell_sender(context, delivery, fault).await?;
     let reason = DeadReason::from(fault.code);
-    crate::delivery::dead_letter::keep(shell, delivery, fault, reason).await?;
-    shell.count_dead(reason);
+    crate::delivery::dead_letter::keep(context, delivery, fault, reason).await?;
+    context.count_dead(reason);
     Ok(())
 }
 
 /// Tells the sender of a delivery what is wrong with it, where there is a sender that can be told.
 pub async fn tell_sender<P: Ports>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     fault: &Fault,
 ) -> Result<(), Error> {
-    tell(shell, delivery, ErrorReport::from(fault)).await
+    tell(context, delivery, ErrorReport::from(fault)).await
 }
 
 /// The same with a report that says more than a fault.
 pub(crate) async fn tell<P: Ports>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     delivery: &Delivery,
     report: ErrorReport,
 ) -> Result<(), Error> {
-    let subjects = shell.ports.subjects();
+    let subjects = context.ports.subjects();
     let Some(sender) = subjects.sender_of(&delivery.subject) else {
         return Ok(());
     };
@@ -64,7 +64,7 @@ pub(crate) async fn tell<P: Ports>(
         delivery.headers.as_ref(),
         &delivery.payload,
         parsed.as_ref(),
-        || shell.ports.dialect_by_card(&sender),
+        || context.ports.dialect_by_card(&sender),
     );
     let case = match parsed {
         Some(Subject::Message { case, .. }) => case,
@@ -72,7 +72,7 @@ pub(crate) async fn tell<P: Ports>(
     };
     // By the stream and not by the subject, which may be the very thing that is wrong: a sequence is unique in its
     // stream only, and two refusals under one id would be one.
-    let urgent = delivery.stream == shell.ports.layout().stream_name(StreamKind::Urgent);
+    let urgent = delivery.stream == context.ports.layout().stream_name(StreamKind::Urgent);
     let lane = if urgent { Lane::Urgent } else { Lane::Normal };
     let message_id = MessageId::of_refusal(lane.as_str(), delivery.sequence);
     let body = plain(&delivery.payload, delivery.headers.as_ref()).ok();
@@ -80,19 +80,33 @@ pub(crate) async fn tell<P: Ports>(
         .and_then(|body| wire_dialect::id_of(&body))
         .map(|id| id.to_string());
     let envelope = error_message(
-        shell.service,
+        context.service,
         sender.into(),
         case,
         message_id,
-        refused_id,
-        report,
-        delivery,
-        shell.ports.now(),
+        refused_id.clone(),
+        describe(report, delivery, refused_id),
+        context.ports.now(),
     )?;
-    shell
+    context
         .ports
         .publish_in(dialect, &envelope, delivery.trace.as_ref())
         .await
+}
+
+/// Adds to a report which message it is about.
+fn describe(
+    mut report: ErrorReport,
+    delivery: &Delivery,
+    refused_id: Option<String>,
+) -> ErrorReport {
+    let mut detail = |name: &str, value| report.details.insert(name.into(), value);
+    detail("subject", Value::String(delivery.subject.clone()));
+    detail("sequence", json!(delivery.sequence));
+    if let Some(id) = refused_id {
+        detail("message_id", Value::String(id));
+    }
+    report
 }
 
 fn error_message(
@@ -101,21 +115,9 @@ fn error_message(
     case_id: Option<CaseId>,
     message_id: MessageId,
     refused_id: Option<String>,
-    mut report: ErrorReport,
-    delivery: &Delivery,
+    report: ErrorReport,
     now: Timestamp,
 ) -> Result<Envelope, Error> {
-    report
-        .details
-        .insert("subject".into(), Value::String(delivery.subject.clone()));
-    report
-        .details
-        .insert("sequence".into(), json!(delivery.sequence));
-    if let Some(id) = &refused_id {
-        report
-            .details
-            .insert("message_id".into(), Value::String(id.clone()));
-    }
     Ok(Envelope {
         message_id,
         timestamp: now,

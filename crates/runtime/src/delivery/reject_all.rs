@@ -1,4 +1,4 @@
-//! The inbox of a service that acts on facts alone: what asks it for something is answered, so that nobody waits for it.
+//! The inbox of a service that acts on events alone: what asks it for something is answered, so that nobody waits for it.
 
 use concord_wire::subject::Service;
 use concord_wire::{Envelope, Fault, MessageType};

@@ -18,15 +18,15 @@ use crate::event_store::{
 };
 use crate::telemetry::trace::Trace;
 
-/// What stands last under an aggregate.
-struct Last {
-    /// The last fact; none where there is none after what is known.
-    fact: Option<StreamMessage>,
-    /// Sequence of the last message, a fact or not.
+/// The last message under an aggregate.
+struct LastMessage {
+    /// The last event; none where there is none after the sequence that was asked from.
+    event: Option<StreamMessage>,
+    /// Sequence of the last message, whether it is an event or not.
     head: u64,
 }
 
-/// Facts and messages on the broker's streams.
+/// Events and messages on the broker's streams.
 #[derive(Clone)]
 pub struct NatsEventStore {
     pub(super) broker: Broker,
@@ -46,10 +46,10 @@ impl NatsEventStore {
         id: &Token,
         after: u64,
         consistency: Consistency,
-    ) -> Result<Last, Error> {
+    ) -> Result<LastMessage, Error> {
         let subjects = self.broker.subjects();
         let filter = subjects.events_of(aggregate, id);
-        let stands = match consistency {
+        let last = match consistency {
             Consistency::Any => found(
                 self.events
                     .direct_get_last_for_subject(filter.as_str())
@@ -62,16 +62,16 @@ impl NatsEventStore {
                 Err(error) => return Err(Operation::ReadLastEvent.failed(error).into()),
             },
         };
-        let Some(stands) = stands else {
-            return Ok(Last {
-                fact: None,
+        let Some(last) = last else {
+            return Ok(LastMessage {
+                event: None,
                 head: 0,
             });
         };
-        let head = stands.sequence;
-        if head <= after || non_event_in(&stands, consistency).is_none() {
-            return Ok(Last {
-                fact: Some(stands),
+        let head = last.sequence;
+        if head <= after || non_event_in(&last, consistency).is_none() {
+            return Ok(LastMessage {
+                event: Some(last),
                 head,
             });
         }
@@ -84,25 +84,25 @@ impl NatsEventStore {
         };
         let events = aggregate.events().iter();
         let named: Vec<String> = events.map(|info| build(info.name)).collect();
-        let fact = Box::pin(self.last_before(&filter, &named, (after, head))).await?;
-        Ok(Last { fact, head })
+        let event = Box::pin(self.last_before(&filter, &named, (after, head))).await?;
+        Ok(LastMessage { event, head })
     }
 
-    /// The last fact on one subject, as stored.
+    /// The last event on one subject, as stored.
     pub async fn last_on(&self, subject: &str) -> Result<Option<StreamMessage>, Error> {
-        let Some(stands) = found(self.events.direct_get_last_for_subject(subject).await)? else {
+        let Some(last) = found(self.events.direct_get_last_for_subject(subject).await)? else {
             return Ok(None);
         };
-        match non_event_in(&stands, Consistency::Any) {
-            None => Ok(Some(stands)),
-            Some(_) => Box::pin(self.last_before(subject, &[], (0, stands.sequence))).await,
+        match non_event_in(&last, Consistency::Any) {
+            None => Ok(Some(last)),
+            Some(_) => Box::pin(self.last_before(subject, &[], (0, last.sequence))).await,
         }
     }
 
-    /// The last fact between two sequences, of which the second is that of a message that is none.
+    /// The last event between two sequences, of which the second is that of a message that is none.
     ///
     /// Each message in between is asked for, from the last on that stands last on one of the subjects `named`: few, unless
-    /// somebody stores many. The next fact is again the last message, and this is over.
+    /// somebody stores many. The next event is again the last message, and this is over.
     async fn last_before(
         &self,
         filter: &str,
@@ -114,8 +114,8 @@ impl NatsEventStore {
             .iter()
             .map(async |subject| found(self.events.direct_get_last_for_subject(subject).await));
         let on_each = try_join_all(on_each).await?.into_iter().flatten();
-        let facts = on_each.filter(|message| non_event_in(message, Consistency::Any).is_none());
-        let mut last = facts
+        let events = on_each.filter(|message| non_event_in(message, Consistency::Any).is_none());
+        let mut last = events
             .map(|message| message.sequence)
             .filter(|found| (after..head).contains(found))
             .max();
@@ -138,7 +138,7 @@ impl NatsEventStore {
             subject = filter,
             head,
             passed_over,
-            "What stands here is no fact; it is passed over."
+            "What stands here is no event; it is passed over."
         );
         match last.filter(|last| *last > after) {
             None => Ok(None),
@@ -167,13 +167,13 @@ impl EventStore for NatsEventStore {
         after: u64,
         consistency: Consistency,
     ) -> Result<Loaded<E>, Error> {
-        let Last { fact, head } = self
+        let LastMessage { event, head } = self
             .last_after(E::AGGREGATE, id, after, consistency)
             .await?;
-        let Some(last) = fact.filter(|last| last.sequence > after) else {
+        let Some(last) = event.filter(|last| last.sequence > after) else {
             return Ok(Loaded::nothing(head));
         };
-        // The last fact names those before it, so they are fetched by sequence instead of by a search.
+        // The last event names those before it, so they are fetched by sequence instead of by a search.
         let records = self.history(&last.payload, last.sequence, after).await?;
         Ok(Loaded { records, head })
     }
@@ -209,7 +209,7 @@ impl EventStore for NatsEventStore {
         consistency: Consistency,
     ) -> Result<Option<LastEvent>, Error> {
         let last = self.last_after(aggregate, id, 0, consistency).await?;
-        Ok(last.fact.map(|message| LastEvent {
+        Ok(last.event.map(|message| LastEvent {
             sequence: message.sequence,
             trace: trace_of(Some(&message.headers)),
             payload: message.payload,
@@ -259,8 +259,8 @@ impl EventStore for NatsEventStore {
     }
 }
 
-/// What a message that was asked for is, if it is no event. Whoever answers in place of the leader adds the header of a copy
-/// by itself.
+/// What a message is that was read and is no event; none for an event. A copy of the stream that answers in place of the
+/// leader adds the header of a copied message by itself.
 fn non_event_in(message: &StreamMessage, consistency: Consistency) -> Option<Foreign> {
     let own = match consistency {
         Consistency::Any => 1,

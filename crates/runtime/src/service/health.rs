@@ -34,7 +34,7 @@ pub struct Readiness {
 
 /// Serves until `stop`.
 pub async fn serve(
-    shell: ServiceRunner,
+    runner: ServiceRunner,
     listener: TcpListener,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
@@ -43,16 +43,16 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route(
             "/metrics",
-            get(|State(shell): State<ServiceRunner>| async move { shell.metrics.text() }),
+            get(|State(runner): State<ServiceRunner>| async move { runner.metrics.text() }),
         )
-        .with_state(shell);
+        .with_state(runner);
     axum::serve(listener, router)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await
 }
 
-async fn readyz(State(shell): State<ServiceRunner>) -> (StatusCode, String) {
-    let readiness = shell.readiness();
+async fn readyz(State(runner): State<ServiceRunner>) -> (StatusCode, String) {
+    let readiness = runner.readiness();
     let status = if readiness.ready {
         StatusCode::OK
     } else {
@@ -66,17 +66,17 @@ async fn readyz(State(shell): State<ServiceRunner>) -> (StatusCode, String) {
 
 /// Watches the broker and the lag of the service's consumers until `stop`.
 pub async fn watch(
-    shell: ServiceRunner,
+    runner: ServiceRunner,
     consumers: Arc<Vec<ConsumerDefinition>>,
     stop: CancellationToken,
 ) {
     loop {
-        let mut up = shell.broker.is_connected();
+        let mut up = runner.broker.is_connected();
         for definition in consumers.iter() {
             // One question without an answer is enough: each is waited for.
-            up = up && poll(&shell, definition).await;
+            up = up && poll(&runner, definition).await;
         }
-        shell.metrics.broker_up.set(i64::from(up));
+        runner.metrics.broker_up.set(i64::from(up));
         tokio::select! {
             () = tokio::time::sleep(if up { POLL_INTERVAL } else { POLL_INTERVAL_DOWN }) => {}
             () = stop.cancelled() => return,
@@ -84,14 +84,14 @@ pub async fn watch(
     }
 }
 
-async fn poll(shell: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
-    let Ok(stream) = shell.broker.stream(definition.stream_kind).await else {
+async fn poll(runner: &ServiceRunner, definition: &ConsumerDefinition) -> bool {
+    let Ok(stream) = runner.broker.stream(definition.stream_kind).await else {
         return false;
     };
     match stream.consumer_info(&definition.name).await {
         Ok(info) => {
             let waiting = i64::try_from(info.num_pending).unwrap_or(i64::MAX);
-            shell
+            runner
                 .metrics
                 .lag
                 .get_or_create(&Consumer {

@@ -19,16 +19,16 @@ pub type Read<I> = fn(&[u8]) -> Result<(Token, I), Fault>;
 /// A verb whose requests are steps. The answer is `{"fact": <name>, "sequence": <where>}`; where nothing had to be done
 /// `fact` is null. What is refused is answered with the fault.
 pub fn verb<P: Ports, M: Machine>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     aggregates: &Arc<Aggregates<M, P>>,
     read: Read<M::Input>,
 ) -> Verb {
-    let (shell, aggregates) = (shell.clone(), Arc::clone(aggregates));
+    let (context, aggregates) = (context.clone(), Arc::clone(aggregates));
     Arc::new(move |request: Bytes| {
-        let (shell, aggregates) = (shell.clone(), Arc::clone(&aggregates));
+        let (context, aggregates) = (context.clone(), Arc::clone(&aggregates));
         let done: Answer = Box::pin(async move {
             let (id, input) = read(&request)?;
-            step(&shell, &aggregates, &id, &input).await
+            step(&context, &aggregates, &id, &input).await
         });
         done
     })
@@ -36,14 +36,14 @@ pub fn verb<P: Ports, M: Machine>(
 
 /// Each request is an order of its own, so its cause is new.
 async fn step<P: Ports, M: Machine>(
-    shell: &ServiceContext<P>,
+    context: &ServiceContext<P>,
     aggregates: &Aggregates<M, P>,
     id: &Token,
     input: &M::Input,
 ) -> Result<Bytes, Fault> {
-    let cause = MessageId::of_operator_request(&shell.ports.unique_id());
+    let cause = MessageId::of_operator_request(&context.ports.unique_id());
     let outcome = aggregates
-        .step(id, &shell.of_message(cause), input, None)
+        .step(id, &context.of_message(cause), input, None)
         .await
         .map_err(|error| {
             Fault::new(
@@ -53,11 +53,11 @@ async fn step<P: Ports, M: Machine>(
                 "Look whether it was done, and ask again if not.",
             )
         })?;
-    shell.count_step::<M>(&outcome);
+    context.count_step::<M>(&outcome);
     match outcome {
         Outcome::Rejected(fault) => Err(fault),
-        Outcome::Appended { fact, sequence } => {
-            answer(&json!({ "fact": fact, "sequence": sequence }))
+        Outcome::Appended { event, sequence } => {
+            answer(&json!({ "fact": event, "sequence": sequence }))
         }
         Outcome::Ignored(_) => answer(&json!({ "fact": null })),
     }

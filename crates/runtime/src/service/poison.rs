@@ -33,18 +33,18 @@ const HEADERS_VERSION: &str = "NATS/1.0";
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Looks at what was delivered by `consumer` whenever the connection was lost, until the service stops.
-pub(crate) async fn watch(shell: ServiceRunner, consumer: PullConsumer) {
-    let mut seen = connections(&shell);
+pub(crate) async fn watch(runner: ServiceRunner, consumer: PullConsumer) {
+    let mut seen = connections(&runner);
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_INTERVAL) => {}
-            () = shell.stop.cancelled() => return,
+            () = runner.stop.cancelled() => return,
         }
-        let now = connections(&shell);
-        if now == seen || !shell.broker.is_connected() {
+        let now = connections(&runner);
+        if now == seen || !runner.broker.is_connected() {
             continue;
         }
-        match look(&shell, &consumer).await {
+        match look(&runner, &consumer).await {
             Ok(()) => seen = now,
             Err(error) => {
                 tracing::warn!(consumer = %consumer.name, error = %ErrorChain(&*error), "Looking for bad messages failed.");
@@ -54,15 +54,15 @@ pub(crate) async fn watch(shell: ServiceRunner, consumer: PullConsumer) {
 }
 
 /// Whether agents write to the stream of this consumer; only they would write what cannot be parsed.
-pub(crate) fn concerns(shell: &ServiceRunner, consumer: &PullConsumer) -> bool {
+pub(crate) fn concerns(runner: &ServiceRunner, consumer: &PullConsumer) -> bool {
     let lanes = [StreamKind::Messages, StreamKind::Urgent];
     lanes
         .into_iter()
-        .any(|lane| shell.broker.layout.stream_name(lane) == consumer.stream)
+        .any(|lane| runner.broker.layout.stream_name(lane) == consumer.stream)
 }
 
-fn connections(shell: &ServiceRunner) -> u64 {
-    shell
+fn connections(runner: &ServiceRunner) -> u64 {
+    runner
         .broker
         .client
         .statistics()
@@ -70,8 +70,8 @@ fn connections(shell: &ServiceRunner) -> u64 {
         .load(Ordering::Relaxed)
 }
 
-async fn look(shell: &ServiceRunner, consumer: &PullConsumer) -> Result<(), AnyError> {
-    let stream = shell
+async fn look(runner: &ServiceRunner, consumer: &PullConsumer) -> Result<(), AnyError> {
+    let stream = runner
         .broker
         .jetstream
         .get_stream_no_info(&consumer.stream)
@@ -93,14 +93,14 @@ async fn look(shell: &ServiceRunner, consumer: &PullConsumer) -> Result<(), AnyE
         several
     };
     for filter in filters {
-        look_between(shell, consumer, &stream, &filter, (first, last)).await?;
+        look_between(runner, consumer, &stream, &filter, (first, last)).await?;
     }
     Ok(())
 }
 
 /// Takes out what cannot be parsed from the first to the last of these sequences.
 async fn look_between(
-    shell: &ServiceRunner,
+    runner: &ServiceRunner,
     consumer: &PullConsumer,
     stream: &Stream<()>,
     filter: &str,
@@ -111,7 +111,7 @@ async fn look_between(
         if next > last {
             break;
         }
-        let Some(found) = raw_message::next(&shell.broker, &consumer.stream, filter, next).await?
+        let Some(found) = raw_message::next(&runner.broker, &consumer.stream, filter, next).await?
         else {
             break;
         };
@@ -124,7 +124,7 @@ async fn look_between(
         };
         let sequence = found.sequence;
         tracing::error!(stream = %consumer.stream, sequence, what, "A message that no client can parse is taken out.");
-        reject::refuse(shell, &delivery(consumer, found)?, &fault(what)).await?;
+        reject::refuse(runner, &delivery(consumer, found)?, &fault(what)).await?;
         stream.delete_message(sequence).await?;
     }
     Ok(())

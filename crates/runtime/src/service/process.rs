@@ -49,9 +49,9 @@ pub struct Arguments {
     pub print_config: bool,
 }
 
-/// A service: what it runs once the shell is there.
+/// A service: what it runs once it is connected.
 pub trait Run: 'static {
-    /// Which service.
+    /// The service that this is.
     const SERVICE: Service;
     /// What it is, for `--help`.
     const ABOUT: &'static str;
@@ -65,7 +65,7 @@ pub trait Run: 'static {
 
     /// Starts consumers and whatever else it does; returns as soon as they are started.
     fn start(
-        shell: ServiceRunner,
+        runner: ServiceRunner,
         own: Self::Own,
     ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>>;
 }
@@ -162,8 +162,8 @@ async fn run<R: Run>(settings: Settings<R::Own>) -> ExitCode {
     let work = Arc::new(settings.work.clone());
     let mut context = ServiceContext::new(R::SERVICE, ports, Metrics::default(), work);
     context.records_spans = !settings.telemetry.otlp_endpoint.is_empty();
-    let shell = ServiceRunner::new(context, settings.http.ready_lag_max, stop);
-    serve::<R>(shell, listener, settings).await
+    let runner = ServiceRunner::new(context, settings.http.ready_lag_max, stop);
+    serve::<R>(runner, listener, settings).await
 }
 
 /// Creates and compares the streams. A broker that goes away or comes back at this moment is asked again; one that says
@@ -194,7 +194,7 @@ async fn listener<S>(settings: &Settings<S>) -> std::io::Result<Option<TcpListen
 }
 
 async fn serve<R: Run>(
-    shell: ServiceRunner,
+    runner: ServiceRunner,
     listener: Option<TcpListener>,
     settings: Settings<R::Own>,
 ) -> ExitCode {
@@ -203,38 +203,38 @@ async fn serve<R: Run>(
         .and_then(|listener| listener.local_addr().ok())
         .map(|address| address.to_string());
     if let Some(listener) = listener {
-        let serving = health::serve(shell.clone(), listener, shell.stop.clone());
-        shell.spawn(async move {
+        let serving = health::serve(runner.clone(), listener, runner.stop.clone());
+        runner.spawn(async move {
             if let Err(error) = serving.await {
                 tracing::error!(%error, "The HTTP endpoint ended.");
             }
         });
     }
-    let layout = &shell.broker.layout;
+    let layout = &runner.broker.layout;
     let all = layout
         .consumers()
         .into_iter()
         .chain(layout.adapter_consumers());
     let own = all.filter(|consumer| consumer.service == R::SERVICE);
-    shell.spawn(health::watch(
-        shell.clone(),
+    runner.spawn(health::watch(
+        runner.clone(),
         Arc::new(own.collect()),
-        shell.stop.clone(),
+        runner.stop.clone(),
     ));
-    if let Err(error) = R::start(shell.clone(), settings.service.clone()).await {
+    if let Err(error) = R::start(runner.clone(), settings.service.clone()).await {
         return fail(1, &*error);
     }
-    let registration = match api::register(&shell, http.as_deref()).await {
+    let registration = match api::register(&runner, http.as_deref()).await {
         Ok(registration) => registration,
         Err(error) => return fail(EXIT_UNAVAILABLE, &*error),
     };
     tracing::info!(service = %R::SERVICE, http = http.as_deref().unwrap_or("off"), "Started.");
-    shell.stop.cancelled().await;
+    runner.stop.cancelled().await;
     drop(registration);
-    let drain = Duration::from_millis(shell.work.drain_ms);
-    let drained = tokio::time::timeout(drain, shell.wait_for_tasks()).await;
+    let drain = Duration::from_millis(runner.work.drain_ms);
+    let drained = tokio::time::timeout(drain, runner.wait_for_tasks()).await;
     // Acknowledgements still in the client's buffer go out before the process ends.
-    let flushed = tokio::time::timeout(Duration::from_secs(2), shell.broker.client.flush()).await;
+    let flushed = tokio::time::timeout(Duration::from_secs(2), runner.broker.client.flush()).await;
     match (drained, flushed) {
         (Ok(()), Ok(Ok(()))) => tracing::info!("Drained."),
         (Ok(()), _) => tracing::warn!("Drained, but the broker did not take the last messages."),

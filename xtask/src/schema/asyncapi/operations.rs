@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Node, event, list, map, reference};
+use super::{Node, event, list, map, notifications, reference};
 use concord_events::all_events;
 use concord_events::topology::{
     ConsumerDefinition, ConsumerKind, EXCHANGED, Layout, StorageChoices, StreamKind, WAKING,
 };
+use concord_wire::MessageType;
 use concord_wire::id::Token;
 use concord_wire::subject::{DEFAULT_PREFIX, Service};
 
@@ -191,85 +192,89 @@ fn said(service: Service) -> Vec<&'static str> {
     }
 }
 
-fn consume(consumer: &ConsumerDefinition) -> (String, Node) {
-    let service = consumer.service;
-    let fact = || {
-        consumer
-            .fact
-            .map(|(aggregate, info)| event::name(aggregate, info.name))
-            .into_iter()
-            .collect()
-    };
-    let (channel, what, messages) = match consumer.kind {
-        ConsumerKind::Inbox(_) => (
-            "msg",
-            "Messages addressed to it.",
-            heard(service).into_iter().map(str::to_owned).collect(),
-        ),
-        ConsumerKind::UrgentInbox(_) => (
-            "urgent",
-            "Urgent messages addressed to it.",
-            heard(service).into_iter().map(str::to_owned).collect(),
-        ),
-        ConsumerKind::Events(_) => ("event", "Facts of others that it acts on.", fact()),
-        ConsumerKind::Effects(_) => (
-            "event",
-            "Its own facts, to publish what follows from them.",
-            fact(),
-        ),
-        ConsumerKind::Deadlines => ("event", "Facts that may move a deadline.", fact()),
+/// What a consumer receives: the key of its channel, a line about it, and its messages.
+struct Received {
+    channel: &'static str,
+    what: &'static str,
+    messages: Vec<String>,
+}
+
+fn received(consumer: &ConsumerDefinition) -> Received {
+    let (channel, what) = match consumer.kind {
+        ConsumerKind::Inbox(_) => ("msg", "Messages addressed to it."),
+        ConsumerKind::UrgentInbox(_) => ("urgent", "Urgent messages addressed to it."),
+        ConsumerKind::Events(_) => ("event", "Facts of others that it acts on."),
+        ConsumerKind::Effects(_) => ("event", "Its own facts, to publish what follows from them."),
+        ConsumerKind::Deadlines => ("event", "Facts that may move a deadline."),
         ConsumerKind::Completions => (
             "event",
             "Ends of requests, which are posted where a request asks for it.",
-            fact(),
         ),
-        ConsumerKind::Notices(_) => (
-            "event",
-            "Facts of which people are notified outside NATS.",
-            fact(),
+        ConsumerKind::Notices(_) => ("event", "Facts of which people are notified outside NATS."),
+        ConsumerKind::Wake => (
+            lane(consumer),
+            "What may concern others than whom it is addressed to.",
         ),
-        ConsumerKind::Wake => {
-            let lane = if consumer.stream_kind == StreamKind::Urgent {
-                "urgent"
-            } else {
-                "msg"
-            };
-            (
-                lane,
-                "What may concern others than whom it is addressed to.",
-                WAKING.iter().map(ToString::to_string).collect(),
-            )
-        }
-        ConsumerKind::Exchange => {
-            let lane = if consumer.stream_kind == StreamKind::Urgent {
-                "urgent"
-            } else {
-                "msg"
-            };
-            (
-                lane,
-                "What agents ask each other for and answer.",
-                EXCHANGED.iter().map(ToString::to_string).collect(),
-            )
-        }
-        ConsumerKind::Due => (
-            "timer-due",
-            "Deadlines that the broker delivers.",
-            vec!["deadline-due".to_owned()],
-        ),
+        ConsumerKind::Exchange => (lane(consumer), "What agents ask each other for and answer."),
+        ConsumerKind::Due => ("timer-due", "Deadlines that the broker delivers."),
     };
+    Received {
+        channel,
+        what,
+        messages: messages_of(consumer),
+    }
+}
+
+fn messages_of(consumer: &ConsumerDefinition) -> Vec<String> {
+    let types = |types: &[MessageType]| types.iter().map(ToString::to_string).collect();
+    match consumer.kind {
+        ConsumerKind::Inbox(_) | ConsumerKind::UrgentInbox(_) => {
+            let heard = heard(consumer.service).into_iter();
+            heard.map(str::to_owned).collect()
+        }
+        ConsumerKind::Wake => types(&WAKING),
+        ConsumerKind::Exchange => types(&EXCHANGED),
+        ConsumerKind::Due => vec!["deadline-due".to_owned()],
+        ConsumerKind::Events(_)
+        | ConsumerKind::Effects(_)
+        | ConsumerKind::Deadlines
+        | ConsumerKind::Completions
+        | ConsumerKind::Notices(_) => {
+            let event = consumer.fact.iter();
+            event
+                .map(|(aggregate, info)| event::name(*aggregate, info.name))
+                .collect()
+        }
+    }
+}
+
+fn lane(consumer: &ConsumerDefinition) -> &'static str {
+    match consumer.stream_kind {
+        StreamKind::Urgent => "urgent",
+        _ => "msg",
+    }
+}
+
+fn consume(consumer: &ConsumerDefinition) -> (String, Node) {
+    let Received {
+        channel,
+        what,
+        messages,
+    } = received(consumer);
     let how = format!(
         "Durable consumer {} on the stream {}, shared by all replicas.",
         consumer.name, consumer.stream
     );
-    Operation::new("receive", channel, service.as_str(), what)
+    Operation::new("receive", channel, consumer.service.as_str(), what)
         .of(messages)
         .with("description", how.into())
         .named(consumer.name.clone())
 }
 
 fn says(service: Service) -> Option<(String, Node)> {
-    let messages = said(service);
+    let types = said(service).into_iter().map(str::to_owned);
+    let told = notifications().filter(|(_, info)| info.from == service);
+    let messages: Vec<String> = types.chain(told.map(|(name, _)| name)).collect();
     if messages.is_empty() {
         return None;
     }
@@ -284,17 +289,17 @@ fn says(service: Service) -> Option<(String, Node)> {
 }
 
 fn appends(service: Service) -> Option<(String, Node)> {
-    let facts: Vec<String> = all_events()
+    let events: Vec<String> = all_events()
         .filter(|(aggregate, _)| aggregate.owner() == service)
         .map(|(aggregate, info)| event::name(aggregate, info.name))
         .collect();
-    if facts.is_empty() {
+    if events.is_empty() {
         return None;
     }
     let summary = "Append a fact under the optimistic lock of its aggregate.";
     Some(
         Operation::new("send", "event", service.as_str(), summary)
-            .of(facts)
+            .of(events)
             .named(format!("{service}-appends")),
     )
 }

@@ -1,6 +1,6 @@
 //! `concord expert list`: the experts, and the debates that they have.
 
-use concord_domain::aggregates::review_queue::{Desk, QueueState};
+use concord_domain::aggregates::review_queue::{QueueState, RegisteredExpert};
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_wire::DebateId;
 use concord_wire::payload::Expert;
@@ -24,7 +24,11 @@ struct Row<'a> {
 pub(super) async fn run(connection: &ConnectionArgs, json: JsonArg) -> Result<u8, Failure> {
     let broker = connection.connect().await?;
     let queue = queue::state(&NatsEventStore::new(broker).await?).await?;
-    let rows: Vec<Row<'_>> = queue.desks.values().map(|desk| row(&queue, desk)).collect();
+    let rows: Vec<Row<'_>> = queue
+        .experts
+        .values()
+        .map(|desk| row(&queue, desk))
+        .collect();
     if json.json {
         output::json(&rows)?;
         return Ok(0);
@@ -37,7 +41,7 @@ pub(super) async fn run(connection: &ConnectionArgs, json: JsonArg) -> Result<u8
     Ok(0)
 }
 
-fn row<'a>(queue: &'a QueueState, desk: &'a Desk) -> Row<'a> {
+fn row<'a>(queue: &'a QueueState, desk: &'a RegisteredExpert) -> Row<'a> {
     let has = queue
         .held_by(&desk.expert.agent_id)
         .into_iter()

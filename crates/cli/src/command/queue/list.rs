@@ -2,7 +2,7 @@
 
 use clap::Args;
 use concord_domain::aggregates::debate::{DebateMachine, DebateState};
-use concord_domain::aggregates::review_queue::{InQueue, QueueState};
+use concord_domain::aggregates::review_queue::{QueueState, QueuedDebate};
 use concord_events::names;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
@@ -75,7 +75,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &ListArgs) -> Result<
 
 async fn shown(store: &NatsEventStore, queue: &QueueState, limit: usize) -> Result<Shown, Failure> {
     let (mut assigned, mut waiting) = (Vec::new(), Vec::new());
-    for expert in queue.desks.keys() {
+    for expert in queue.experts.keys() {
         for debate in queue.held_by(expert) {
             assigned.push(row(store, debate).await?);
         }
@@ -89,18 +89,18 @@ async fn shown(store: &NatsEventStore, queue: &QueueState, limit: usize) -> Resu
         assigned,
         waiting,
         not_shown,
-        experts: queue.desks.len(),
+        experts: queue.experts.len(),
     })
 }
 
 /// A debate of the queue, with its topic and deadline from the debate itself.
-async fn row(store: &NatsEventStore, debate: &InQueue) -> Result<Row, Failure> {
+async fn row(store: &NatsEventStore, debate: &QueuedDebate) -> Result<Row, Failure> {
     let (state, _) =
         case_file::aggregate::<DebateMachine>(store, &debate.entry.debate_id.token()).await?;
     Ok(new_row(debate, &state))
 }
 
-fn new_row(debate: &InQueue, state: &DebateState) -> Row {
+fn new_row(debate: &QueuedDebate, state: &DebateState) -> Row {
     let entry = debate.entry.clone();
     let deadlines = state.ladder.as_ref().map(|ladder| match &ladder.held {
         Some((held, _)) => (held, true),

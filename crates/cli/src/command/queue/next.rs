@@ -36,7 +36,7 @@ pub(super) async fn run(connection: &ConnectionArgs, args: &NextArgs) -> Result<
     let store = NatsEventStore::new(broker).await?;
     let queue = state(&store).await?;
     let expert = &args.expert;
-    if !queue.desks.contains_key(expert) {
+    if !queue.experts.contains_key(expert) {
         return Err(Failure::failed(format!(
             "{expert} is not registered as an expert; `concord expert list` shows who is"
         )));

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use concord_domain::aggregates::track_record::{RecordState, TrackRecordMachine, credibility_of};
+use concord_domain::aggregates::track_record::{
+    TrackRecordMachine, TrackRecordState, credibility_of,
+};
 use concord_domain::rules::canonical::normalise;
 use concord_runtime::event_store::nats::NatsEventStore;
 use concord_runtime::service::clock;
@@ -97,7 +99,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: &ShowArgs) -> Result<
     Ok(0)
 }
 
-fn shown(args: &ShowArgs, record: &RecordState, now: Timestamp) -> Result<Shown, Failure> {
+fn shown(args: &ShowArgs, record: &TrackRecordState, now: Timestamp) -> Result<Shown, Failure> {
     let agent = &args.agent;
     let domains = domains(record);
     if domains.is_empty() {
@@ -148,7 +150,7 @@ fn shown(args: &ShowArgs, record: &RecordState, now: Timestamp) -> Result<Shown,
 }
 
 /// The domains with observations, as they were last written, by their normalised names.
-fn domains(record: &RecordState) -> BTreeMap<String, &str> {
+fn domains(record: &TrackRecordState) -> BTreeMap<String, &str> {
     record
         .observations()
         .map(|observation| (normalise(&observation.domain), observation.domain.as_str()))

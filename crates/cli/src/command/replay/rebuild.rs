@@ -249,7 +249,7 @@ impl Rebuilt {
     /// The review queue is one large aggregate with many events, so its state is not copied for each event.
     fn queue(&mut self, stored: &Stored<'_>) -> Result<Vec<String>, String> {
         let (rebuilt, event) = self.queues.read(stored)?;
-        let decided = review_queue::decided_again(&rebuilt.state, &event);
+        let decided = review_queue::decide_again(&rebuilt.state, &event);
         let mut differences = step(rebuilt, &event);
         match decided {
             Ok(decided) => self.queued_again += u64::from(decided),

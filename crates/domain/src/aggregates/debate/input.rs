@@ -218,7 +218,7 @@ impl Eligibility {
         let opened = case.and_then(|case| case.opened.as_ref());
         Self {
             opened_case: opened.is_some_and(|opened| opened.opened_by == *agent),
-            is_expert: queue.desks.contains_key(agent),
+            is_expert: queue.experts.contains_key(agent),
         }
     }
 }

@@ -57,11 +57,11 @@ fn heard(by: &str, id: &str, at: u64) -> HeardAnswer {
 }
 
 fn answer(by: &str, id: &str, at: u64) -> RequestInput {
-    RequestInput::Hear(Box::new(Said::Answer(heard(by, id, at))))
+    RequestInput::Reply(Box::new(Reply::Answer(heard(by, id, at))))
 }
 
 fn kept(by: &str, id: &str, at: u64) -> RequestInput {
-    RequestInput::Hear(Box::new(Said::Kept(heard(by, id, at))))
+    RequestInput::Reply(Box::new(Reply::Withheld(heard(by, id, at))))
 }
 
 fn acknowledgement(by: &str, at: u64) -> RequestInput {
@@ -70,7 +70,7 @@ fn acknowledgement(by: &str, at: u64) -> RequestInput {
         message_id: message("m-ack"),
         at: after(at),
     };
-    RequestInput::Hear(Box::new(Said::Acknowledgement(acknowledged)))
+    RequestInput::Reply(Box::new(Reply::Acknowledgement(acknowledged)))
 }
 
 fn elapsed(name: &'static str, due: u64, unread: Option<HeardAnswer>) -> RequestInput {
@@ -403,7 +403,7 @@ fn nobody_acknowledges_and_the_request_fails_long_before_its_deadline() {
     );
     assert_eq!(
         story.state().ended,
-        Some(Ended::Failed(ErrorCode::AgentUnavailable))
+        Some(RequestEnd::Failed(ErrorCode::AgentUnavailable))
     );
 }
 
@@ -474,7 +474,7 @@ proptest! {
             ends += usize::from(matches!(last.as_str(), "answered" | "failed"));
         }
         prop_assert_eq!(ends, 1);
-        let answered = matches!(story.state().ended, Some(Ended::Answered(_)));
+        let answered = matches!(story.state().ended, Some(RequestEnd::Answered(_)));
         prop_assert_eq!(answered, at <= DUE);
     }
 }

@@ -121,18 +121,18 @@ fn advance(story: &mut QueueStory, context: &Context) {
 /// Who has what, in the order of the queue, and `-` for nobody: `eva d-1 d-2 | - d-3`.
 fn picture(story: &QueueStory) -> String {
     let state = story.state();
-    let names = |debates: Vec<&InQueue>| {
+    let names = |debates: Vec<&QueuedDebate>| {
         debates
             .iter()
             .map(|debate| format!(" {}", debate.entry.debate_id))
             .collect::<String>()
     };
-    let desks = state
-        .desks
+    let experts = state
+        .experts
         .keys()
         .map(|name| format!("{name}{}", names(state.held_by(name))));
     let waiting = format!("-{}", names(state.in_order().collect()));
-    desks.chain([waiting]).collect::<Vec<_>>().join(" | ")
+    experts.chain([waiting]).collect::<Vec<_>>().join(" | ")
 }
 
 fn refusal(story: &QueueStory, input: &QueueInput) -> Fault {

@@ -1,6 +1,6 @@
 use concord_wire::payload::ConflictType as Type;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::fixtures::{case_id, policy, received};

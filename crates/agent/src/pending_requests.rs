@@ -1,0 +1,125 @@
+//! Requests of this agent that wait for their answers.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use concord_wire::MessageType;
+use tokio::sync::oneshot;
+
+use crate::Message;
+
+/// The message types that answer a request.
+pub(crate) const ANSWERS: [MessageType; 2] = [MessageType::Response, MessageType::Error];
+/// How many answers are remembered that were delivered early and have not come from the durable inbox yet.
+const EARLY_MAX: usize = 16_384;
+
+/// The requests of one agent that wait for an answer.
+///
+/// With a durable inbox an answer arrives twice: at once by a plain subscription, and later from the inbox, where it may stand
+/// behind messages whose handlers wait for just this answer. The first delivery counts; the second is ignored.
+#[derive(Default)]
+pub(crate) struct PendingRequests {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Who waits, by the `message_id` of the request.
+    senders: HashMap<String, oneshot::Sender<Message>>,
+    /// The requests whose answers were delivered early, oldest first.
+    early: VecDeque<String>,
+}
+
+impl PendingRequests {
+    /// Waits for the answer to a request until the returned value is dropped.
+    pub(crate) fn register(&self, request_id: &str) -> PendingRequest<'_> {
+        let (sender, answer) = oneshot::channel();
+        self.lock().senders.insert(request_id.to_owned(), sender);
+        PendingRequest {
+            requests: self,
+            request_id: request_id.to_owned(),
+            answer,
+        }
+    }
+
+    /// Whether the message is an answer that a request waits for.
+    pub(crate) fn is_awaited(&self, message: &Message) -> bool {
+        let state = self.lock();
+        is_answer(message) && request_ids(message).any(|id| state.senders.contains_key(id))
+    }
+
+    /// Gives an answer to the request that waits for it. False if no request waits for it and none has had it early.
+    pub(crate) fn deliver(&self, message: &Message) -> bool {
+        if !is_answer(message) {
+            return false;
+        }
+        let mut state = self.lock();
+        state.complete(message).is_some() || request_ids(message).any(|id| state.forget_early(id))
+    }
+
+    /// The same for an answer that will also come from the durable inbox: there it is ignored.
+    pub(crate) fn deliver_early(&self, message: &Message) {
+        let mut state = self.lock();
+        if is_answer(message)
+            && let Some(request_id) = state.complete(message)
+        {
+            if state.early.len() == EARLY_MAX {
+                state.early.pop_front();
+            }
+            state.early.push_back(request_id);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Gives the answer to whoever waits for it. Returns the id of the request.
+    fn complete(&mut self, answer: &Message) -> Option<String> {
+        let (request_id, sender) =
+            request_ids(answer).find_map(|id| self.senders.remove_entry(id))?;
+        sender.send(answer.clone()).is_ok().then_some(request_id)
+    }
+
+    /// Whether the answer to a request was delivered early; that is then forgotten.
+    fn forget_early(&mut self, request_id: &str) -> bool {
+        // Both deliveries have nearly the same order, so the request is one of the first.
+        let position = self.early.iter().position(|other| other == request_id);
+        position
+            .and_then(|position| self.early.remove(position))
+            .is_some()
+    }
+}
+
+fn is_answer(message: &Message) -> bool {
+    ANSWERS.contains(&message.message_type)
+}
+
+/// The requests that an answer may belong to: that of `correlation_id`, then that of `reply_to`.
+fn request_ids(answer: &Message) -> impl Iterator<Item = &str> {
+    [answer.correlation_id.as_deref(), answer.reply_to.as_deref()]
+        .into_iter()
+        .flatten()
+}
+
+/// A request that waits for its answer. Dropping it ends the wait.
+pub(crate) struct PendingRequest<'a> {
+    requests: &'a PendingRequests,
+    request_id: String,
+    answer: oneshot::Receiver<Message>,
+}
+
+impl PendingRequest<'_> {
+    /// The answer; `None` where it can never come.
+    pub(crate) async fn answer(&mut self) -> Option<Message> {
+        (&mut self.answer).await.ok()
+    }
+}
+
+impl Drop for PendingRequest<'_> {
+    fn drop(&mut self) {
+        self.requests.lock().senders.remove(&self.request_id);
+    }
+}

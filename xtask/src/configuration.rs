@@ -1,0 +1,27 @@
+//! The contents of `docs/configuration.md`: every setting of every service.
+
+use concord_agent_adapter::{AdapterSettings, BudgetSettings, HostedAgent, HttpAgent, OpenAiAgent};
+use concord_escalation_timer::TimerSettings;
+use concord_runtime::service::settings::reference;
+
+/// The page: the settings that all services share, then those of the timer and of the adapter.
+pub fn configuration() -> String {
+    // A service's own settings stand under `service` in the settings of all.
+    let timer = reference::own_rows::<TimerSettings>();
+    let mut adapter = reference::own_rows::<AdapterSettings>();
+    adapter.extend(reference::element_rows::<HostedAgent>("service.agents"));
+    adapter.extend(reference::rows_at::<HttpAgent>("service.agents[].http"));
+    adapter.extend(reference::rows_at::<OpenAiAgent>("service.agents[].openai"));
+    adapter.extend(reference::rows_at::<BudgetSettings>(
+        "service.budgets.<provider>",
+    ));
+    reference::page(&[
+        ("escalation-timer", "The escalation timer alone.", timer),
+        (
+            "agent-adapter",
+            "The agent adapter alone: notifications of people, `[service.notify.email]` and `[service.notify.webhook]` in the \
+             file, and a list of hosted agents, `[[service.agents]]`.",
+            adapter,
+        ),
+    ])
+}
