@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_printed_with_its_fact() {
+    fn what_is_recorded_is_printed_with_its_event() {
         let event = json!({ "fact": "resolved", "at": clock::now(), "cause": "m-1", "data": {} });
         let result = SendResult::Recorded(serde_json::from_value(event).unwrap());
         let printed = serde_json::to_value(Receipt {
