@@ -6,7 +6,7 @@ use concord_wire::envelope::Metadata;
 use concord_wire::payload::ErrorReport;
 use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{
-    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient, Timestamp,
+    CaseId, Envelope, Extensions, Fault, MessageId, MessageType, Priority, Recipient,
     dialect as wire_dialect,
 };
 use serde_json::{Value, json};
@@ -79,32 +79,42 @@ pub(crate) async fn tell<P: Ports>(
     let refused_id = body
         .and_then(|body| wire_dialect::id_of(&body))
         .map(|id| id.to_string());
-    let envelope = error_message(
-        context.service,
-        sender.into(),
-        case,
+    let refusal = Refusal {
         message_id,
         refused_id,
+        to: sender.into(),
+        case_id: case,
         report,
-        delivery,
-        context.ports.now(),
-    )?;
+    };
+    let envelope = error_message(context, delivery, refusal)?;
     context
         .ports
         .publish_in(dialect, &envelope, delivery.trace.as_ref())
         .await
 }
 
-fn error_message(
-    service: Service,
+/// What the sender of a refused message is told.
+struct Refusal {
+    message_id: MessageId,
+    /// The id of the refused message, where it has one.
+    refused_id: Option<String>,
     to: Recipient,
     case_id: Option<CaseId>,
-    message_id: MessageId,
-    refused_id: Option<String>,
-    mut report: ErrorReport,
+    report: ErrorReport,
+}
+
+fn error_message<P: Ports>(
+    context: &ServiceContext<P>,
     delivery: &Delivery,
-    now: Timestamp,
+    refusal: Refusal,
 ) -> Result<Envelope, Error> {
+    let Refusal {
+        message_id,
+        refused_id,
+        to,
+        case_id,
+        mut report,
+    } = refusal;
     report
         .details
         .insert("subject".into(), Value::String(delivery.subject.clone()));
@@ -118,8 +128,8 @@ fn error_message(
     }
     Ok(Envelope {
         message_id,
-        timestamp: now,
-        from_agent: service.agent_id(),
+        timestamp: context.ports.now(),
+        from_agent: context.service.agent_id(),
         to_agent: to,
         message_type: MessageType::Error,
         case_id,

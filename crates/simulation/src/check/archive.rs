@@ -21,6 +21,9 @@ use crate::world::World;
 /// The events of each aggregate of a kind, in order.
 pub(crate) type Lives<E> = BTreeMap<Token, Vec<StoredEvent<E>>>;
 
+/// An event as it is stored: its sequence and its bytes.
+type RawEvent = (u64, Arc<[u8]>);
+
 /// Everything that is stored.
 #[derive(Default)]
 pub(crate) struct Archive {
@@ -32,7 +35,7 @@ pub(crate) struct Archive {
     pub(crate) requests: Lives<RequestEvent>,
     pub(crate) wakes: Lives<WakeEvent>,
     /// The events of each kind of aggregate, in order: where each is, and its bytes.
-    stored: BTreeMap<Aggregate, Vec<(u64, Arc<[u8]>)>>,
+    stored: BTreeMap<Aggregate, Vec<RawEvent>>,
     /// Events by `event_id`: what kind of aggregate, where, and the bytes.
     pub(crate) events: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
     /// When each event was stored, by sequence.
