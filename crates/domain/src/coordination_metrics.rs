@@ -23,6 +23,7 @@
 //! stored the messages.
 
 mod classify;
+mod open_messages;
 mod tally;
 mod tracker;
 
