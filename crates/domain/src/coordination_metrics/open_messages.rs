@@ -13,7 +13,8 @@ use super::tracker::{Countable, Counted, Feedback};
 pub(super) struct OpenMessage {
     pub(super) since: Timestamp,
     pub(super) question: Option<Question>,
-    /// The agents that it woke, and whether each was woken by a match; `None` while that is not known.
+    /// The agents that it woke, and whether each was woken by a match; `None` while that is not
+    /// known.
     pub(super) woken: Option<BTreeMap<AgentId, bool>>,
     /// The first reaction of each agent to it, and the message of that reaction.
     pub(super) reactions: BTreeMap<AgentId, (Feedback, MessageId)>,
@@ -114,8 +115,8 @@ impl OpenMessages {
         });
     }
 
-    /// The id of the message that an answer belongs to: the first one that it names, is open, and was not sent by the
-    /// same agent.
+    /// The id of the message that an answer belongs to: the first one that it names, is open, and
+    /// was not sent by the same agent.
     pub(super) fn answered_by(&self, answer: &TrackedMessage) -> Option<MessageId> {
         let names = [&answer.reply_to, &answer.correlation_id];
         names.into_iter().flatten().find_map(|name| {

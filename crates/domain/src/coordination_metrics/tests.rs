@@ -183,7 +183,8 @@ fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_regis
     );
 }
 
-/// When an answer comes, from whom, to whom, its type, what it refers to, and after how long it is help.
+/// When an answer comes, from whom, to whom, its type, what it refers to, and after how long it is
+/// help.
 type Answer = (
     u64,
     &'static str,

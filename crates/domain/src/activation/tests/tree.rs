@@ -105,7 +105,8 @@ fn phrases_wake_where_meaning_cannot_be_matched() {
     }
     let decisions = decide_all(&matcher, &say("pgbouncer"), None, &ALONE);
     assert_eq!(reason_of(&decisions, "security"), "wake keyword:pgbouncer");
-    // With a model its skills are matched by their meaning, and the phrase is not needed. Without skills it still is.
+    // With a model its skills are matched by their meaning, and the phrase is not needed. Without
+    // skills it still is.
     cards
         .iter()
         .for_each(|card| matcher.insert(card, |_| Some(vec![1.0, 0.0])));

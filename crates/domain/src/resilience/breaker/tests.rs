@@ -169,8 +169,9 @@ fn ends() -> impl Strategy<Value = End> {
 }
 
 proptest! {
-    /// Whatever ends when and in which order: it is never refused for longer than the longest time, whoever is refused is
-    /// told a time after now, and one call at a time is under way while half-open.
+    /// Whatever ends when and in which order: it is never refused for longer than the longest time,
+    /// whoever is refused is told a time after now, and one call at a time is under way while
+    /// half-open.
     #[test]
     fn it_always_lets_calls_pass_again(
         steps in proptest::collection::vec((0_u64..2_000, ends(), 0_usize..4), 1..200),

@@ -18,7 +18,8 @@ const LOST: CallFailure = Late {
     may_have_arrived: false,
 };
 
-/// A failure, its code, whether it is retried at a server and at an idempotent one, and what the breaker is told.
+/// A failure, its code, whether it is retried at a server and at an idempotent one, and what the
+/// breaker is told.
 const CLASSIFIED: [(CallFailure, ErrorCode, Retry, Retry, End); 16] = [
     (
         NotAllowed,
@@ -187,7 +188,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    /// Never more than there are seats and places; no seat is lost or given twice; who waits comes in its turn.
+    /// Never more than there are seats and places; no seat is lost or given twice; who waits comes
+    /// in its turn.
     #[test]
     fn seats_and_places_are_bounded(acts in acts(), seats in 1_usize..4, places in 0_usize..4) {
         let mut queue = Queue::new(seats, places);

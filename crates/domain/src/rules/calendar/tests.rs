@@ -146,7 +146,8 @@ const OPEN_TIME: [(&str, &str, f64, &str); 13] = [
 
 #[test]
 fn with_a_calendar_open_time_counts() {
-    // Berlin is an hour ahead of UTC in winter. The 18th of December is a Friday, the 25th and the 1st are closed.
+    // Berlin is an hour ahead of UTC in winter. The 18th of December is a Friday, the 25th and the
+    // 1st are closed.
     for (what, start, hours, expected) in OPEN_TIME {
         let millis = (hours * HOUR as f64) as u64;
         assert_eq!(

@@ -1,4 +1,5 @@
-//! The merge: findings where they agree, resolutions where they did not, caution where the dispute is open.
+//! The merge: findings where they agree, resolutions where they did not, caution where the dispute
+//! is open.
 
 use concord_wire::payload::{ClauseOutcome, Outcome, Severity};
 use serde_json::Value;
@@ -8,8 +9,8 @@ use super::*;
 /// How a debate ended, with what was chosen.
 type Ended = (Status, Option<Value>);
 
-/// The outcome of a case of ann and ben who found this, in which these conflicts were debated with this result (none
-/// for a debate that did not end in time), and those were deferred.
+/// The outcome of a case of ann and ben who found this, in which these conflicts were debated with
+/// this result (none for a debate that did not end in time), and those were deferred.
 fn merged(
     found: [Value; 2],
     debated: Vec<(Conflict, Option<Ended>)>,
@@ -107,7 +108,8 @@ fn an_empty_recommendation_is_none() {
     assert_eq!(outcome.recommendation.as_deref(), Some("sign"));
 }
 
-/// The result of a case whose debates about score, recommendation and clause have chosen these; `None` for no outcome.
+/// The result of a case whose debates about score, recommendation and clause have chosen these;
+/// `None` for no outcome.
 fn chosen(status: Option<Status>, values: [Value; 3]) -> Outcome {
     let of = |value: &Value| {
         Some((

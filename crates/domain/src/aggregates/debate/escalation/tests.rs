@@ -1,4 +1,5 @@
-//! The table of the ladder, its timeouts, and that whatever is said no debate goes back or ends twice.
+//! The table of the ladder, its timeouts, and that whatever is said no debate goes back or ends
+//! twice.
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,8 @@ use Status::{Discussion, Vote};
 
 use super::*;
 
-/// How a debate of one round ends in which these parties hold these scores, these answers come, and then the clock.
+/// How a debate of one round ends in which these parties hold these scores, these answers come, and
+/// then the clock.
 fn ended(
     held: &[(&str, Value, f64)],
     rules: Policy,
@@ -50,7 +51,8 @@ fn three() -> Vec<(&'static str, Value, f64)> {
     ]
 }
 
-/// What each party answers to the question of round 1: `keeps`, the id of the peer it joins, or a value.
+/// What each party answers to the question of round 1: `keeps`, the id of the peer it joins, or a
+/// value.
 fn answers_of(given: &[(&str, &str)]) -> Vec<DebateInput> {
     let answer = |(place, (from, what)): (usize, &(&str, &str))| {
         let id = format!("m-{place}");

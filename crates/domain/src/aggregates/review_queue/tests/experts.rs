@@ -173,7 +173,8 @@ fn an_operator_gives_a_debate_to_whom_they_choose() {
     assert_eq!(picture(&story), "eva d-1 d-2 | gil d-3 | -");
 }
 
-/// A debate, an expert, and the code, the field and the reason with which the reassignment is refused.
+/// A debate, an expert, and the code, the field and the reason with which the reassignment is
+/// refused.
 const REFUSED: [(&str, &str, ErrorCode, &str, &str); 6] = [
     (
         "d-9",

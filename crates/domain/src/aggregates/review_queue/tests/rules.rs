@@ -74,7 +74,8 @@ fn a_debate_that_nobody_can_take_does_not_hold_up_the_next() {
     assert_eq!(picture(&story), "eva d-1 | finn d-3 | - d-2");
 }
 
-/// Registers these (name, capacity, domains), gives them so many debates, and says who is given the next one.
+/// Registers these (name, capacity, domains), gives them so many debates, and says who is given the
+/// next one.
 fn given(
     experts: &[(&str, u32, &[&str], usize)],
     domain: Option<&str>,
@@ -237,8 +238,9 @@ fn experts_take_turns() {
     assert_eq!(turns, ["eva", "finn", "gil", "eva", "finn", "gil"]);
 }
 
-/// Whether eva is there, and has no room; who else is there, with which capacity; how many debates wait already; `queue_max`.
-/// Then what becomes of a debate that zoe takes part in: critical, valuation, supporting.
+/// Whether eva is there, and has no room; who else is there, with which capacity; how many debates
+/// wait already; `queue_max`. Then what becomes of a debate that zoe takes part in: critical,
+/// valuation, supporting.
 struct FullQueue {
     what: &'static str,
     eva_is_full: bool,

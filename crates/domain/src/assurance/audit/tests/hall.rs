@@ -1,4 +1,5 @@
-//! A small installation in memory: its streams, and one case told from the opening to a message that came too late.
+//! A small installation in memory: its streams, and one case told from the opening to a message
+//! that came too late.
 
 use concord_events::subject::SystemSubject;
 use concord_events::{
@@ -62,7 +63,8 @@ impl Hall {
                 },
             });
         }
-        // Half of the messages before the events and half after them: no order between streams is relied upon.
+        // Half of the messages before the events and half after them: no order between streams is
+        // relied upon.
         let (early, late) = self.messages.split_at(self.messages.len() / 2);
         let say = |auditor: &mut Auditor, stored: &Stored| {
             let content = Content::Bytes(&stored.bytes);
@@ -152,7 +154,8 @@ impl Hall {
         });
     }
 
-    /// A step of a machine, its effects included; the answer is the context of those who hear of the event.
+    /// A step of a machine, its effects included; the answer is the context of those who hear of
+    /// the event.
     fn step<M: Machine>(
         &mut self,
         of: &mut Versioned<M>,
@@ -240,7 +243,8 @@ impl Hall {
         hall
     }
 
-    /// The case is opened, and both findings come. Returns the context of those who hear that they are complete.
+    /// The case is opened, and both findings come. Returns the context of those who hear that they
+    /// are complete.
     fn collect(&mut self, case: &mut Versioned<CaseMachine>) -> Context {
         let c = token("c-1");
         let open = json!({"action": "open_case", "parameters": {"case_id": "c-1", "participants": ["ann", "ben"]}});
@@ -258,7 +262,8 @@ impl Hall {
         self.step(case, &token("c-1"), &heard, &input)
     }
 
-    /// The conflict is detected, its debate is opened, and one party answers. Returns the id of the debate.
+    /// The conflict is detected, its debate is opened, and one party answers. Returns the id of the
+    /// debate.
     fn detect(
         &mut self,
         case: &mut Versioned<CaseMachine>,
@@ -300,7 +305,8 @@ impl Hall {
         self.step(debate, id, &heard, input)
     }
 
-    /// The first round ends by its deadline, the second by its answers. Returns the context of those who hear of the end.
+    /// The first round ends by its deadline, the second by its answers. Returns the context of
+    /// those who hear of the end.
     fn discuss(&mut self, debate: &mut Versioned<DebateMachine>, id: &Token) -> Context {
         let fire = Fire {
             aggregate: Aggregate::Debate,
@@ -320,7 +326,8 @@ impl Hall {
         self.answer(debate, id, "disagreement", &keeps("ben", "m-b2"))
     }
 
-    /// After the decision: a late finding, a finding of a stranger that is refused, and a message that cannot be read.
+    /// After the decision: a late finding, a finding of a stranger that is refused, and a message
+    /// that cannot be read.
     fn come_late(&mut self, case: &mut Versioned<CaseMachine>) {
         let late = json!({"summary": "late"});
         let heard = self.say("ann", Service::Coordinator, "finding", "m-late", late);

@@ -117,7 +117,8 @@ const CLOCK_CHANGES: [(&str, (&str, &str), &str, u64, &str); 15] = [
 
 #[test]
 fn clocks_that_are_put_forward_or_back() {
-    // Berlin: forward on 29 March 2026 at 2:00, back on 25 October at 3:00. New York: 8 March and 1 November at 2:00.
+    // Berlin: forward on 29 March 2026 at 2:00, back on 25 October at 3:00. New York: 8 March and 1
+    // November at 2:00.
     for (what, (hours_of, zone), start, hours, expected) in CLOCK_CHANGES {
         let calendar = match hours_of {
             "nights" => daily(zone, "01:00", "04:00"),
