@@ -26,47 +26,47 @@ impl Run for ConflictDetector {
     type Own = NoSettings;
 
     async fn start(
-        mut shell: ServiceRunner,
+        mut runner: ServiceRunner,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let context = shell.context().clone();
-        bind(&context, &mut shell);
+        let service = runner.context().clone();
+        bind(&service, &mut runner);
         Ok(())
     }
 }
 
 /// Binds the service's handlers to its consumers.
-pub fn bind<P: Ports>(context: &ServiceContext<P>, binder: &mut impl Binder) {
+pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
     let detections = Arc::new(Aggregates::new(
-        context.ports.clone(),
-        context.work.cached_max,
+        service.ports.clone(),
+        service.work.cached_max,
     ));
     let closed = FindingsClosed {
-        context: context.clone(),
+        service: service.clone(),
         detections,
     };
     binder.handle(ConsumerKind::Events(Service::ConflictDetector), closed);
     binder.handle(
         ConsumerKind::Effects(Service::ConflictDetector),
-        EffectHandler::<P, DetectionMachine>::new(context),
+        EffectHandler::<P, DetectionMachine>::new(service),
     );
-    binder.handle_no_messages(context);
+    binder.handle_no_messages(service);
 }
 
 /// Looks for conflicts when the findings of a case have closed.
 struct FindingsClosed<P> {
-    context: ServiceContext<P>,
+    service: ServiceContext<P>,
     detections: Arc<Aggregates<DetectionMachine, P>>,
 }
 
 impl<P: Ports> Handler for FindingsClosed<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let (_, id) = handlers::aggregate_of(&self.context, delivery)?;
+        let (_, id) = handlers::aggregate_of(&self.service, delivery)?;
         let case_id = CaseId::new(id.as_str()).map_err(HandleError::retry)?;
         let meta = EventMeta::decode(&delivery.payload)?;
         // The case as it was when its findings closed: the closing event leads to all before it.
         let events = self
-            .context
+            .service
             .ports
             .history(&delivery.payload, delivery.sequence, 0)
             .await?;
@@ -77,9 +77,9 @@ impl<P: Ports> Handler for FindingsClosed<P> {
                 "the case of a closing fact could not be read",
             ));
         };
-        let context = self.context.of_event(meta.event_id);
+        let context = self.service.of_event(meta.event_id);
         handlers::step(
-            &self.context,
+            &self.service,
             &self.detections,
             id,
             context,

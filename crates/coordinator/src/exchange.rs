@@ -17,23 +17,25 @@ use concord_wire::payload::AgentStatus;
 use concord_wire::subject::Lane;
 use concord_wire::{AgentId, Envelope, ErrorCode, Fault, MessageType, Recipient, Token};
 
-use crate::route::exchange::{Place, hear, heard, is_between_agents, read_request, unfit};
+use crate::route::exchange::{
+    RequestPosition, answer_input, is_between_agents, read_answer, read_request, refusal_by_card,
+};
 
 /// Hears what agents ask each other for.
 pub(crate) struct Exchange<P> {
-    context: ServiceContext<P>,
+    service: ServiceContext<P>,
     requests: Arc<Aggregates<RequestMachine, P>>,
     directory: Arc<Directory>,
 }
 
 impl<P: Ports> Exchange<P> {
     pub(crate) fn new(
-        context: &ServiceContext<P>,
+        service: &ServiceContext<P>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
         directory: &Arc<Directory>,
     ) -> Self {
         Self {
-            context: context.clone(),
+            service: service.clone(),
             requests: Arc::clone(requests),
             directory: Arc::clone(directory),
         }
@@ -43,22 +45,22 @@ impl<P: Ports> Exchange<P> {
 impl<P: Ports> Handler for Exchange<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         // What a service says or is told is its own affair, and most of what there is: it is not even read.
-        let subject = self.context.ports.subjects().parse(&delivery.subject).ok();
+        let subject = self.service.ports.subjects().parse(&delivery.subject).ok();
         if !subject.is_some_and(|subject| is_between_agents(&subject)) {
-            self.context.count_ignored("not_between_agents");
+            self.service.count_ignored("not_between_agents");
             return Ok(Ack::Acknowledge);
         }
-        let envelope = delivery.read(&self.context).await?;
-        let heard = match &envelope.message_type {
+        let envelope = delivery.read(&self.service).await?;
+        let input = match &envelope.message_type {
             MessageType::Request => Some(self.ask(&envelope, delivery)?),
-            _ => hear(&envelope, delivery.stored_at)?,
+            _ => answer_input(&envelope, delivery.stored_at)?,
         };
-        let Some((id, input)) = heard else {
-            self.context.count_ignored("answers_no_request");
+        let Some((id, input)) = input else {
+            self.service.count_ignored("answers_no_request");
             return Ok(Ack::Acknowledge);
         };
         handlers::step_of_message(
-            &self.context,
+            &self.service,
             &self.requests,
             id,
             envelope,
@@ -75,13 +77,13 @@ impl<P: Ports> Exchange<P> {
         envelope: &Envelope,
         delivery: &Delivery,
     ) -> Result<(Token, RequestInput), Fault> {
-        let urgent = delivery.stream == self.context.ports.layout().stream_name(StreamKind::Urgent);
-        let place = Place {
+        let urgent = delivery.stream == self.service.ports.layout().stream_name(StreamKind::Urgent);
+        let position = RequestPosition {
             sequence: delivery.sequence,
             urgent,
             at: delivery.stored_at,
         };
-        let (opened, refusal) = read_request(envelope, &place)?;
+        let (opened, refusal) = read_request(envelope, &position)?;
         let over_limit = delivery.over_limit.as_deref().cloned().map(refusal_of);
         let refusal = match over_limit.or(refusal) {
             None => self.refused_by(&opened.to, envelope)?,
@@ -107,7 +109,7 @@ impl<P: Ports> Exchange<P> {
             return Ok(None);
         };
         if let Some(card) = &known.card
-            && let Some(refusal) = unfit(card, envelope)?
+            && let Some(refusal) = refusal_by_card(card, envelope)?
         {
             return Ok(Some(refusal));
         }
@@ -129,7 +131,7 @@ impl<P: Ports> Exchange<P> {
 }
 
 /// An answer that is stored and was not handled when the request ran out of time.
-pub(crate) async fn unread<P: Ports>(
+pub(crate) async fn find_unread_answer<P: Ports>(
     ports: &P,
     opened: &RequestOpened,
 ) -> Result<Option<HeardAnswer>, HandleError> {
@@ -141,7 +143,7 @@ pub(crate) async fn unread<P: Ports>(
         Recipient::Any | Recipient::All => None,
     };
     let id = id_of(&opened.from, opened.request_id.as_str());
-    let answer = |envelope: &Envelope, stored_at| match heard(envelope, stored_at) {
+    let answer = |envelope: &Envelope, stored_at| match read_answer(envelope, stored_at) {
         Ok(Some((of, Reply::Answer(answer)))) => Some(answer)
             .filter(|answer| of == id && answer.at <= opened.due && is_asked(opened, &answer.by)),
         _ => None,

@@ -15,10 +15,10 @@ use concord_runtime::{Aggregates, Directory, Ports};
 use concord_wire::subject::Service;
 
 mod cancel_case;
+mod events;
 mod exchange;
-mod facts;
+mod inbox;
 mod liveness;
-mod mail;
 mod open_case;
 mod register;
 pub mod route;
@@ -32,28 +32,28 @@ impl Run for Coordinator {
     type Own = NoSettings;
 
     async fn start(
-        mut shell: ServiceRunner,
+        mut runner: ServiceRunner,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let directory = Directory::follow(&shell);
+        let directory = Directory::follow(&runner);
         directory.loaded().await;
-        let context = shell.context().clone();
-        let agents = bind(&context, &directory, &mut shell);
-        let beats = liveness::Liveness::start(&shell, &agents, &directory).await?;
-        shell.answer("agents", liveness::verb(&directory, &beats));
+        let service = runner.context().clone();
+        let agents = bind(&service, &directory, &mut runner);
+        let beats = liveness::Liveness::start(&runner, &agents, &directory).await?;
+        runner.answer("agents", liveness::verb(&directory, &beats));
         Ok(())
     }
 }
 
 /// Binds the service's handlers to its consumers, and its verbs to its API. Returns the agents that it knows.
 pub fn bind<P: Ports>(
-    context: &ServiceContext<P>,
+    service: &ServiceContext<P>,
     directory: &Arc<Directory>,
     binder: &mut impl Binder,
 ) -> Arc<Aggregates<AgentMachine, P>> {
     const SERVICE: Service = Service::Coordinator;
-    let ports = &context.ports;
-    let cached_max = context.work.cached_max;
+    let ports = &service.ports;
+    let cached_max = service.work.cached_max;
     let cases = Arc::new(Aggregates::<CaseMachine, P>::new(ports.clone(), cached_max));
     let agents = Arc::new(Aggregates::<AgentMachine, P>::new(
         ports.clone(),
@@ -64,29 +64,29 @@ pub fn bind<P: Ports>(
         cached_max,
     ));
     let messages = || {
-        let of_cases = MessageHandler::new(context, &cases, route::from_message);
-        mail::Mail::new(context, &agents, &requests, of_cases)
+        let of_cases = MessageHandler::new(service, &cases, route::from_message);
+        inbox::InboxHandler::new(service, &agents, &requests, of_cases)
     };
     binder.handle(ConsumerKind::Inbox(SERVICE), messages());
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
     binder.handle(
         ConsumerKind::Events(SERVICE),
-        facts::Others::new(context, &cases, &requests),
+        events::OthersEvents::new(service, &cases, &requests),
     );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        facts::Own::new(context, directory),
+        events::OwnEvents::new(service, directory),
     );
     binder.handle(
         ConsumerKind::Exchange,
-        exchange::Exchange::new(context, &requests, directory),
+        exchange::Exchange::new(service, &requests, directory),
     );
-    let register = operator_api::verb(context, &agents, register::read_card);
+    let register = operator_api::verb(service, &agents, register::read_card);
     binder.answer("register_agent", register);
-    let deregister = operator_api::verb(context, &agents, register::read_departure);
+    let deregister = operator_api::verb(service, &agents, register::read_departure);
     binder.answer("deregister_agent", deregister);
-    binder.answer("open_case", open_case::verb(context, &cases));
-    let cancel = operator_api::verb(context, &cases, cancel_case::read);
+    binder.answer("open_case", open_case::verb(service, &cases));
+    let cancel = operator_api::verb(service, &cases, cancel_case::read);
     binder.answer("cancel_case", cancel);
     agents
 }

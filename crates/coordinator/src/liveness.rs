@@ -1,4 +1,4 @@
-//! Heartbeats: every replica hears them all and concludes how agents are; what one concludes is a fact, once.
+//! Heartbeats: every replica hears them all and concludes how agents are; what one concludes is an event, once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub(crate) type Beats = Arc<Mutex<BTreeMap<AgentId, Heartbeats>>>;
 
 /// Listens for heartbeats and says what follows from them.
 pub(crate) struct Liveness {
-    shell: ServiceRunner,
+    runner: ServiceRunner,
     agents: Arc<Aggregates<AgentMachine, NatsPorts>>,
     directory: Arc<Directory>,
     beats: Beats,
@@ -33,31 +33,32 @@ pub(crate) struct Liveness {
 impl Liveness {
     /// Listens until the service stops.
     pub(crate) async fn start(
-        shell: &ServiceRunner,
+        runner: &ServiceRunner,
         agents: &Arc<Aggregates<AgentMachine, NatsPorts>>,
         directory: &Arc<Directory>,
     ) -> Result<Beats, async_nats::SubscribeError> {
         let beats = Beats::default();
-        let (shell, agents, directory) = (shell.clone(), Arc::clone(agents), Arc::clone(directory));
-        let mut heard = shell
+        let (runner, agents, directory) =
+            (runner.clone(), Arc::clone(agents), Arc::clone(directory));
+        let mut heard = runner
             .broker
             .client
-            .subscribe(shell.broker.subjects().beats())
+            .subscribe(runner.broker.subjects().beats())
             .await?;
         let liveness = Self {
-            shell: shell.clone(),
+            runner: runner.clone(),
             agents,
             directory,
             beats: Arc::clone(&beats),
         };
-        shell.spawn(async move {
+        runner.spawn(async move {
             let mut look = tokio::time::interval(LOOK_INTERVAL);
             look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 tokio::select! {
-                    Some(message) = heard.next() => liveness.hear(&message),
-                    _ = look.tick() => liveness.look().await,
-                    () = liveness.shell.stop.cancelled() => return,
+                    Some(message) = heard.next() => liveness.record_beat(&message),
+                    _ = look.tick() => liveness.check_agents().await,
+                    () = liveness.runner.stop.cancelled() => return,
                 }
             }
         });
@@ -69,16 +70,16 @@ impl Liveness {
     }
 
     /// One heartbeat. Those of agents that are not registered are not kept, so that nobody can fill the memory.
-    fn hear(&self, message: &async_nats::Message) {
-        let subject = self.shell.broker.subjects().parse(&message.subject).ok();
+    fn record_beat(&self, message: &async_nats::Message) {
+        let subject = self.runner.broker.subjects().parse(&message.subject).ok();
         let Some(Subject::Beat { agent }) = subject else {
-            return self.shell.count_ignored("bad_heartbeat");
+            return self.runner.count_ignored("bad_heartbeat");
         };
         let Some(beat) = Beat::decode(&message.payload) else {
-            return self.shell.count_ignored("bad_heartbeat");
+            return self.runner.count_ignored("bad_heartbeat");
         };
         if self.directory.agent(&agent).is_none() {
-            return self.shell.count_ignored("heartbeat_of_nobody");
+            return self.runner.count_ignored("heartbeat_of_nobody");
         }
         let now = clock::now();
         self.beats()
@@ -88,7 +89,7 @@ impl Liveness {
     }
 
     /// Looks at every agent once.
-    async fn look(&self) {
+    async fn check_agents(&self) {
         let now = clock::now();
         let mut changes = Vec::new();
         let mut left = std::mem::take(&mut *self.beats());
@@ -103,12 +104,12 @@ impl Liveness {
         });
         *self.beats() = kept;
         for (agent, status, why) in changes {
-            self.say(agent, status, why).await;
+            self.store_status(agent, status, why).await;
         }
     }
 
-    async fn say(&self, agent_id: AgentId, status: AgentStatus, why: String) {
-        let cause = MessageId::of_operator_request(&self.shell.ports.unique_id());
+    async fn store_status(&self, agent_id: AgentId, status: AgentStatus, why: String) {
+        let cause = MessageId::of_operator_request(&self.runner.ports.unique_id());
         let id = agent_id.token();
         let input = AgentInput::Status {
             agent_id,
@@ -117,10 +118,10 @@ impl Liveness {
         };
         match self
             .agents
-            .step(&id, &self.shell.of_message(cause), &input, None)
+            .step(&id, &self.runner.of_message(cause), &input, None)
             .await
         {
-            Ok(outcome) => self.shell.count_step::<AgentMachine>(&outcome),
+            Ok(outcome) => self.runner.count_step::<AgentMachine>(&outcome),
             // It is concluded again when the broker is back.
             Err(error) => {
                 tracing::warn!(agent = %id, error = %ErrorChain(&error), "A status could not be stored.")

@@ -19,8 +19,8 @@ type Cases<P> = Arc<Aggregates<CaseMachine, P>>;
 
 /// Answers `open_case`: the parameters of the request of the same name; the answer is `{"case_id": ...}`. The same
 /// parameters again get the same answer, others for a case that exists are refused.
-pub(super) fn verb<P: Ports>(context: &ServiceContext<P>, cases: &Cases<P>) -> Verb {
-    let (service, cases) = (context.clone(), Arc::clone(cases));
+pub(super) fn verb<P: Ports>(service: &ServiceContext<P>, cases: &Cases<P>) -> Verb {
+    let (service, cases) = (service.clone(), Arc::clone(cases));
     Arc::new(move |request: Bytes| {
         let (service, cases) = (service.clone(), Arc::clone(&cases));
         let opened: Answer = Box::pin(async move { open(&service, &cases, &request).await });

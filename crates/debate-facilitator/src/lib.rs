@@ -9,13 +9,13 @@ use concord_runtime::service::{Binder, Run, ServiceContext, ServiceRunner};
 use concord_runtime::{Directory, Ports};
 use concord_wire::subject::Service;
 
-mod follow;
-mod operate;
+mod follow_ups;
+mod operator_verbs;
 pub mod route;
 mod stores;
 mod verdicts;
 
-use follow::Follow;
+use follow_ups::FollowUpHandler;
 use stores::Stores;
 
 /// The service.
@@ -27,31 +27,34 @@ impl Run for DebateFacilitator {
     type Own = NoSettings;
 
     async fn start(
-        mut shell: ServiceRunner,
+        mut runner: ServiceRunner,
         _: NoSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         // Parties are asked in the dialects of their cards.
-        Directory::follow(&shell).loaded().await;
-        let context = shell.context().clone();
-        bind(&context, &mut shell);
+        Directory::follow(&runner).loaded().await;
+        let service = runner.context().clone();
+        bind(&service, &mut runner);
         Ok(())
     }
 }
 
 /// Binds the service's handlers to its consumers, and its verbs to its API.
-pub fn bind<P: Ports>(context: &ServiceContext<P>, binder: &mut impl Binder) {
+pub fn bind<P: Ports>(service: &ServiceContext<P>, binder: &mut impl Binder) {
     const SERVICE: Service = Service::DebateFacilitator;
-    let stores = Stores::new(context);
+    let stores = Stores::new(service);
     let messages = || {
-        MessageHandler::new(context, &stores.debates, route::from_message)
+        MessageHandler::new(service, &stores.debates, route::from_message)
             .prepared_by(stores.clone())
     };
     binder.handle(ConsumerKind::Inbox(SERVICE), messages());
     binder.handle(ConsumerKind::UrgentInbox(SERVICE), messages());
-    binder.handle(ConsumerKind::Events(SERVICE), Follow::new(context, &stores));
+    binder.handle(
+        ConsumerKind::Events(SERVICE),
+        FollowUpHandler::new(service, &stores),
+    );
     binder.handle(
         ConsumerKind::Effects(SERVICE),
-        EffectHandler::<P, DebateMachine>::new(context),
+        EffectHandler::<P, DebateMachine>::new(service),
     );
-    operate::answer_operators(context, &stores, binder);
+    operator_verbs::bind(service, &stores, binder);
 }

@@ -1,4 +1,4 @@
-//! Which messages and facts are inputs for which debate.
+//! Which messages and events are inputs for which debate.
 
 use concord_domain::aggregates::debate::{
     AnswerMessage, DebateInput, Eligibility, LadderMessage, MessageBody, Opening, OutcomeMessage,
@@ -12,9 +12,9 @@ use concord_wire::payload::{
 use concord_wire::subject::Service;
 use concord_wire::{DebateId, Envelope, ErrorCode, Fault, MessageType, Token};
 
-mod follows;
+mod follow_ups;
 
-pub use follows::{FollowUp, follows};
+pub use follow_ups::{FollowUp, follow_ups};
 
 /// A message addressed to the debate facilitator.
 pub fn from_message(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
@@ -56,7 +56,7 @@ fn answer(envelope: &Envelope) -> Result<Routed<DebateInput>, Fault> {
     })
 }
 
-/// The debate and the fact of the question that is answered. Specification 5 names the question by `correlation_id`, for want
+/// The debate and the event of the question that is answered. Specification 5 names the question by `correlation_id`, for want
 /// of a `reply_to`.
 fn question_of(envelope: &Envelope) -> Option<(&str, u64)> {
     let named = [

@@ -8,16 +8,16 @@ use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::ports::ArmedDeadline;
 use concord_runtime::{Consistency, Ports};
 
-use crate::fire::{Firing, Standing};
+use crate::fire::{DeadlineState, Firing};
 use crate::schedule::Schedule;
 
 /// Fires what is open and due; arms again what has moved; lets go of what has closed.
-pub(crate) struct Due<P> {
+pub(crate) struct DueHandler<P> {
     pub(crate) firing: Arc<Firing<P>>,
     pub(crate) schedule: Schedule<P>,
 }
 
-impl<P: Ports> Handler for Due<P> {
+impl<P: Ports> Handler for DueHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let ArmedDeadline {
             aggregate,
@@ -28,9 +28,9 @@ impl<P: Ports> Handler for Due<P> {
         self.schedule.was_delivered(aggregate, &id, &name);
         // To fire, any copy of the stream will do: the owner looks again. Thousands may be due at one instant, and what
         // only the leader answers, it answers one after the other.
-        if let Standing::Open { due, trace } = self
+        if let DeadlineState::Open { due, trace } = self
             .firing
-            .standing(aggregate, &id, &name, Consistency::Any)
+            .state_of(aggregate, &id, &name, Consistency::Any)
             .await?
             && self.firing.now() >= due
         {
@@ -47,11 +47,11 @@ impl<P: Ports> Handler for Due<P> {
         }
         let (due, trace) = match self
             .firing
-            .standing(aggregate, &id, &name, Consistency::Leader)
+            .state_of(aggregate, &id, &name, Consistency::Leader)
             .await?
         {
-            Standing::Closed => return Ok(Ack::Acknowledge),
-            Standing::Open { due, trace } => (due, trace),
+            DeadlineState::Closed => return Ok(Ack::Acknowledge),
+            DeadlineState::Open { due, trace } => (due, trace),
         };
         let deadline = Deadline { name, due };
         let now = self.firing.now();

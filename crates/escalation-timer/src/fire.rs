@@ -9,19 +9,19 @@ use concord_runtime::{Aggregates, Consistency, Ports, Trace, delivery::handlers}
 use concord_wire::MessageId;
 use concord_wire::{Timestamp, Token};
 
-/// Where deadlines become facts.
+/// Where deadlines become events.
 pub(crate) struct Firing<P> {
-    pub(crate) context: ServiceContext<P>,
+    pub(crate) service: ServiceContext<P>,
     pub(crate) deadlines: Aggregates<DeadlineMachine, P>,
 }
 
-/// How a deadline stands in the last fact of its aggregate.
-pub(crate) enum Standing {
+/// How a deadline stands in the last event of its aggregate.
+pub(crate) enum DeadlineState {
     /// It is open.
     Open {
         /// When it is due.
         due: Timestamp,
-        /// The trace context of the fact that says so, to go on with.
+        /// The trace context of the event that says so, to go on with.
         trace: Option<Trace>,
     },
     /// It is not open.
@@ -31,30 +31,32 @@ pub(crate) enum Standing {
 impl<P: Ports> Firing<P> {
     /// The present.
     pub(crate) fn now(&self) -> Timestamp {
-        self.context.ports.now()
+        self.service.ports.now()
     }
 
     /// How a deadline stands. That one is not open is to be believed on the word of the stream's leader alone.
-    pub(crate) async fn standing(
+    pub(crate) async fn state_of(
         &self,
         aggregate: Aggregate,
         id: &Token,
         name: &Token,
         consistency: Consistency,
-    ) -> Result<Standing, HandleError> {
-        let ports = &self.context.ports;
+    ) -> Result<DeadlineState, HandleError> {
+        let ports = &self.service.ports;
         let Some(last) = ports.last(aggregate, id, consistency).await? else {
-            return Ok(Standing::Closed);
+            return Ok(DeadlineState::Closed);
         };
         let meta = EventMeta::decode(&last.payload)?;
         let open = meta
             .deadlines
             .into_iter()
             .find(|deadline| deadline.name == *name);
-        Ok(open.map_or(Standing::Closed, |deadline| Standing::Open {
-            due: deadline.due,
-            trace: last.trace,
-        }))
+        Ok(
+            open.map_or(DeadlineState::Closed, |deadline| DeadlineState::Open {
+                due: deadline.due,
+                trace: last.trace,
+            }),
+        )
     }
 
     /// Stores that an open deadline has passed. The caller has seen that it is due.
@@ -68,7 +70,7 @@ impl<P: Ports> Firing<P> {
     ) -> Result<Ack, HandleError> {
         let now = self.now();
         let lateness_ms = now.millis_since(deadline.due);
-        // The cause is the deadline itself, so whoever notices it, and however often, makes the same fact.
+        // The cause is the deadline itself, so whoever notices it, and however often, makes the same event.
         let cause = MessageId::of_deadline(id, &deadline.name, deadline.due);
         let fire = Fire {
             aggregate,
@@ -76,9 +78,9 @@ impl<P: Ports> Firing<P> {
             deadline,
             fired_by,
         };
-        let context = self.context.of_message(cause);
+        let context = self.service.of_message(cause);
         let done = handlers::step(
-            &self.context,
+            &self.service,
             &self.deadlines,
             fire.deadline_id(),
             context,
@@ -88,7 +90,7 @@ impl<P: Ports> Firing<P> {
         .await?;
         self.deadlines.forget(&fire.deadline_id());
         #[allow(clippy::cast_precision_loss)] // Seconds for a histogram.
-        self.context
+        self.service
             .metrics
             .lateness_seconds
             .observe(lateness_ms as f64 / 1_000.0);

@@ -1,7 +1,7 @@
 //! The escalation timer: owns time. Every deadline in the system is armed, moved, cancelled and fired here and nowhere
 //! else, through the broker's scheduler.
 //!
-//! A fact says which deadlines its aggregate has open after it, and which of them it opened or closed. That account is
+//! An event says which deadlines its aggregate has open after it, and which of them it opened or closed. That account is
 //! the record; a scheduled message is a means. So a schedule that is delivered although its deadline has closed or
 //! moved is seen through ([`due`]), and a deadline whose schedule was lost is found by the watchdog ([`watchdog`]).
 
@@ -43,7 +43,7 @@ impl Default for TimerSettings {
     }
 }
 
-/// Facts under way at once while their deadlines are held back. Each is kept in memory with all that it says, a few
+/// Events under way at once while their deadlines are held back. Each is kept in memory with all that it says, a few
 /// kilobytes: ten thousand debates that climb at one instant took 120 MB with four times as many.
 const HELD_MAX: usize = 2_048;
 
@@ -56,13 +56,13 @@ impl Run for EscalationTimer {
     type Own = TimerSettings;
 
     async fn start(
-        mut shell: ServiceRunner,
+        mut runner: ServiceRunner,
         own: TimerSettings,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let context = shell.context().clone();
-        let watchdog = bind(&context, own.watchdog_grace_ms, &mut shell);
+        let service = runner.context().clone();
+        let watchdog = bind(&service, own.watchdog_grace_ms, &mut runner);
         let interval = Duration::from_millis(own.watchdog_interval_ms.max(100));
-        shell.spawn(watchdog::run(watchdog, shell.clone(), interval));
+        runner.spawn(watchdog::run(watchdog, runner.clone(), interval));
         Ok(())
     }
 }
@@ -70,25 +70,25 @@ impl Run for EscalationTimer {
 /// Binds the service's handlers to its consumers, and its verb to its API. Returns the watchdog, whose rounds somebody has
 /// to begin.
 pub fn bind<P: Ports>(
-    context: &ServiceContext<P>,
+    service: &ServiceContext<P>,
     watchdog_grace_ms: u64,
     binder: &mut impl Binder,
 ) -> Watchdog<P> {
     let deadlines =
-        Aggregates::<DeadlineMachine, P>::new(context.ports.clone(), context.work.cached_max);
+        Aggregates::<DeadlineMachine, P>::new(service.ports.clone(), service.work.cached_max);
     let firing = Arc::new(fire::Firing {
-        context: context.clone(),
+        service: service.clone(),
         deadlines,
     });
-    let schedule = schedule::Schedule::new(&context.ports);
-    let arm = arm::Arm::new(context, schedule.clone());
+    let schedule = schedule::Schedule::new(&service.ports);
+    let arm = arm::ArmHandler::new(service, schedule.clone());
     binder.handle_many(ConsumerKind::Deadlines, HELD_MAX, arm);
     binder.answer("armed", schedule.verb());
-    let due = due::Due {
+    let due = due::DueHandler {
         firing: Arc::clone(&firing),
         schedule,
     };
     binder.handle(ConsumerKind::Due, due);
-    binder.handle_no_messages(context);
+    binder.handle_no_messages(service);
     Watchdog::new(firing, watchdog_grace_ms)
 }

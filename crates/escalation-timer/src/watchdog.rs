@@ -1,7 +1,7 @@
 //! The watchdog: finds deadlines past due that nobody fired, as after a broker was restored from a backup or a stream
 //! was purged, and fires them.
 //!
-//! Each process keeps the open deadlines in memory, read from the facts themselves and not from the scheduler.
+//! Each process keeps the open deadlines in memory, read from the events themselves and not from the scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use concord_runtime::service::ServiceRunner;
 use concord_runtime::{Consistency, Ports, ScannedEvent};
 use concord_wire::{Timestamp, Token};
 
-use crate::fire::{Firing, Standing};
+use crate::fire::{DeadlineState, Firing};
 
 /// How often a round waits for a rush of deadlines, a second at most each time.
 const WAITS_MAX: usize = 5;
@@ -84,7 +84,7 @@ impl<P: Ports> Watchdog<P> {
     /// Reads the events since the last round, and fires the deadlines that are overdue.
     pub async fn round(&mut self) -> Result<(), AnyError> {
         self.read_new_events().await?;
-        let metrics = &self.firing.context.metrics;
+        let metrics = &self.firing.service.metrics;
         metrics
             .deadlines_open
             .set(i64::try_from(self.open.by_due.len()).unwrap_or(i64::MAX));
@@ -97,10 +97,10 @@ impl<P: Ports> Watchdog<P> {
         for ((aggregate, id), deadline) in self.open.overdue(before) {
             match self
                 .firing
-                .standing(aggregate, &id, &deadline.name, Consistency::Leader)
+                .state_of(aggregate, &id, &deadline.name, Consistency::Leader)
                 .await
             {
-                Ok(Standing::Open { due, trace }) if due == deadline.due => {
+                Ok(DeadlineState::Open { due, trace }) if due == deadline.due => {
                     tracing::warn!(%aggregate, %id, name = %deadline.name, %due, "Nobody fired a deadline; firing it.");
                     let fired = self
                         .firing
@@ -111,7 +111,7 @@ impl<P: Ports> Watchdog<P> {
                     self.open.set((aggregate, id), Vec::new());
                 }
                 // Closed or moved by an event that is read in the next round.
-                Ok(Standing::Open { .. } | Standing::Closed) => {}
+                Ok(DeadlineState::Open { .. } | DeadlineState::Closed) => {}
                 // Such an aggregate never comes to an end; the others must not wait behind it.
                 Err(HandleError::Retry(Failure::Event(error))) => {
                     let error = ErrorChain(&error);
@@ -128,7 +128,7 @@ impl<P: Ports> Watchdog<P> {
     async fn read_new_events(&mut self) -> Result<(), AnyError> {
         let open = &mut self.open;
         let each = |event: ScannedEvent| open.set((event.aggregate, event.id), event.deadlines);
-        self.next = self.firing.context.ports.scan(self.next, each).await?;
+        self.next = self.firing.service.ports.scan(self.next, each).await?;
         Ok(())
     }
 }

@@ -68,11 +68,11 @@ pub(crate) struct Broker {
     pub(crate) layout: Layout,
     streams: BTreeMap<StreamKind, Stream>,
     pub(crate) consumers: Vec<Consumer>,
-    /// Sequences of the facts of each aggregate, by the wildcard subject that its lock is taken on.
+    /// Sequences of the events of each aggregate, by the wildcard subject that its lock is taken on.
     facts: BTreeMap<String, Vec<u64>>,
-    /// The last message under the lock of each aggregate that was no fact.
+    /// The last message under the lock of each aggregate that was no event.
     foreign: BTreeMap<String, u64>,
-    /// The last fact of each aggregate that has deadlines open, with these.
+    /// The last event of each aggregate that has deadlines open, with these.
     open: BTreeMap<String, (u64, Vec<Deadline>)>,
     pub(crate) scheduler: Scheduler,
 }
@@ -137,12 +137,12 @@ impl Broker {
         self.messages(kind).get(place)
     }
 
-    /// The facts of the aggregate that `lock` is the wildcard subject of.
+    /// The events of the aggregate that `lock` is the wildcard subject of.
     pub(crate) fn events_of_lock(&self, lock: &str) -> &[u64] {
         self.facts.get(lock).map_or(&[], Vec::as_slice)
     }
 
-    /// Sequence of the last message under `lock`, a fact or not; 0 where there is none.
+    /// Sequence of the last message under `lock`, an event or not; 0 where there is none.
     pub(crate) fn head_of(&self, lock: &str) -> u64 {
         let last = self.events_of_lock(lock).last().copied();
         last.max(self.foreign.get(lock).copied()).unwrap_or(0)
@@ -163,7 +163,7 @@ impl Broker {
         self.foreign.insert(lock.to_owned(), receipt.sequence);
     }
 
-    /// The last fact of every aggregate that has deadlines open, with these.
+    /// The last event of every aggregate that has deadlines open, with these.
     pub(crate) fn open_deadlines(&self) -> impl Iterator<Item = (&Stored, &[Deadline])> {
         let stored = |sequence: u64| self.message(StreamKind::Events, sequence);
         self.open
@@ -171,7 +171,7 @@ impl Broker {
             .filter_map(move |(sequence, open)| Some((stored(*sequence)?, open.as_slice())))
     }
 
-    /// Appends a fact under the lock; `expected` is none when no lock is asked for.
+    /// Appends an event under the lock; `expected` is none when no lock is asked for.
     pub(crate) fn append(
         &mut self,
         now: u64,

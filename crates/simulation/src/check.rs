@@ -25,7 +25,7 @@ use concord_wire::subject::Subject;
 use concord_wire::{Envelope, MessageId};
 
 use crate::broker::Stored;
-use crate::report::{Counts, SeedReport};
+use crate::report::{Counts, SeedReport, WORLD_VERSION};
 use crate::world::{World, instant};
 
 mod again;
@@ -72,6 +72,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     };
     violations.truncate(TOLD_MAX);
     SeedReport {
+        world: WORLD_VERSION,
         seed,
         counts,
         digest: digest(world),
@@ -122,7 +123,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
         }) = world.subjects().parse(&stored.publication.subject)
         else {
             violations.push(format!(
-                "{} is no subject of a fact",
+                "{} is no subject of an event",
                 stored.publication.subject
             ));
             continue;
@@ -247,7 +248,7 @@ pub(crate) struct Message {
 }
 
 impl Archive {
-    /// Rebuilds everything: the same facts give the same state, deadlines and votes.
+    /// Rebuilds everything: the same events give the same state, deadlines and votes.
     fn rebuilt(&self, violations: &mut Vec<String>) {
         use concord_domain::assurance::replay::{rebuild, recount};
         let mut differences = Vec::new();

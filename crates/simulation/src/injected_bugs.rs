@@ -15,7 +15,7 @@ use concord_runtime::{Consistency, EventStore, Loaded, Ports, Routed};
 use concord_wire::subject::{Service, Subject};
 use concord_wire::{Token, dialect};
 
-use crate::faults::Plant;
+use crate::faults::InjectedBug;
 use crate::ports::SimPorts;
 
 /// Does what an injected bug would do with a delivery, before its handler is given it.
@@ -26,9 +26,9 @@ pub(crate) async fn before(
     if service.service != Service::DebateFacilitator {
         return Ok(());
     }
-    match service.ports.connection.plant() {
-        Some(Plant::QueueIgnoresLoad) => assign_badly(service, delivery).await,
-        Some(bug @ (Plant::RulingOutOfTime | Plant::RulingOnOldBrief)) => {
+    match service.ports.connection.injected_bug() {
+        Some(InjectedBug::QueueIgnoresLoad) => assign_badly(service, delivery).await,
+        Some(bug @ (InjectedBug::RulingOutOfTime | InjectedBug::RulingOnOldBrief)) => {
             rule_badly(service, delivery, bug).await
         }
         _ => Ok(()),
@@ -44,7 +44,7 @@ async fn assign_badly(
     let Ok(SystemSubject::Event { aggregate, .. }) = subject else {
         return Ok(());
     };
-    let follow_ups = route::follows(aggregate, &delivery.payload, delivery.sequence)?;
+    let follow_ups = route::follow_ups(aggregate, &delivery.payload, delivery.sequence)?;
     let advances = |follow_up: &FollowUp| matches!(follow_up, FollowUp::Queue(QueueInput::Advance));
     if aggregate != Aggregate::ReviewQueue || !follow_ups.iter().any(advances) {
         return Ok(());
@@ -66,7 +66,7 @@ async fn assign_badly(
 async fn rule_badly(
     service: &ServiceContext<SimPorts>,
     delivery: &Delivery,
-    bug: Plant,
+    bug: InjectedBug,
 ) -> Result<(), HandleError> {
     let Ok(subject) = service.ports.subjects().parse::<Subject>(&delivery.subject) else {
         return Ok(());
@@ -86,7 +86,7 @@ async fn rule_badly(
     };
     let ports = &service.ports;
     let context = service.of_message(envelope.message_id);
-    if bug == Plant::RulingOutOfTime {
+    if bug == InjectedBug::RulingOutOfTime {
         let in_time = |record: &StoredEvent<DebateEvent>| {
             !matches!(
                 record.event,

@@ -14,7 +14,7 @@ use concord_wire::{Timestamp, subject::SubjectSpace};
 
 use crate::broker::{Publication, Receipt, Stored};
 use crate::executor::Life;
-use crate::faults::Plant;
+use crate::faults::InjectedBug;
 use crate::world::{Happening, Shared, World};
 
 /// How long a process waits for an answer.
@@ -23,13 +23,13 @@ const PATIENCE_MS: u64 = 5_000;
 /// What is asked of the broker.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
-    /// Store a fact, if the last sequence under `lock` is still `expected`; none asks for no lock.
+    /// Store an event, if the last sequence under `lock` is still `expected`; none asks for no lock.
     Append {
         lock: String,
         expected: Option<u64>,
         fact: Publication,
     },
-    /// Facts under `lock` after a sequence.
+    /// Events under `lock` after a sequence.
     Events {
         lock: String,
         after: u64,
@@ -72,7 +72,7 @@ pub(crate) enum Request {
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Appended(Appended),
-    /// Facts, and the sequence of the last message under their lock, a fact or not.
+    /// Events, and the sequence of the last message under their lock, an event or not.
     Events(Vec<(u64, String, Arc<[u8]>)>, u64),
     Published(Receipt),
     Found(Option<Stored>),
@@ -105,9 +105,9 @@ impl Connection {
         self.world.lock().clock()
     }
 
-    /// The planted bug, if any.
-    pub(crate) fn plant(&self) -> Option<Plant> {
-        self.world.lock().plant
+    /// The injected bug, if any.
+    pub(crate) fn injected_bug(&self) -> Option<InjectedBug> {
+        self.world.lock().injected_bug
     }
 
     pub(crate) fn subjects(&self) -> SubjectSpace {
@@ -233,7 +233,7 @@ impl World {
     }
 
     fn append(&mut self, lock: &str, expected: Option<u64>, fact: Publication) -> Reply {
-        let expected = expected.filter(|_| self.plant != Some(Plant::MissingFence));
+        let expected = expected.filter(|_| self.injected_bug != Some(InjectedBug::MissingFence));
         let subject = fact.subject.clone();
         let foreign = self.faults.foreign;
         if self.random.chance(foreign) {
@@ -252,7 +252,7 @@ impl World {
     }
 
     fn facts(&mut self, lock: &str, after: u64, leader: bool) -> Reply {
-        let leader = leader && self.plant != Some(Plant::StaleRefusal);
+        let leader = leader && self.injected_bug != Some(InjectedBug::StaleRefusal);
         let all = self.broker.events_of_lock(lock).len();
         let mut seen = all;
         let stale = self.faults.stale_read;

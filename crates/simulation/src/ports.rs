@@ -26,7 +26,7 @@ use concord_wire::subject::{Lane, Service, Subject};
 use concord_wire::{AgentId, Dialect, Envelope, MessageId, Timestamp, Token, dialect, header};
 
 use crate::broker::{Publication, Receipt};
-use crate::faults::Plant;
+use crate::faults::InjectedBug;
 use crate::network::{Connection, Reply, Request, unanswered};
 use crate::world::instant;
 
@@ -78,7 +78,8 @@ impl SimPorts {
 
     /// An injected bug: deadlines have no memory and no lock.
     fn forgets<E: AggregateEvent>(&self) -> bool {
-        E::AGGREGATE == Aggregate::Deadline && self.connection.plant() == Some(Plant::DeadlineTwice)
+        E::AGGREGATE == Aggregate::Deadline
+            && self.connection.injected_bug() == Some(InjectedBug::DeadlineTwice)
     }
 
     /// An injected bug: whoever notices that a deadline has passed makes an event of its own.
@@ -99,7 +100,7 @@ impl SimPorts {
     ) -> Result<Option<StoredEvent<E>>, Error> {
         let climbs = E::AGGREGATE == Aggregate::Debate
             && ["escalated", "fell_back"].contains(&record.event.name());
-        if !climbs || self.connection.plant() != Some(Plant::LevelDeadlineKept) {
+        if !climbs || self.connection.injected_bug() != Some(InjectedBug::LevelDeadlineKept) {
             return Ok(None);
         }
         let mut kept = record.clone();
@@ -118,7 +119,7 @@ impl SimPorts {
         Ok(Some(kept))
     }
 
-    /// An injected bug: what would follow from the fact, were it stored next, is published now.
+    /// An injected bug: what would follow from the event, were it stored next, is published now.
     async fn publish_early<E: AggregateEvent>(&self, record: &StoredEvent<E>) -> Result<(), Error> {
         let bytes = record.encode()?;
         let next = self
@@ -184,8 +185,8 @@ impl EventStore for SimPorts {
                 source,
             })
         };
-        let head = match self.connection.plant() {
-            Some(Plant::HeadForgotten) => facts.last().map_or(0, |(sequence, ..)| *sequence),
+        let head = match self.connection.injected_bug() {
+            Some(InjectedBug::HeadForgotten) => facts.last().map_or(0, |(sequence, ..)| *sequence),
             _ => head,
         };
         Ok(Loaded {
@@ -200,7 +201,7 @@ impl EventStore for SimPorts {
         head: u64,
         _: Option<&Trace>,
     ) -> Result<Appended, Error> {
-        if self.connection.plant() == Some(Plant::EffectBeforeEvent) {
+        if self.connection.injected_bug() == Some(InjectedBug::EffectBeforeEvent) {
             self.publish_early(record).await?;
         }
         let changed = match self.level_deadlines_kept(record).await? {
@@ -380,7 +381,8 @@ struct Written {
 
 impl Publisher for SimPorts {
     async fn publish(&self, messages: &[Envelope], _: Option<&Trace>) -> Result<(), Error> {
-        let forgotten = usize::from(self.connection.plant() == Some(Plant::EffectForgotten));
+        let forgotten =
+            usize::from(self.connection.injected_bug() == Some(InjectedBug::EffectForgotten));
         let written = messages
             .iter()
             .skip(forgotten)
@@ -440,7 +442,7 @@ impl Clock for SimPorts {
     fn now(&self) -> Timestamp {
         let now = self.connection.now();
         let is_early = self.service == Service::EscalationTimer
-            && self.connection.plant() == Some(Plant::EarlyFire);
+            && self.connection.injected_bug() == Some(InjectedBug::EarlyFire);
         if is_early {
             now.plus_millis(EARLY_MS)
         } else {

@@ -21,7 +21,7 @@ use concord_wire::subject::Service;
 
 use crate::activation;
 use crate::agents::operators::Operation;
-use crate::faults::Plant;
+use crate::faults::InjectedBug;
 use crate::injected_bugs;
 use crate::network::{Connection, Request};
 use crate::ports::SimPorts;
@@ -138,7 +138,7 @@ impl Process {
         } = assignment;
         let sequence = delivery.sequence;
         self.follow_agents();
-        if self.connection().plant() == Some(Plant::AckFirst) {
+        if self.connection().injected_bug() == Some(InjectedBug::AckFirst) {
             self.acknowledge(consumer, sequence).await;
         }
         let Some(handler) = self.bound.handlers.get(&kind) else {
@@ -222,7 +222,7 @@ impl Process {
 
     /// A round of the escalation timer's watchdog, unless the last one is still under way.
     pub(crate) async fn watch(&self) {
-        if self.connection().plant() == Some(Plant::NoWatchdog) {
+        if self.connection().injected_bug() == Some(InjectedBug::NoWatchdog) {
             return;
         }
         let Some(watchdog) = &self.watchdog else {

@@ -11,7 +11,7 @@ use crate::agents::Agents;
 use crate::agents::operators::Operation;
 use crate::check;
 use crate::executor::{Executor, Life};
-use crate::faults::{Faults, Plant};
+use crate::faults::{Faults, InjectedBug};
 use crate::hosted;
 use crate::network::Connection;
 use crate::process::{Assignment, Process};
@@ -24,8 +24,8 @@ use crate::world::{Happening, Shared, World, instant};
 pub struct Options {
     /// What goes wrong.
     pub faults: Faults,
-    /// A bug to plant.
-    pub plant: Option<Plant>,
+    /// A bug to inject.
+    pub injected_bug: Option<InjectedBug>,
     /// Replicas of each service.
     pub replicas: usize,
     /// Whether disagreements climb the ladder.
@@ -40,7 +40,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             faults: Faults::default(),
-            plant: None,
+            injected_bug: None,
             replicas: 2,
             ladder: false,
             hosted: false,
@@ -84,7 +84,12 @@ pub fn run(seed: u64, options: &Options) -> SeedReport {
     let mut random = Random::new(seed);
     let agents = Agents::new(Random::new(random.next()), options.ladder);
     let faults = options.faults.varied(&mut random);
-    let world = Shared::new(World::new(random, faults, options.plant, options.verbose));
+    let world = Shared::new(World::new(
+        random,
+        faults,
+        options.injected_bug,
+        options.verbose,
+    ));
     let mut simulation = Simulation {
         world,
         executor: Executor::default(),

@@ -11,7 +11,7 @@ use crate::agents::Speech;
 use crate::agents::operators::Operation;
 use crate::broker::{Broker, Publication, Receipt};
 use crate::executor::Life;
-use crate::faults::{Faults, Plant};
+use crate::faults::{Faults, InjectedBug};
 use crate::network::{Arrival, Cell, Reply};
 use crate::plan::Plan;
 use crate::random::Random;
@@ -71,7 +71,7 @@ pub(crate) struct World {
     plan: Plan<Happening>,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) injected_bug: Option<InjectedBug>,
     pub(crate) broker: Broker,
     /// Until when the broker is away.
     pub(crate) away_until: u64,
@@ -102,13 +102,18 @@ impl Shared {
 }
 
 impl World {
-    pub(crate) fn new(random: Random, faults: Faults, plant: Option<Plant>, verbose: bool) -> Self {
+    pub(crate) fn new(
+        random: Random,
+        faults: Faults,
+        injected_bug: Option<InjectedBug>,
+        verbose: bool,
+    ) -> Self {
         Self {
             now: 0,
             plan: Plan::default(),
             random,
             faults,
-            plant,
+            injected_bug,
             broker: Broker::new(),
             away_until: 0,
             counts: Counts::default(),
@@ -261,7 +266,7 @@ impl World {
         let chance = (&mut self.random, &self.faults);
         if let Some(generation) = self.broker.scheduler.arm(chance, target, body) {
             let late = self.random.between(0, 20);
-            let early = if self.plant == Some(Plant::EarlyFire) {
+            let early = if self.injected_bug == Some(InjectedBug::EarlyFire) {
                 100
             } else {
                 0

@@ -7,13 +7,13 @@ use concord_domain::resilience::breaker::{Breaker, BreakerState, End, Pass, Rule
 use concord_domain::resilience::call_policy::next_retry;
 use concord_runtime::Trace;
 use concord_runtime::ports::Clock;
-use concord_runtime::service::metrics::{AgentLabel, CallLabels, Metrics};
 use concord_wire::{AgentId, ErrorCode, Timestamp};
 
 use crate::hosted_agent::budget::Budget;
 use crate::hosted_agent::failure::Failure;
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::Jitter;
+use crate::metrics::{AdapterMetrics, AgentLabel, CallLabels};
 use crate::settings::HostedAgent;
 
 /// One call of an agent, which can be made several times.
@@ -35,7 +35,7 @@ pub(crate) struct CallPolicy<C> {
     agent_id: AgentId,
     breaker: Mutex<Breaker>,
     budget: Option<Arc<Budget>>,
-    metrics: Metrics,
+    metrics: AdapterMetrics,
     /// How long one try may take.
     timeout: Duration,
     tries_max: u32,
@@ -93,7 +93,7 @@ impl<C: Clock> CallPolicy<C> {
         agent: &HostedAgent,
         rules: Rules,
         budget: Option<Arc<Budget>>,
-        metrics: Metrics,
+        metrics: AdapterMetrics,
         jitter: Jitter,
     ) -> Self {
         let policy = Self {

@@ -18,20 +18,19 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, Envelope, MessageId, Token};
 use lru::LruCache;
 
+use crate::context::AdapterContext;
+
 /// Threads that are remembered.
 const THREADS_MAX: usize = 2_048;
 /// Messages whose thread is remembered, for answers that name nothing but the message they answer.
 const MESSAGES_MAX: usize = 16_384;
-
-/// The conversations of an installation, as they are stored.
-pub(crate) type Conversations<P> = Arc<Aggregates<WakeMachine, P>>;
 
 /// The exchanges between agents that this replica has seen.
 pub struct ReplyLoops<P: Ports> {
     context: ServiceContext<P>,
     /// None where loops do not matter.
     bounds: Option<LoopBounds>,
-    conversations: Conversations<P>,
+    conversations: Arc<Aggregates<WakeMachine, P>>,
     threads: Mutex<Threads>,
 }
 
@@ -53,20 +52,16 @@ struct Exchange {
 
 impl<P: Ports> ReplyLoops<P> {
     /// No exchanges yet. Loops are broken by `bounds`, or not at all.
-    pub fn new(
-        context: &ServiceContext<P>,
-        bounds: Option<LoopBounds>,
-        conversations: &Arc<Aggregates<WakeMachine, P>>,
-    ) -> Self {
+    pub fn new(adapter: &AdapterContext<P>, bounds: Option<LoopBounds>) -> Self {
         let max = |count: usize| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
         let threads = Threads {
             turns: LruCache::new(max(THREADS_MAX)),
             of_message: LruCache::new(max(MESSAGES_MAX)),
         };
         Self {
-            context: context.clone(),
+            context: adapter.service.clone(),
             bounds,
-            conversations: Arc::clone(conversations),
+            conversations: Arc::clone(&adapter.conversations),
             threads: Mutex::new(threads),
         }
     }

@@ -84,9 +84,8 @@ pub(crate) async fn tell<P: Ports>(
         sender.into(),
         case,
         message_id,
-        refused_id,
-        report,
-        delivery,
+        refused_id.clone(),
+        describe(report, delivery, refused_id),
         context.ports.now(),
     )?;
     context
@@ -95,27 +94,30 @@ pub(crate) async fn tell<P: Ports>(
         .await
 }
 
+/// Adds to a report which message it is about.
+fn describe(
+    mut report: ErrorReport,
+    delivery: &Delivery,
+    refused_id: Option<String>,
+) -> ErrorReport {
+    let mut detail = |name: &str, value| report.details.insert(name.into(), value);
+    detail("subject", Value::String(delivery.subject.clone()));
+    detail("sequence", json!(delivery.sequence));
+    if let Some(id) = refused_id {
+        detail("message_id", Value::String(id));
+    }
+    report
+}
+
 fn error_message(
     service: Service,
     to: Recipient,
     case_id: Option<CaseId>,
     message_id: MessageId,
     refused_id: Option<String>,
-    mut report: ErrorReport,
-    delivery: &Delivery,
+    report: ErrorReport,
     now: Timestamp,
 ) -> Result<Envelope, Error> {
-    report
-        .details
-        .insert("subject".into(), Value::String(delivery.subject.clone()));
-    report
-        .details
-        .insert("sequence".into(), json!(delivery.sequence));
-    if let Some(id) = &refused_id {
-        report
-            .details
-            .insert("message_id".into(), Value::String(id.clone()));
-    }
     Ok(Envelope {
         message_id,
         timestamp: now,

@@ -1,7 +1,6 @@
 //! How a service says which handler is for which consumers.
 
 use concord_events::topology::ConsumerKind;
-use concord_wire::subject::Service;
 
 use crate::delivery::Handler;
 use crate::delivery::reject_all::RejectAll;
@@ -23,7 +22,7 @@ pub trait Binder {
 
     /// Answers the messages to a service that acts on none.
     fn handle_no_messages<P: Ports>(&mut self, context: &ServiceContext<P>) {
-        let service: Service = context.service;
+        let service = context.service;
         self.handle(ConsumerKind::Inbox(service), RejectAll(context.clone()));
         self.handle(
             ConsumerKind::UrgentInbox(service),

@@ -1,6 +1,6 @@
-//! Deciding again: every stored fact must be what its machine decides on the facts before it and on its cause.
+//! Deciding again: every stored event must be what its machine decides on the events before it and on its cause.
 //!
-//! This is stronger than replay. A fact that was decided on something else than the facts before it, because the lock
+//! This is stronger than replay. An event that was decided on something else than the events before it, because the lock
 //! failed or a cache was wrong, replays well and is found here.
 
 use concord_debate_facilitator::route::FollowUp;
@@ -35,7 +35,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             said.into_iter().chain(ordered).collect()
         }
         Origin::Event => facts(archive, record, |aggregate, bytes, sequence| {
-            concord_coordinator::route::from_fact(aggregate, bytes, sequence).ok()
+            concord_coordinator::route::from_event(aggregate, bytes, sequence).ok()
         }),
     });
     decided_again::<DebateMachine>(&archive.debates, violations, |record| {
@@ -59,7 +59,8 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             }
             Origin::Event => facts(archive, record, |aggregate, bytes, sequence| {
                 let follow_ups =
-                    concord_debate_facilitator::route::follows(aggregate, bytes, sequence).ok()?;
+                    concord_debate_facilitator::route::follow_ups(aggregate, bytes, sequence)
+                        .ok()?;
                 follow_ups
                     .into_iter()
                     .find_map(|follow_up| match follow_up {
@@ -156,10 +157,11 @@ fn decided_again<M: Machine>(
             };
             let same = |input: &M::Input| matches!(M::decide(&known.state, &context, input), Decision::Append(event) if event == record.event);
             if !inputs(record).iter().any(same) {
-                let (aggregate, fact) = (M::Event::AGGREGATE, record.event.name());
+                let aggregate = M::Event::AGGREGATE;
+                let event = record.event.name();
                 let at = record.sequence;
                 violations.push(format!(
-                    "again: {aggregate}/{id} at {at}: {fact} is not what its cause leads to"
+                    "again: {aggregate}/{id} at {at}: {event} is not what its cause leads to"
                 ));
             }
             known.apply(record.clone());
@@ -181,7 +183,7 @@ fn origin<E: AggregateEvent>(record: &StoredEvent<E>) -> Origin {
     }
 }
 
-/// The inputs that a fact's cause makes, where it was said. Ids are chosen by senders, so there may be several.
+/// The inputs that an event's cause makes, where it was said. Ids are chosen by senders, so there may be several.
 fn said<E: AggregateEvent, I>(
     archive: &Archive,
     record: &StoredEvent<E>,
@@ -195,7 +197,7 @@ fn said<E: AggregateEvent, I>(
         .collect()
 }
 
-/// The input that a fact's cause makes, where an operator has asked for it.
+/// The input that an event's cause makes, where an operator has asked for it.
 fn ordered<E: AggregateEvent, I>(
     archive: &Archive,
     record: &StoredEvent<E>,
@@ -207,7 +209,7 @@ fn ordered<E: AggregateEvent, I>(
     )
 }
 
-/// The input that a fact's cause makes, where it is a fact.
+/// The input that an event's cause makes, where it is an event.
 fn facts<E: AggregateEvent, I>(
     archive: &Archive,
     record: &StoredEvent<E>,

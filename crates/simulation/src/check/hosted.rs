@@ -11,7 +11,7 @@ use crate::executor::Life;
 use crate::hosted::RECOVERY_MS;
 use crate::hosted::setup::{Mood, Outcome};
 use crate::hosted::world::{Call, Cause, Said, What, World};
-use crate::report::{Counts, HostedCounts, SeedReport};
+use crate::report::{Counts, HostedCounts, SeedReport, WORLD_VERSION};
 
 /// Checks a world and sums it up. `standings` are the breakers of the processes that are up; `stuck` says why it did not
 /// come to rest, if so.
@@ -43,6 +43,7 @@ pub(crate) fn check(
     };
     violations.truncate(TOLD_MAX);
     SeedReport {
+        world: WORLD_VERSION,
         seed,
         counts,
         digest: digest(world),

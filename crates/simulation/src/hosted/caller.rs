@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_agent_adapter::hosted_agent::{AgentCall, AgentCaller, AgentReply, Failure};
 use concord_domain::resilience::breaker::End;
-use concord_domain::resilience::call_policy::{Again, verdict};
+use concord_domain::resilience::call_policy::{Retry, classify};
 use serde_json::json;
 
 use super::setup::{Kind, Outcome, Setup};
 use super::world::{Cell, Happening, Reply, Shared, What};
 use crate::executor::Life;
-use crate::faults::Plant;
+use crate::faults::InjectedBug;
 use crate::oneshot::Answer;
 
 /// The end of the key of a call that asks a model for a better reply.
@@ -90,8 +90,8 @@ impl SimCaller {
         };
         let mut failure = Failure::of_call(trouble, self.setup.idempotent, format!("{outcome:?}"));
         failure.after = after.map(Duration::from_millis);
-        if self.world.lock().plant == Some(Plant::UnsafeRetry) {
-            failure.verdict.retry = Again::Safe;
+        if self.world.lock().injected_bug == Some(InjectedBug::UnsafeRetry) {
+            failure.verdict.retry = Retry::Safe;
         }
         Err(failure)
     }

@@ -23,7 +23,7 @@ use concord_wire::{AgentId, Dialect, Envelope, MessageId, Timestamp, Token};
 
 use super::world::{Cell, Happening, Reply, Request, Shared};
 use crate::executor::Life;
-use crate::faults::Plant;
+use crate::faults::InjectedBug;
 use crate::network::unanswered;
 use crate::oneshot::Answer;
 
@@ -83,8 +83,8 @@ impl HostedPorts {
 impl Clock for HostedPorts {
     fn now(&self) -> Timestamp {
         let world = self.world.lock();
-        match world.plant {
-            Some(Plant::SaidTooLate) => world.clock_behind(BEHIND_MS),
+        match world.injected_bug {
+            Some(InjectedBug::SaidTooLate) => world.clock_behind(BEHIND_MS),
             _ => world.clock(),
         }
     }
@@ -105,8 +105,8 @@ impl Publisher for HostedPorts {
     async fn publish_first(&self, envelope: &Envelope, _: Option<&Trace>) -> Result<bool, Error> {
         let publication = {
             let mut world = self.world.lock();
-            let envelope = match world.plant {
-                Some(Plant::AnsweredTwice) => self.with_own_id(envelope),
+            let envelope = match world.injected_bug {
+                Some(InjectedBug::AnsweredTwice) => self.with_own_id(envelope),
                 _ => envelope.clone(),
             };
             world.published(self.life, envelope)

@@ -4,10 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use concord_agent_adapter::CaseCache;
+use concord_agent_adapter::AdapterContext;
 use concord_agent_adapter::hosted_agent::{Host, HostConfig, InboxHandler, ReplyLoops, Runner};
 use concord_domain::resilience::breaker::BreakerState;
-use concord_runtime::Aggregates;
 use concord_runtime::delivery::settle::{Settlement, settle};
 use concord_runtime::service::ServiceContext;
 use concord_runtime::service::metrics::Metrics;
@@ -19,7 +18,7 @@ use super::ports::HostedPorts;
 use super::setup::Setup;
 use super::world::{Assignment, Request, Shared, What};
 use crate::executor::Life;
-use crate::faults::Plant;
+use crate::faults::InjectedBug;
 
 /// How long an open breaker stays so by the injected bug: longer than any world lasts.
 const FOR_EVER_MS: u64 = 1_000_000_000;
@@ -33,22 +32,20 @@ pub(crate) struct Process {
 impl Process {
     /// None if the agent could not be hosted with its settings.
     pub(crate) fn new(life: Life, world: Shared, setup: &Arc<Setup>) -> Option<Self> {
-        let plant = world.lock().plant;
+        let bug = world.lock().injected_bug;
         let ports = HostedPorts::new(life, world.clone());
         let work = Arc::new(WorkSettings::default());
         let service = Service::AgentAdapter;
         let context = ServiceContext::new(service, ports, Metrics::default(), work);
-        let conversations = Aggregates::new(context.ports.clone(), context.work.cached_max);
-        let conversations = Arc::new(conversations);
-        let loops = Arc::new(ReplyLoops::new(&context, None, &conversations));
-        let cases = Arc::new(CaseCache::new(context.ports.clone()));
+        let adapter = AdapterContext::new(&context);
+        let loops = Arc::new(ReplyLoops::new(&adapter, None));
         let caller = SimCaller {
             life,
             world,
             setup: Arc::clone(setup),
         };
-        let config = configured(setup, plant)?;
-        let host = Arc::new(Host::new(config, caller, &context, &cases, &loops));
+        let config = configured(setup, bug)?;
+        let host = Arc::new(Host::new(config, caller, &adapter, &loops));
         Some(Self {
             context,
             handler: InboxHandler(host),
@@ -88,23 +85,23 @@ impl Process {
 }
 
 /// The agent as its settings say, but for an injected bug.
-fn configured(setup: &Setup, plant: Option<Plant>) -> Option<HostConfig> {
+fn configured(setup: &Setup, bug: Option<InjectedBug>) -> Option<HostConfig> {
     let agent = setup.settings()?;
     let runner = Runner::of(&agent).ok()?;
     let mut config = HostConfig::new(agent, runner);
     debug_assert_eq!(config.breaker, setup.rules, "the breaker has other rules");
-    match plant {
+    match bug {
         // Each probe makes way for the next at once.
-        Some(Plant::HalfOpenFlood) => config.breaker.probe_ms = 0,
-        Some(Plant::AsksWhileOpen) => {
+        Some(InjectedBug::HalfOpenFlood) => config.breaker.probe_ms = 0,
+        Some(InjectedBug::AsksWhileOpen) => {
             config.breaker.open_ms = 0;
             config.breaker.open_max_ms = 0;
         }
-        Some(Plant::NeverHalfOpen) => {
+        Some(InjectedBug::NeverHalfOpen) => {
             config.breaker.open_ms = FOR_EVER_MS;
             config.breaker.open_max_ms = FOR_EVER_MS;
         }
-        Some(Plant::QueueUnbounded) => config.agent.queue_max += 1,
+        Some(InjectedBug::QueueUnbounded) => config.agent.queue_max += 1,
         _ => {}
     }
     Some(config)

@@ -9,7 +9,6 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use concord_domain::resilience::breaker::BreakerState;
 use concord_runtime::Trace;
-use concord_runtime::service::metrics::Metrics;
 use concord_wire::{Dialect, ErrorCode, MessageId};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -21,6 +20,7 @@ use crate::hosted_agent::call_policy::{CallPolicy, breaker_rules};
 use crate::hosted_agent::http::{ServerCall, ServerReply};
 use crate::hosted_agent::spans::AnswerSpan;
 use crate::hosted_agent::timing::{Jitter, TokioClock};
+use crate::metrics::AdapterMetrics;
 use crate::settings::HostedAgent;
 
 /// A context that the message brought.
@@ -69,7 +69,14 @@ fn plain(status: u16) -> Answer {
 fn policy_of(agent: &HostedAgent) -> CallPolicy<TokioClock> {
     let rules = breaker_rules(agent);
     let jitter = Jitter::new("test".into());
-    CallPolicy::new(TokioClock, agent, rules, None, Metrics::default(), jitter)
+    CallPolicy::new(
+        TokioClock,
+        agent,
+        rules,
+        None,
+        AdapterMetrics::default(),
+        jitter,
+    )
 }
 
 async fn ask(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
-use concord_domain::coordination_metrics::{Tracker, Limits, Report, Tally};
+use concord_domain::coordination_metrics::{Limits, Report, Tally, Tracker};
 use concord_runtime::{Broker, service::clock};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, CaseId, Timestamp};

@@ -1,4 +1,4 @@
-//! Facts: those of others become steps, the coordinator's own become effects.
+//! Events: those of others become steps, the coordinator's own become effects.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use concord_runtime::{Aggregates, Directory, Ports};
 
 use crate::{exchange, route};
 
-/// Facts of others.
-pub(crate) struct Others<P> {
-    context: ServiceContext<P>,
+/// Events of others.
+pub(crate) struct OthersEvents<P> {
+    service: ServiceContext<P>,
     cases: EventHandler<P, CaseMachine>,
     requests: Arc<Aggregates<RequestMachine, P>>,
 }
 
-impl<P: Ports> Others<P> {
+impl<P: Ports> OthersEvents<P> {
     pub(crate) fn new(
-        context: &ServiceContext<P>,
+        service: &ServiceContext<P>,
         cases: &Arc<Aggregates<CaseMachine, P>>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
     ) -> Self {
-        let cases = EventHandler::new(context, cases, route::from_fact);
+        let cases = EventHandler::new(service, cases, route::from_event);
         Self {
-            context: context.clone(),
+            service: service.clone(),
             cases,
             requests: Arc::clone(requests),
         }
@@ -44,17 +44,17 @@ impl<P: Ports> Others<P> {
         let known = self.requests.load(&elapsed.id).await?;
         let unread = match &known.state.opened {
             Some(opened) if known.state.ended.is_none() => {
-                exchange::unread(&self.context.ports, opened).await?
+                exchange::find_unread_answer(&self.service.ports, opened).await?
             }
             _ => None,
         };
         let context = self
-            .context
+            .service
             .of_event(EventMeta::decode(&delivery.payload)?.event_id);
         let (id, unread) = (elapsed.id.clone(), unread.map(Box::new));
         let input = RequestInput::Elapsed { elapsed, unread };
         handlers::step(
-            &self.context,
+            &self.service,
             &self.requests,
             id,
             context,
@@ -65,9 +65,9 @@ impl<P: Ports> Others<P> {
     }
 }
 
-impl<P: Ports> Handler for Others<P> {
+impl<P: Ports> Handler for OthersEvents<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.context, delivery)? {
+        if let (Aggregate::Deadline, _) = handlers::aggregate_of(&self.service, delivery)? {
             let elapsed =
                 StoredEvent::<DeadlineEvent>::decode(&delivery.payload, delivery.sequence)?
                     .event
@@ -80,30 +80,30 @@ impl<P: Ports> Handler for Others<P> {
     }
 }
 
-/// The coordinator's own facts.
-pub(crate) struct Own<P> {
-    context: ServiceContext<P>,
+/// The coordinator's own events.
+pub(crate) struct OwnEvents<P> {
+    service: ServiceContext<P>,
     directory: Arc<Directory>,
     cases: EffectHandler<P, CaseMachine>,
     agents: EffectHandler<P, AgentMachine>,
     requests: EffectHandler<P, RequestMachine>,
 }
 
-impl<P: Ports> Own<P> {
-    pub(crate) fn new(context: &ServiceContext<P>, directory: &Arc<Directory>) -> Self {
+impl<P: Ports> OwnEvents<P> {
+    pub(crate) fn new(service: &ServiceContext<P>, directory: &Arc<Directory>) -> Self {
         Self {
-            context: context.clone(),
+            service: service.clone(),
             directory: Arc::clone(directory),
-            cases: EffectHandler::new(context),
-            agents: EffectHandler::new(context),
-            requests: EffectHandler::new(context),
+            cases: EffectHandler::new(service),
+            agents: EffectHandler::new(service),
+            requests: EffectHandler::new(service),
         }
     }
 }
 
-impl<P: Ports> Handler for Own<P> {
+impl<P: Ports> Handler for OwnEvents<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        match handlers::aggregate_of(&self.context, delivery)? {
+        match handlers::aggregate_of(&self.service, delivery)? {
             (Aggregate::Agent, _) => {
                 // Who registers is answered in the dialect that it has just declared.
                 self.directory.apply(StoredEvent::<AgentEvent>::decode(

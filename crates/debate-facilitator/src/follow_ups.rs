@@ -1,7 +1,7 @@
-//! What follows from facts, done on the broker; [`route::follows`] says what that is.
+//! What follows from events, done on the broker; [`route::follow_ups`] says what that is.
 //!
-//! One fact may lead to several steps. Each is known by the fact that caused it, so all of them are done again, without
-//! effect, when the process is killed between two of them and the fact is delivered again.
+//! One event may lead to several steps. Each is known by the event that caused it, so all of them are done again, without
+//! effect, when the process is killed between two of them and the event is delivered again.
 
 use concord_domain::Context;
 use concord_domain::aggregates::review_queue;
@@ -15,13 +15,13 @@ use crate::route::{self, FollowUp};
 use crate::stores::Stores;
 use crate::verdicts;
 
-/// Follows the facts that the facilitator reads.
-pub(crate) struct Follow<P> {
+/// Follows the events that the facilitator reads.
+pub(crate) struct FollowUpHandler<P> {
     service: ServiceContext<P>,
     stores: Stores<P>,
 }
 
-impl<P: Ports> Follow<P> {
+impl<P: Ports> FollowUpHandler<P> {
     pub(crate) fn new(service: &ServiceContext<P>, stores: &Stores<P>) -> Self {
         Self {
             service: service.clone(),
@@ -39,10 +39,10 @@ impl<P: Ports> Follow<P> {
         let stores = &self.stores;
         let (context, trace) = (context.clone(), trace.clone());
         match follow_up {
-            FollowUp::Debate(id, input) => {
-                quietly(handlers::step(service, &stores.debates, id, context, &input, trace).await)
-            }
-            FollowUp::Queue(input) => quietly(
+            FollowUp::Debate(id, input) => ignore_refusal(
+                handlers::step(service, &stores.debates, id, context, &input, trace).await,
+            ),
+            FollowUp::Queue(input) => ignore_refusal(
                 handlers::step(
                     service,
                     &stores.queue,
@@ -63,10 +63,10 @@ impl<P: Ports> Follow<P> {
     }
 }
 
-impl<P: Ports> Handler for Follow<P> {
+impl<P: Ports> Handler for FollowUpHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
         let (aggregate, _) = handlers::aggregate_of(&self.service, delivery)?;
-        let follow_ups = route::follows(aggregate, &delivery.payload, delivery.sequence)?;
+        let follow_ups = route::follow_ups(aggregate, &delivery.payload, delivery.sequence)?;
         if follow_ups.is_empty() {
             self.service.count_ignored("other_fact");
             return Ok(Ack::Acknowledge);
@@ -81,8 +81,8 @@ impl<P: Ports> Handler for Follow<P> {
     }
 }
 
-/// A refusal of what follows from a fact is nobody's mistake: the world has moved on meanwhile. It is said and passed over.
-fn quietly(done: Result<Ack, HandleError>) -> Result<(), HandleError> {
+/// A refusal of what follows from an event is nobody's mistake: the world has moved on meanwhile. It is said and passed over.
+fn ignore_refusal(done: Result<Ack, HandleError>) -> Result<(), HandleError> {
     match done {
         Err(HandleError::Refused(fault)) => {
             tracing::info!(%fault, "What would follow from a fact is out of date.");

@@ -13,22 +13,22 @@ use concord_runtime::{Aggregates, Ports, Routed};
 use crate::route::{exchange, register};
 
 /// Gives each message to the machine it is for.
-pub(crate) struct Mail<P> {
-    context: ServiceContext<P>,
+pub(crate) struct InboxHandler<P> {
+    service: ServiceContext<P>,
     agents: Arc<Aggregates<AgentMachine, P>>,
     requests: Arc<Aggregates<RequestMachine, P>>,
     cases: MessageHandler<P, CaseMachine>,
 }
 
-impl<P: Ports> Mail<P> {
+impl<P: Ports> InboxHandler<P> {
     pub(crate) fn new(
-        context: &ServiceContext<P>,
+        service: &ServiceContext<P>,
         agents: &Arc<Aggregates<AgentMachine, P>>,
         requests: &Arc<Aggregates<RequestMachine, P>>,
         cases: MessageHandler<P, CaseMachine>,
     ) -> Self {
         Self {
-            context: context.clone(),
+            service: service.clone(),
             agents: Arc::clone(agents),
             requests: Arc::clone(requests),
             cases,
@@ -36,12 +36,12 @@ impl<P: Ports> Mail<P> {
     }
 }
 
-impl<P: Ports> Handler for Mail<P> {
+impl<P: Ports> Handler for InboxHandler<P> {
     async fn handle(&self, delivery: &Delivery) -> Result<Ack, HandleError> {
-        let envelope = delivery.read(&self.context).await?;
-        if let Some((id, input)) = exchange::kept(&envelope, delivery.stored_at)? {
+        let envelope = delivery.read(&self.service).await?;
+        if let Some((id, input)) = exchange::withheld_answer(&envelope, delivery.stored_at)? {
             return handlers::step_of_message(
-                &self.context,
+                &self.service,
                 &self.requests,
                 id,
                 envelope,
@@ -53,12 +53,12 @@ impl<P: Ports> Handler for Mail<P> {
         match register::from_message(&envelope)? {
             None => self.cases.take(envelope, delivery).await,
             Some(Routed::Ignored(reason)) => {
-                self.context.count_ignored(reason);
+                self.service.count_ignored(reason);
                 Ok(Ack::Acknowledge)
             }
             Some(Routed::Step { id, input }) => {
                 handlers::step_of_message(
-                    &self.context,
+                    &self.service,
                     &self.agents,
                     id,
                     envelope,

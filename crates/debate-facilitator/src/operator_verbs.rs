@@ -64,16 +64,16 @@ struct Cancel {
 }
 
 /// Adds the verbs to the service's API.
-pub(crate) fn answer_operators<P: Ports>(
-    context: &ServiceContext<P>,
+pub(crate) fn bind<P: Ports>(
+    service: &ServiceContext<P>,
     stores: &Stores<P>,
     binder: &mut impl Binder,
 ) {
-    let on_queue = |read| operator_api::verb(context, &stores.queue, read);
+    let on_queue = |read| operator_api::verb(service, &stores.queue, read);
     binder.answer("register_expert", on_queue(register));
     binder.answer("expert_leaves", on_queue(leaves));
     binder.answer("reassign_debate", on_queue(reassign));
-    let on_debate = |read| operator_api::verb(context, &stores.debates, read);
+    let on_debate = |read| operator_api::verb(service, &stores.debates, read);
     binder.answer("control_debate", on_debate(control));
     binder.answer("cancel_debate", on_debate(cancel));
 }

@@ -1,4 +1,4 @@
-//! What follows from facts: a debate that needs a person enters the queue, what the queue decides reaches the debate, a
+//! What follows from events: a debate that needs a person enters the queue, what the queue decides reaches the debate, a
 //! gate's review reaches the debate that it is about, and what a person decided enters the track records.
 
 use concord_domain::aggregates::debate::Command;
@@ -12,7 +12,7 @@ use concord_events::{
 use concord_wire::payload::{Level, Status};
 use concord_wire::{DebateId, Token};
 
-/// One thing to do because of a fact.
+/// One thing to do because of an event.
 #[derive(Debug, Clone)]
 pub enum FollowUp {
     /// A step on this debate.
@@ -31,8 +31,8 @@ impl FollowUp {
     }
 }
 
-/// Everything to do because of a fact, in this order.
-pub fn follows(
+/// Everything to do because of an event, in this order.
+pub fn follow_ups(
     aggregate: Aggregate,
     bytes: &[u8],
     sequence: u64,
