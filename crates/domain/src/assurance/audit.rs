@@ -1,8 +1,9 @@
 //! Checks the design's invariants over what is stored.
 //!
-//! An [`Auditor`] takes events, messages and dead letters: each stream in its own order, the streams in any order beside each
-//! other. [`Auditor::finish`] reports what was found so far. `concord check` uses it over real streams, and the simulator
-//! after every seed. It keeps a state for each case and debate that goes on, and only ids for those that have ended.
+//! An [`Auditor`] takes events, messages and dead letters: each stream in its own order, the
+//! streams in any order beside each other. [`Auditor::finish`] reports what was found so far.
+//! `concord check` uses it over real streams, and the simulator after every seed. It keeps a state
+//! for each case and debate that goes on, and only ids for those that have ended.
 
 use std::any::Any;
 
@@ -82,7 +83,8 @@ pub struct StoredMessage<'a> {
 pub struct Dead<'a> {
     /// The original's subject, where it follows the grammar.
     pub subject: Option<&'a Subject>,
-    /// The original's lane and its sequence there, where it was a message and the letter names them.
+    /// The original's lane and its sequence there, where it was a message and the letter names
+    /// them.
     pub position: Option<(Lane, u64)>,
     /// The original's `message_id`, where it could be read.
     pub message_id: Option<&'a MessageId>,
@@ -95,11 +97,11 @@ pub struct Ending {
     pub now: Timestamp,
     /// How long after it is due a deadline may still be open, in milliseconds.
     pub grace_ms: u64,
-    /// Whether nothing is in flight: no message is still to be handled, and no effect is still to be published. Only then
-    /// the audit can say that something is missing.
+    /// Whether nothing is in flight: no message is still to be handled, and no effect is still to
+    /// be published. Only then the audit can say that something is missing.
     pub quiescent: bool,
-    /// The time from which on messages are kept: effects of older events may have been deleted by age. `None` when all are
-    /// kept.
+    /// The time from which on messages are kept: effects of older events may have been deleted by
+    /// age. `None` when all are kept.
     pub messages_since: Option<Timestamp>,
 }
 
@@ -294,7 +296,8 @@ impl Auditor {
                     let Some(foreign) = foreign else {
                         return self.unreadable(from, to, position, &fault);
                     };
-                    // No service has sent it; it is still checked that the service it was sent to has kept it.
+                    // No service has sent it; it is still checked that the service it was sent to
+                    // has kept it.
                     self.foreign(
                         stored.sequence,
                         position.subject.as_deref().unwrap_or_default(),
