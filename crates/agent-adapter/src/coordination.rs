@@ -108,7 +108,7 @@ impl CoordinationCounter {
             }) = StoredEvent::decode(&message.payload, 0)
             {
                 // A message that is received as it is published has no sequence either.
-                decided.said.message_id = decided.said.message_id.without_place();
+                decided.said.message_id = decided.said.message_id.without_sequence();
                 counter.change(|follow, _| follow.woken(&decided));
             }
         });

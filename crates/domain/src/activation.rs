@@ -1,13 +1,14 @@
 //! Activation: which agents a message wakes.
 //!
-//! Calling an agent costs time and money, and is of no use where the message does not concern it. So for
-//! every message and agent it is decided whether the agent wakes (it is given the message to act on),
-//! observes (it is given the message as context when it wakes next) or ignores the message. [`decide()`]
-//! is the decision tree of the specification; [`decide_all`] applies it to all agents at once.
+//! Calling an agent costs time and money, and is of no use where the message does not concern it.
+//! So for every message and agent it is decided whether the agent wakes (it is given the message to
+//! act on), observes (it is given the message as context when it wakes next) or ignores the
+//! message. [`decide()`] is the decision tree of the specification; [`decide_all`] applies it to
+//! all agents at once.
 //!
 //! Where a message is for any agent that can help, a [`Matcher`] estimates for each agent the
-//! probability that the message concerns it. It holds the skills of all agents, because a score means
-//! little without its lead over the score of the next agent:
+//! probability that the message concerns it. It holds the skills of all agents, because a score
+//! means little without its lead over the score of the next agent:
 //!
 //! - h = 0.7 x cosine + 0.3 x n-grams, for the best skill of an agent. The cosine is that of the
 //!   message's vector and the centroid of the vectors of the skill's name and examples; the caller
@@ -19,9 +20,9 @@
 //!   of others, and yields to an agent that is certain without it. A short message is matched together
 //!   with a share of the message before it.
 //!
-//! All of this is bounded: the first 4 KiB of a text, a number of n-grams for each card, a number of
-//! skills for the frequent n-grams of a message. A message wakes at most eight agents by mentioning them
-//! and eight by preferring them.
+//! All of this is bounded: the first 4 KiB of a text, a number of n-grams for each card, a number
+//! of skills for the frequent n-grams of a message. A message wakes at most eight agents by
+//! mentioning them and eight by preferring them.
 
 mod calibration;
 mod calibration_fit;

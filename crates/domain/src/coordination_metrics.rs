@@ -1,8 +1,9 @@
 //! Metrics of coordination: how well agents help each other, counted from stored messages.
 //!
-//! A [`Tracker`] takes the messages of agents ([`Tracker::message`]) and the decisions which agents they wake
-//! ([`Tracker::woken`]) in the order in which they were stored, and returns what counts ([`Counted`]). A [`Tally`] adds that up
-//! to a [`Report`]. The specification names five metrics and does not define them:
+//! A [`Tracker`] takes the messages of agents ([`Tracker::message`]) and the decisions which agents
+//! they wake ([`Tracker::woken`]) in the order in which they were stored, and returns what counts
+//! ([`Counted`]). A [`Tally`] adds that up to a [`Report`]. The specification names five metrics
+//! and does not define them:
 //!
 //! - **Messages through the lead**: of the messages between agents, those that a lead sends or receives. The coordinator is a
 //!   lead, and other leads are named. Messages to or from another service do not count, nor does registration.
@@ -18,11 +19,12 @@
 //!   [`conversation_of`](crate::activation::conversation::conversation_of) tells them apart: the case, or the thread outside one (the
 //!   specification's `conversation_id`). One in which agents said anything counts.
 //!
-//! Agents that do not answer within the window are counted separately, as is what may still be answered. Memory is bounded
-//! ([`Limits`]): a message that finds no room is treated as if its window were over. Times are those at which the broker
-//! stored the messages.
+//! Agents that do not answer within the window are counted separately, as is what may still be
+//! answered. Memory is bounded ([`Limits`]): a message that finds no room is treated as if its
+//! window were over. Times are those at which the broker stored the messages.
 
 mod classify;
+mod open_messages;
 mod tally;
 mod tracker;
 

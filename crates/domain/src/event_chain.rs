@@ -11,6 +11,10 @@ use concord_events::{AggregateEvent, StoredEvent};
 /// `most`.
 pub fn remember(earlier: &mut Vec<u64>, sequence: u64, most: usize) {
     earlier.push(sequence);
+    debug_assert!(
+        earlier.is_sorted(),
+        "predecessors are named in the order of the stream: {earlier:?}"
+    );
     let surplus = earlier.len().saturating_sub(most);
     earlier.drain(..surplus);
 }

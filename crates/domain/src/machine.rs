@@ -74,10 +74,10 @@ impl Ignored {
 
 /// A state machine.
 ///
-/// Everything is chosen in [`decide`](Self::decide): it takes a state and an input and returns at most one event. The other
-/// functions follow from what is stored. The last group says in which order events may follow each other: the audit checks
-/// stored events against it, and debug builds check each new one. By default every order is right, and the aggregate never
-/// ends.
+/// Everything is chosen in [`decide`](Self::decide): it takes a state and an input and returns at
+/// most one event. The other functions follow from what is stored. The last group says in which
+/// order events may follow each other: the audit checks stored events against it, and debug builds
+/// check each new one. By default every order is right, and the aggregate never ends.
 pub trait Machine: Sized + 'static {
     /// The state of one aggregate.
     type State: Default + Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static;
@@ -95,7 +95,8 @@ pub trait Machine: Sized + 'static {
     fn deadlines(_state: &Self::State) -> Vec<Deadline> {
         Vec::new()
     }
-    /// The deadlines that are open after `record`. Machines with large states override this, to spare a copy of the state.
+    /// The deadlines that are open after `record`. Machines with large states override this, to
+    /// spare a copy of the state.
     fn deadlines_after(state: &Self::State, record: &StoredEvent<Self::Event>) -> Vec<Deadline> {
         let mut after = state.clone();
         Self::apply(&mut after, record.clone());
@@ -109,8 +110,8 @@ pub trait Machine: Sized + 'static {
     fn case_of(_record: &StoredEvent<Self::Event>) -> Option<CaseId> {
         None
     }
-    /// True for an input that creates its aggregate: deciding then begins with the empty state instead of a read,
-    /// and the lock finds out when that was wrong.
+    /// True for an input that creates its aggregate: deciding then begins with the empty state
+    /// instead of a read, and the lock finds out when that was wrong.
     fn creates(_input: &Self::Input) -> bool {
         false
     }
@@ -136,7 +137,8 @@ pub trait Machine: Sized + 'static {
     fn begins_again(_event: &Self::Event) -> bool {
         false
     }
-    /// Whether an aggregate in this state may wait for nothing but people, for as long as they wish.
+    /// Whether an aggregate in this state may wait for nothing but people, for as long as they
+    /// wish.
     fn may_rest(_state: &Self::State) -> bool {
         false
     }
@@ -144,7 +146,8 @@ pub trait Machine: Sized + 'static {
     fn misplaced(_before: &Self::State, _event: &Self::Event) -> Option<String> {
         None
     }
-    /// Decides again what can be decided again, given the state after the event. Returns the differences.
+    /// Decides again what can be decided again, given the state after the event. Returns the
+    /// differences.
     fn recount(_after: &Self::State, _record: &StoredEvent<Self::Event>) -> Vec<String> {
         Vec::new()
     }
@@ -197,7 +200,8 @@ impl<M: Machine> Versioned<M> {
         }
     }
 
-    /// Makes the stored form of `event`, with the deadlines that it opens and closes. Its sequence is 0 until it is stored.
+    /// Makes the stored form of `event`, with the deadlines that it opens and closes. Its sequence
+    /// is 0 until it is stored.
     pub fn record(&self, id: &Token, context: &Context, event: M::Event) -> StoredEvent<M::Event> {
         debug_assert!(
             !M::MUST_END || !self.sequences.is_empty() || M::begins(&event),

@@ -1,5 +1,6 @@
-//! Whatever is said, in whatever order and however often: no machine fails, every fact keeps its word ([`Story`] looks
-//! at each), the same facts give the same state, and time alone brings every case and debate to its end.
+//! Whatever is said, in whatever order and however often: no machine fails, every fact keeps its
+//! word ([`Story`] looks at each), the same facts give the same state, and time alone brings every
+//! case and debate to its end.
 
 use std::collections::BTreeSet;
 

@@ -118,7 +118,7 @@ impl PendingAnswers {
 
     /// Listens to what an agent says, until the service stops.
     pub(crate) async fn listen(self, runner: ServiceRunner, agent: AgentId) {
-        let filters = Lane::ALL.map(|lane| runner.broker.subjects().said_by(lane, &agent));
+        let filters = Lane::ALL.map(|lane| runner.broker.subjects().messages_from(lane, &agent));
         let mut heard = Vec::new();
         for filter in filters {
             match runner.broker.listen(filter, None).await {

@@ -57,6 +57,7 @@ impl Calibration {
 
 /// The logistic function.
 pub fn sigmoid(log_odds: f64) -> f64 {
+    debug_assert!(!log_odds.is_nan(), "log-odds are a number");
     1.0 / (1.0 + (-log_odds).exp())
 }
 

@@ -1,5 +1,5 @@
-//! A conversation: its last messages, and the agents that each of them woke. Owned by the agent adapter;
-//! its id is that of the case, or of the thread outside a case.
+//! A conversation: its last messages, and the agents that each of them woke. Owned by the agent
+//! adapter; its id is that of the case, or of the thread outside a case.
 //!
 //! | state                    | DecidedMessage               | Break               |
 //! |--------------------------|---------------------|---------------------|
@@ -7,13 +7,14 @@
 //! | the two are paused       | decided [1]         | ignored: already done |
 //! | any other                | decided [2]         | loop_broken         |
 //!
-//! [1] Neither wakes the other. [2] When the reply chain of two agents is too long with this message
-//! ([`ReplyChains`]), the event states it: from then on the two are paused, and both are told once.
+//! [1] Neither wakes the other. [2] When the reply chain of two agents is too long with this
+//! message ([`ReplyChains`]), the event states it: from then on the two are paused, and both are
+//! told once.
 //!
-//! The last [`REMEMBERED_MAX`] messages are remembered. They are the context that an agent is given when
-//! it wakes, and they show which agents take part. The caller reads the state before it decides; a
-//! message that is stored in between is missing from the context of the next one, without any further
-//! effect.
+//! The last [`REMEMBERED_MAX`] messages are remembered. They are the context that an agent is given
+//! when it wakes, and they show which agents take part. The caller reads the state before it
+//! decides; a message that is stored in between is missing from the context of the next one,
+//! without any further effect.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -193,6 +194,10 @@ impl Machine for WakeMachine {
         if state.recent.len() > REMEMBERED_MAX {
             state.recent.pop_front();
         }
+        debug_assert!(
+            state.recent.len() <= REMEMBERED_MAX,
+            "the memory of a conversation is bounded"
+        );
         if let Some(LoopBroken {
             from, to, until, ..
         }) = broken

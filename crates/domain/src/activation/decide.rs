@@ -146,10 +146,17 @@ pub fn decide_all(
     let agents = matcher
         .agents()
         .filter(|agent| hears(agent) && *agent != message.from);
+    let decisions: BTreeMap<AgentId, Decision> = agents
+        .map(|agent| (agent.clone(), decide_one(agent)))
+        .collect();
+    debug_assert!(
+        decisions
+            .values()
+            .all(|decision| decision.reason != Reason::OwnMessage),
+        "the sender decides nothing about its own message"
+    );
     Decisions {
-        decisions: agents
-            .map(|agent| (agent.clone(), decide_one(agent)))
-            .collect(),
+        decisions,
         named_beyond: mentioned.beyond.len() + preferred.beyond.len(),
     }
 }

@@ -79,6 +79,10 @@ impl Index {
             if touched > POSTINGS_MAX {
                 break;
             }
+            debug_assert!(
+                weight.is_finite() && weight >= 0.0,
+                "an n-gram has a weight, not {weight}"
+            );
             let weight = weight / length;
             for posting in list {
                 if let Some(score) = scores.get_mut(posting.slot as usize) {

@@ -289,6 +289,12 @@ impl Matcher {
             self.calibration(vector.is_some()),
             query.participations,
         );
+        debug_assert!(
+            candidates
+                .iter()
+                .all(|candidate| (0.0..=1.0).contains(&candidate.probability)),
+            "a probability is 0 to 1"
+        );
         candidates.sort_by(|a, b| {
             b.probability
                 .total_cmp(&a.probability)

@@ -1,9 +1,10 @@
 //! Reply chains: two agents that answer each other's answers would never stop by themselves.
 //!
-//! For each pair of agents the times of their turns are remembered. A turn is a message that answers the
-//! other agent; a second message of the same agent before the other has answered is no turn. The length
-//! of the chain is the number of turns within the window. A pair whose chain is too long is paused, and
-//! its chain begins anew after the pause. Loops of three and more agents are not found.
+//! For each pair of agents the times of their turns are remembered. A turn is a message that
+//! answers the other agent; a second message of the same agent before the other has answered is no
+//! turn. The length of the chain is the number of turns within the window. A pair whose chain is
+//! too long is paused, and its chain begins anew after the pause. Loops of three and more agents
+//! are not found.
 //!
 //! | the pair            | said in turn, not too deep | said in turn, too deep | said again by the same |
 //! |---------------------|----------------------------|------------------------|------------------------|
@@ -109,6 +110,10 @@ impl ReplyChains {
             paused_until: None,
         };
         self.chains.push_back(known.unwrap_or_else(fresh));
+        debug_assert!(
+            self.chains.len() <= PAIRS_MAX,
+            "the number of pairs is bounded"
+        );
         self.chains.back_mut()
     }
 

@@ -15,6 +15,10 @@ pub fn direction(vector: &[f32]) -> Option<Vec<f32>> {
         .map(|x| (x / largest) * (x / largest))
         .sum::<f32>()
         .sqrt();
+    debug_assert!(
+        length.is_finite() && length >= 1.0,
+        "divided by its largest number a vector has a length of at least 1, not {length}"
+    );
     Some(vector.iter().map(|x| x / largest / length).collect())
 }
 

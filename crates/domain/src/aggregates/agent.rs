@@ -6,14 +6,14 @@
 //! | not registered | registered (joined), or refused [1] | refused: not registered | refused: not registered              |
 //! | registered     | registered (updated, or same)    | deregistered          | status_changed; ignored when it is so already |
 //!
-//! [1] A card that is not valid is refused in every state; `must_exist` (`update_agent`) refuses an agent
-//! that is not registered.
+//! [1] A card that is not valid is refused in every state; `must_exist` (`update_agent`) refuses an
+//! agent that is not registered.
 //!
 //! **Always answered.** An agent that restarts registers again and waits for the answer, so a
 //! registration that changes nothing is an event too. Others are told only of changes.
 //!
-//! **A registration makes available.** From then on the agent's heartbeats, its status messages, and
-//! missing heartbeats decide ([`liveness`]).
+//! **A registration makes available.** From then on the agent's heartbeats, its status messages,
+//! and missing heartbeats decide ([`liveness`]).
 
 use concord_events::{
     AgentDeregistered, AgentEvent, AgentRegistered, AgentStatusChanged, CardChange, StoredEvent,

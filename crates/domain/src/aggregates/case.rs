@@ -11,12 +11,14 @@
 //! |              |         |                                 |                           | decided by the last|                |          |
 //! | decided      | refused | finding_set_aside (late)        | ignored                   | ignored            | ignored        | ignored  |
 //!
-//! A second finding of the same agent is set aside as repeated; the same message again is ignored; the same
-//! `message_id` with other contents or of another sender, and a sender that takes no part, are refused. The request that
-//! opened a case is ignored when it comes again; any other request to open it is refused, for its sender awaits an answer.
+//! A second finding of the same agent is set aside as repeated; the same message again is ignored;
+//! the same `message_id` with other contents or of another sender, and a sender that takes no part,
+//! are refused. The request that opened a case is ignored when it comes again; any other request to
+//! open it is refused, for its sender awaits an answer.
 //!
-//! A challenge is taken while the case can still use its outcome: until it is decided, and after that while a gate is
-//! ahead. Provisional outcomes are replaced by the final ones when they come. A decided case with gates waits for people:
+//! A challenge is taken while the case can still use its outcome: until it is decided, and after
+//! that while a gate is ahead. Provisional outcomes are replaced by the final ones when they come.
+//! A decided case with gates waits for people:
 //!
 //! | input             | no gate ahead | at a gate, something unreviewed          | at a gate, all reviewed |
 //! |-------------------|---------------|------------------------------------------|-------------------------|

@@ -1,4 +1,5 @@
-//! A debate: the life of one conflict, from rounds of discussion to its resolution. Owned by the debate facilitator.
+//! A debate: the life of one conflict, from rounds of discussion to its resolution. Owned by the
+//! debate facilitator.
 //!
 //! | state     | Open    | Answer of an asked party           | other Answer                          | round due       |
 //! |-----------|---------|------------------------------------|---------------------------------------|-----------------|
@@ -7,18 +8,20 @@
 //! |           |         | round: round_closed or resolved    | refused (no party, not asked)         | round           |
 //! | resolved  | ignored | answer_set_aside (late)            | answer_set_aside or refused           | ignored         |
 //!
-//! After its end, what proved right can be reported once ([`ground_truth`]); before that a report is refused.
+//! After its end, what proved right can be reported once ([`ground_truth`]); before that a report
+//! is refused.
 //!
-//! **When a round settles a conflict.** The specification's rule, `agreements >= answers - 1`, is met by no answer and by
-//! one. Here a round settles when at least `answers_min` (2 or more) parties answered and either all parties hold the
-//! same position, or all answers but one agreed with a peer and one position is held by more parties than any other.
-//! So two parties that politely adopt each other's position have settled nothing.
+//! **When a round settles a conflict.** The specification's rule, `agreements >= answers - 1`, is
+//! met by no answer and by one. Here a round settles when at least `answers_min` (2 or more)
+//! parties answered and either all parties hold the same position, or all answers but one agreed
+//! with a peer and one position is held by more parties than any other. So two parties that
+//! politely adopt each other's position have settled nothing.
 //!
-//! What follows when the rounds settle nothing is the [strategy](strategy) of the debate: a vote, or the
-//! [ladder](escalation). A challenge is on the ladder from its beginning.
+//! What follows when the rounds settle nothing is the [strategy](strategy) of the debate: a vote,
+//! or the [ladder](escalation). A challenge is on the ladder from its beginning.
 //!
-//! Each module uses only modules before it: `input`, `state`, `admission`, `position`, `discussion`, `outcome_builder`,
-//! `escalation`, `strategy`, `rounds`, `ground_truth`, `decide`.
+//! Each module uses only modules before it: `input`, `state`, `admission`, `position`,
+//! `discussion`, `outcome_builder`, `escalation`, `strategy`, `rounds`, `ground_truth`, `decide`.
 
 use concord_events::{Deadline, DebateEvent, StoredEvent};
 use concord_wire::{CaseId, DebateId, Timestamp, Token};

@@ -51,6 +51,10 @@ impl Machine for DetectionMachine {
             return Decision::Ignore(Ignored::AlreadyDone);
         }
         let found = conflict::detect_within_limit(&input.case_id, &input.policy, &input.findings);
+        debug_assert!(
+            found.debated.len() <= input.policy.conflicts_max as usize,
+            "no more conflicts are debated than the policy allows"
+        );
         Decision::Append(DetectionEvent::Completed(Box::new(Detected {
             case_id: input.case_id.clone(),
             policy: input.policy.clone(),

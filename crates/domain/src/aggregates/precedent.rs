@@ -1,6 +1,6 @@
 //! A precedent: how the last debates of one kind about one subject ended. Owned by the debate
-//! facilitator; its id follows from kind and subject ([`id_of`]), so that it is found for any similar
-//! conflict.
+//! facilitator; its id follows from kind and subject ([`id_of`]), so that it is found for any
+//! similar conflict.
 //!
 //! | state                               | an entry                                         |
 //! |-------------------------------------|--------------------------------------------------|
@@ -13,9 +13,9 @@
 //! | 20 other debates                    | recorded; the oldest is forgotten                |
 //!
 //! A provisional decision is recorded when it is made. When a person overrides it, the entry of the
-//! override takes its place. Of two entries the one with the later time is the later one; at the same
-//! time, the one of the higher level. An entry that would be forgotten at once is not recorded: it may
-//! have been recorded before.
+//! override takes its place. Of two entries the one with the later time is the later one; at the
+//! same time, the one of the higher level. An entry that would be forgotten at once is not
+//! recorded: it may have been recorded before.
 
 use concord_events::{PrecedentEvent, PrecedentRecorded, StoredEvent};
 use concord_wire::payload::{ConflictType, Precedent};
@@ -51,7 +51,8 @@ impl PrecedentState {
         self.entries.len() >= most && self.entries.first().is_some_and(|oldest| at <= oldest.at)
     }
 
-    /// Adds an entry in place of an earlier one of its debate, and forgets the oldest beyond `most`.
+    /// Adds an entry in place of an earlier one of its debate, and forgets the oldest beyond
+    /// `most`.
     fn keep(&mut self, entry: Precedent, most: usize) {
         self.entries
             .retain(|earlier| earlier.debate_id != entry.debate_id);
@@ -59,6 +60,10 @@ impl PrecedentState {
         self.entries.insert(place, entry);
         let surplus = self.entries.len().saturating_sub(most);
         self.entries.drain(..surplus);
+        debug_assert!(
+            self.entries.is_sorted_by_key(|entry| entry.at),
+            "entries are kept in the order of their times"
+        );
     }
 }
 

@@ -1,8 +1,8 @@
-//! A request of one agent to another: opened once and ended once, even when services are killed. Owned
-//! by the coordinator.
+//! A request of one agent to another: opened once and ended once, even when services are killed.
+//! Owned by the coordinator.
 //!
-//! Agents exchange requests and replies directly; this machine records them. It adds the end: a request
-//! that nobody answers in time ends with an `error` to its sender.
+//! Agents exchange requests and replies directly; this machine records them. It adds the end: a
+//! request that nobody answers in time ends with an `error` to its sender.
 //!
 //! | state    | Ask                       | Acknowledge    | Answer in time       | Answer late [6] | deadline passes           |
 //! |----------|---------------------------|----------------|----------------------|-----------------|---------------------------|
@@ -12,21 +12,22 @@
 //! | ended    | ignored, or refused [2][5] | ignored        | answered_late [4]    | answered_late [4] | ignored                 |
 //!
 //! [1] Failed at once when the request cannot be carried out; the caller finds the reason
-//! ([`Refusal`]). [2] A repetition is ignored; another request under the same id is refused. [3] The
-//! caller of the deadline looks first for an answer that is stored and not handled yet: an answer in time
-//! counts, however long it waits in a queue. [4] Up to [`LATE_MAX`]; more are counted and not
-//! recorded. [5] A request without an id of its own that is made again in the same words is a new request
-//! once the last one has ended: opened, or failed [1]. [6] Also an answer that came too late and was kept
-//! from the sender of the request, whenever it is handled; it is ignored for an unknown request.
+//! ([`Refusal`]). [2] A repetition is ignored; another request under the same id is refused. [3]
+//! The caller of the deadline looks first for an answer that is stored and not handled yet: an
+//! answer in time counts, however long it waits in a queue. [4] Up to [`LATE_MAX`]; more are
+//! counted and not recorded. [5] A request without an id of its own that is made again in the same
+//! words is a new request once the last one has ended: opened, or failed [1]. [6] Also an answer
+//! that came too late and was kept from the sender of the request, whenever it is handled; it is
+//! ignored for an unknown request.
 //!
-//! *In time* depends on when the broker stored the answer, not on when it is handled. Only the agent that
-//! was asked can answer; a request to `_any` is answered by the first agent that does.
+//! *In time* depends on when the broker stored the answer, not on when it is handled. Only the
+//! agent that was asked can answer; a request to `_any` is answered by the first agent that does.
 
 use concord_events::{
     Deadline, DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestEvent,
     RequestFailed, RequestOpened, StoredEvent,
 };
-use concord_wire::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_place};
+use concord_wire::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_sequence};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
@@ -143,7 +144,7 @@ pub struct Refusal {
 /// the message. A request without an id of its own shares its aggregate with all requests in the
 /// same words, one after the other: whoever answers may not know where it is stored.
 pub fn id_of(from: &AgentId, request_id: &str) -> Token {
-    Token::derived(&format!("request/{from}/{}", without_place(request_id)))
+    Token::derived(&format!("request/{from}/{}", without_sequence(request_id)))
 }
 
 impl Machine for RequestMachine {
@@ -261,7 +262,7 @@ impl Machine for RequestMachine {
         begins
             && event
                 .request()
-                .is_some_and(|request| request.request_id.is_unnamed())
+                .is_some_and(|request| request.request_id.is_derived())
     }
 
     fn may_rest(state: &RequestState) -> bool {

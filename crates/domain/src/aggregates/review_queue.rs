@@ -1,8 +1,10 @@
-//! The review queue: the experts who can rule, and the debates that wait for one. Owned by the debate facilitator.
+//! The review queue: the experts who can rule, and the debates that wait for one. Owned by the
+//! debate facilitator.
 //!
-//! There is one queue in an installation, under the fixed id [`id`], and every event about order and capacity is an event of
-//! it. So all of them are decided under one lock, and no expert has more debates than their capacity however many
-//! replicas of the facilitator run. What a debate does with being assigned, overflowed or released is its own concern.
+//! There is one queue in an installation, under the fixed id [`id`], and every event about order
+//! and capacity is an event of it. So all of them are decided under one lock, and no expert has
+//! more debates than their capacity however many replicas of the facilitator run. What a debate
+//! does with being assigned, overflowed or released is its own concern.
 //!
 //! Inputs about a debate:
 //!
@@ -13,10 +15,10 @@
 //! | assigned | ignored                 | -                      | released | reassigned, or refused [2]          |
 //! | finished | ignored                 | -                      | ignored  | refused: not in the queue           |
 //!
-//! [1] The first debate that some expert can take; ignored when there is none. [2] Refused when the expert is not
-//! registered, is excluded, has it already, or has no room. *Finished* are debates that were released or have overflowed; the last
-//! [`FINISHED_MAX`] are remembered, and an unknown debate can be released, so that an Enqueue that comes late finds it
-//! finished.
+//! [1] The first debate that some expert can take; ignored when there is none. [2] Refused when the
+//! expert is not registered, is excluded, has it already, or has no room. *Finished* are debates
+//! that were released or have overflowed; the last [`FINISHED_MAX`] are remembered, and an unknown
+//! debate can be released, so that an Enqueue that comes late finds it finished.
 //!
 //! Inputs about an expert:
 //!
@@ -25,22 +27,27 @@
 //! | unknown    | expert_registered, or refused: not valid, too many | refused: no such expert            |
 //! | registered | expert_registered: replaced, keeps its debates     | expert_left: its debates wait again |
 //!
-//! **Order.** By priority, then by waiting time, then by debate id. A debate on the critical path is assigned before all
-//! others as soon as an expert has room; no debate is taken away from an expert for it.
+//! **Order.** By priority, then by waiting time, then by debate id. A debate on the critical path
+//! is assigned before all others as soon as an expert has room; no debate is taken away from an
+//! expert for it.
 //!
-//! **Choice of the expert.** Experts with room who are not excluded. Where the debate has a domain and any registered expert who is not
-//! excluded has it too, only such experts: others wait for them. Among these the least loaded (debates to capacity), then
-//! the one whose last assignment is longest ago, then the lower id.
+//! **Choice of the expert.** Experts with room who are not excluded. Where the debate has a domain
+//! and any registered expert who is not excluded has it too, only such experts: others wait for
+//! them. Among these the least loaded (debates to capacity), then the one whose last assignment is
+//! longest ago, then the lower id.
 //!
-//! **A full queue.** When nobody who may be given a debate has room, a supporting debate overflows at once, and another
-//! when `queue_max` wait already. While no expert is registered at all everything waits: one may register in time.
+//! **A full queue.** When nobody who may be given a debate has room, a supporting debate overflows
+//! at once, and another when `queue_max` wait already. While no expert is registered at all
+//! everything waits: one may register in time.
 //!
-//! **Duties of the caller.** It sends [`QueueInput::Advance`] after *every* event of the queue, with that event as the cause;
-//! an assignment is such an event, so this goes on until there is nothing to assign. One cause leads to one event of the
-//! queue at most, so each debate is released by an event of its own: a case that is cancelled cannot release several.
-//! Only debates that were sent to the queue are released. Whether a sender may register or remove an expert, or
-//! reassign, is checked by the caller. The capacity that counts is the one at the time: an expert who registers again
-//! with a smaller one keeps the debates they have, and is given no more until there is room.
+//! **Duties of the caller.** It sends [`QueueInput::Advance`] after *every* event of the queue,
+//! with that event as the cause; an assignment is such an event, so this goes on until there is
+//! nothing to assign. One cause leads to one event of the queue at most, so each debate is released
+//! by an event of its own: a case that is cancelled cannot release several. Only debates that were
+//! sent to the queue are released. Whether a sender may register or remove an expert, or reassign,
+//! is checked by the caller. The capacity that counts is the one at the time: an expert who
+//! registers again with a smaller one keeps the debates they have, and is given no more until there
+//! is room.
 
 use concord_events::{
     AggregateEvent, Enqueued, ExpertRegistered, Origin, ReleaseReason, ReviewQueueEvent,

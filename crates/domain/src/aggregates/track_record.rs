@@ -1,4 +1,5 @@
-//! A track record: how often one agent was right. Owned by the debate facilitator; its id is the agent's.
+//! A track record: how often one agent was right. Owned by the debate facilitator; its id is the
+//! agent's.
 //!
 //! | state                                             | Observe                                      |
 //! |---------------------------------------------------|----------------------------------------------|
@@ -9,15 +10,16 @@
 //! | 5,000, all of them later                          | ignored: already done                        |
 //! | 5,000                                             | observed; the oldest observation is forgotten |
 //!
-//! **Repetitions.** An outcome may arrive twice, or another replica may repeat the step. In one debate,
-//! one source says once whether the agent was right; a ruling and a later override are two sources. An
-//! observation that belongs to no debate is identified by the message or event that brought it.
+//! **Repetitions.** An outcome may arrive twice, or another replica may repeat the step. In one
+//! debate, one source says once whether the agent was right; a ruling and a later override are two
+//! sources. An observation that belongs to no debate is identified by the message or event that
+//! brought it.
 //!
-//! **Forgetting.** An observation loses half of its weight in two years, and the oldest has the least
-//! weight: at most a five-thousandth of the score, which is less than the width of its interval. The
-//! limit is that of the whole record, so thousands of observations in one domain can displace old ones in
-//! another. A forgotten observation that is brought again would be the oldest and be forgotten at once,
-//! so it is not recorded.
+//! **Forgetting.** An observation loses half of its weight in two years, and the oldest has the
+//! least weight: at most a five-thousandth of the score, which is less than the width of its
+//! interval. The limit is that of the whole record, so thousands of observations in one domain can
+//! displace old ones in another. A forgotten observation that is brought again would be the oldest
+//! and be forgotten at once, so it is not recorded.
 
 use concord_events::{Observed, StoredEvent, TrackRecordEvent};
 use concord_wire::payload::Observation;

@@ -1,12 +1,13 @@
 //! Checks the design's invariants over what is stored.
 //!
-//! An [`Auditor`] takes events, messages and dead letters: each stream in its own order, the streams in any order beside each
-//! other. [`Auditor::finish`] reports what was found so far. `concord check` uses it over real streams, and the simulator
-//! after every seed. It keeps a state for each case and debate that goes on, and only ids for those that have ended.
+//! An [`Auditor`] takes events, messages and dead letters: each stream in its own order, the
+//! streams in any order beside each other. [`Auditor::finish`] reports what was found so far.
+//! `concord check` uses it over real streams, and the simulator after every seed. It keeps a state
+//! for each case and debate that goes on, and only ids for those that have ended.
 
 use std::any::Any;
 
-use concord_events::non_event::Foreign;
+use concord_events::non_event::NonEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::{
     Aggregate, AggregateEvent, CaseEvent, DeadlineEvent, Origin, ReviewQueueEvent, StoredEvent,
@@ -82,7 +83,8 @@ pub struct StoredMessage<'a> {
 pub struct Dead<'a> {
     /// The original's subject, where it follows the grammar.
     pub subject: Option<&'a Subject>,
-    /// The original's lane and its sequence there, where it was a message and the letter names them.
+    /// The original's lane and its sequence there, where it was a message and the letter names
+    /// them.
     pub position: Option<(Lane, u64)>,
     /// The original's `message_id`, where it could be read.
     pub message_id: Option<&'a MessageId>,
@@ -95,11 +97,11 @@ pub struct Ending {
     pub now: Timestamp,
     /// How long after it is due a deadline may still be open, in milliseconds.
     pub grace_ms: u64,
-    /// Whether nothing is in flight: no message is still to be handled, and no effect is still to be published. Only then
-    /// the audit can say that something is missing.
+    /// Whether nothing is in flight: no message is still to be handled, and no effect is still to
+    /// be published. Only then the audit can say that something is missing.
     pub quiescent: bool,
-    /// The time from which on messages are kept: effects of older events may have been deleted by age. `None` when all are
-    /// kept.
+    /// The time from which on messages are kept: effects of older events may have been deleted by
+    /// age. `None` when all are kept.
     pub messages_since: Option<Timestamp>,
 }
 
@@ -163,7 +165,7 @@ impl Auditor {
     }
 
     /// Takes an entry of the stream of events into account that is no event.
-    pub fn foreign(&mut self, sequence: u64, subject: &str, foreign: Foreign) {
+    pub fn foreign(&mut self, sequence: u64, subject: &str, foreign: NonEvent) {
         let first = || Violation {
             what: format!("It is {}.", foreign.as_str()),
             place: subject.to_owned(),
@@ -179,7 +181,7 @@ impl Auditor {
 
     /// Takes a stored event into account. Events are given in the order of their stream.
     pub fn event(&mut self, stored: &RawEvent<'_>) {
-        if let Some(foreign) = Foreign::of(false, stored.bytes) {
+        if let Some(foreign) = NonEvent::of(false, stored.bytes) {
             let subject = SystemSubject::Event {
                 aggregate: stored.aggregate,
                 id: stored.id.clone(),
@@ -290,11 +292,12 @@ impl Auditor {
                     &read
                 }
                 Err(fault) => {
-                    let foreign = Foreign::of(false, bytes).filter(|_| from.is_some());
+                    let foreign = NonEvent::of(false, bytes).filter(|_| from.is_some());
                     let Some(foreign) = foreign else {
                         return self.unreadable(from, to, position, &fault);
                     };
-                    // No service has sent it; it is still checked that the service it was sent to has kept it.
+                    // No service has sent it; it is still checked that the service it was sent to
+                    // has kept it.
                     self.foreign(
                         stored.sequence,
                         position.subject.as_deref().unwrap_or_default(),

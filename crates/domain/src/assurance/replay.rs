@@ -1,4 +1,5 @@
-//! Rebuilds aggregates: the same events give the same state, and deciding again gives the same votes.
+//! Rebuilds aggregates: the same events give the same state, and deciding again gives the same
+//! votes.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,8 @@ pub struct Difference {
     pub what: String,
 }
 
-/// Rebuilds one aggregate from its events, and checks the predecessors and deadlines that each of them states.
+/// Rebuilds one aggregate from its events, and checks the predecessors and deadlines that each of
+/// them states.
 pub fn rebuild<M: Machine>(records: &[StoredEvent<M::Event>]) -> (Versioned<M>, Vec<Difference>) {
     let mut rebuilt = Versioned::<M>::default();
     let mut differences = Vec::new();
@@ -53,7 +55,8 @@ pub fn step<M: Machine>(rebuilt: &mut Versioned<M>, record: &StoredEvent<M::Even
     differences
 }
 
-/// How the predecessors that an event names differ from those it has. Of long lists it names only what differs.
+/// How the predecessors that an event names differ from those it has. Of long lists it names only
+/// what differs.
 fn predecessors(named: &[u64], found: &[u64]) -> String {
     let missing = |from: &[u64], of: &[u64]| -> Vec<u64> {
         let of: BTreeSet<u64> = of.iter().copied().collect();
@@ -74,7 +77,8 @@ fn predecessors(named: &[u64], found: &[u64]) -> String {
     }
 }
 
-/// Decides again what can be decided again after each event of one aggregate; of a debate its end, with its vote.
+/// Decides again what can be decided again after each event of one aggregate; of a debate its end,
+/// with its vote.
 pub fn recount<M: Machine>(records: &[StoredEvent<M::Event>]) -> Vec<Difference> {
     let mut state = M::State::default();
     let mut differences = Vec::new();

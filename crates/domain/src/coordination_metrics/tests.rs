@@ -183,75 +183,61 @@ fn messages_through_a_lead_are_those_it_sends_or_receives_and_services_and_regis
     );
 }
 
+/// When an answer comes, from whom, to whom, its type, what it refers to, and after how long it is
+/// help.
+type Answer = (
+    u64,
+    &'static str,
+    &'static str,
+    &'static str,
+    Refers,
+    Option<u64>,
+);
+
+/// How an answer names the question, or what else it says.
+#[derive(Debug, Clone, Copy)]
+enum Refers {
+    ReplyTo(&'static str),
+    Thread(&'static str),
+    Refuses(&'static str),
+}
+
+use Refers::{Refuses, ReplyTo, Thread};
+
+const ANSWERS: [Answer; 12] = [
+    (700, "ben", "ann", "response", ReplyTo("m-1"), Some(700)),
+    (700, "ben", "ann", "peer_response", Thread("m-1"), Some(700)),
+    (700, "ben", "_all", "task_result", ReplyTo("m-1"), Some(700)),
+    (700, "ben", "ann", "response", Refuses("m-1"), None),
+    (700, "ben", "ann", "error", ReplyTo("m-1"), None),
+    (700, "ben", "ann", "acknowledgement", ReplyTo("m-1"), None),
+    (700, "ben", "ann", "question", ReplyTo("m-1"), None),
+    (700, "ann", "_all", "info_update", ReplyTo("m-1"), None),
+    (
+        700,
+        "ben",
+        "agent-adapter",
+        "response",
+        ReplyTo("m-1"),
+        None,
+    ),
+    (700, "ben", "cleo", "response", ReplyTo("m-1"), None),
+    (700, "ben", "ann", "response", ReplyTo("m-0"), None),
+    (300_001, "ben", "ann", "response", ReplyTo("m-1"), None),
+];
+
 #[test]
 fn help_takes_until_the_first_answer_that_reaches_who_asked() {
-    for (answer, helped) in [
-        (
-            stored_message(700, "m-2", "ben", "ann", "response", reply("m-1")),
-            Some(700),
-        ),
-        (
-            stored_message(
-                700,
-                "m-2",
-                "ben",
-                "ann",
-                "peer_response",
-                json!({ "correlation_id": "m-1" }),
-            ),
-            Some(700),
-        ),
-        (
-            stored_message(700, "m-2", "ben", "_all", "task_result", reply("m-1")),
-            Some(700),
-        ),
-        (
-            stored_message(700, "m-2", "ben", "ann", "response", refusal("m-1")),
-            None,
-        ),
-        (
-            stored_message(700, "m-2", "ben", "ann", "error", reply("m-1")),
-            None,
-        ),
-        (
-            stored_message(700, "m-2", "ben", "ann", "acknowledgement", reply("m-1")),
-            None,
-        ),
-        (
-            stored_message(700, "m-2", "ben", "ann", "question", reply("m-1")),
-            None,
-        ),
-        (
-            stored_message(700, "m-2", "ann", "_all", "info_update", reply("m-1")),
-            None,
-        ),
-        (
-            stored_message(700, "m-2", "ben", "agent-adapter", "response", reply("m-1")),
-            None,
-        ),
-        (
-            stored_message(700, "m-2", "ben", "cleo", "response", reply("m-1")),
-            None,
-        ),
-        (
-            stored_message(700, "m-2", "ben", "ann", "response", reply("m-0")),
-            None,
-        ),
-        (
-            stored_message(300_001, "m-2", "ben", "ann", "response", reply("m-1")),
-            None,
-        ),
-    ] {
+    for (millis, from, to, kind, refers, helped) in ANSWERS {
+        let more = match refers {
+            ReplyTo(id) => reply(id),
+            Thread(id) => json!({ "correlation_id": id }),
+            Refuses(id) => refusal(id),
+        };
+        let answer = stored_message(millis, "m-2", from, to, kind, more);
         for kind in ["peer_request", "group_query", "collaboration_invite"] {
             let ask = stored_message(0, "m-1", "ann", "_any", kind, json!({}));
-            let later = stored_message(
-                900,
-                "m-3",
-                "cleo",
-                "ann",
-                "response",
-                json!({ "reply_to": "m-3" }),
-            );
+            let later = stored_message(900, "m-3", "cleo", "ann", "response", reply("m-3"));
             let help = report(&[ask, answer.clone(), later]).peer_help;
             assert_eq!(
                 (help.asked, help.average_ms),

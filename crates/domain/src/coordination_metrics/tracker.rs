@@ -1,6 +1,6 @@
 //! The tracker: finds what counts in messages and activation decisions.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use concord_events::WakeDecided;
 use concord_wire::payload::Card;
@@ -8,6 +8,7 @@ use concord_wire::subject::Service;
 use concord_wire::{AgentId, MessageId, Recipient, Timestamp, Token};
 
 use super::classify::{Ask, TrackedMessage};
+use super::open_messages::{OpenMessages, Question};
 use super::tally::{Feedbacks, Waiting};
 use crate::aggregates::review_queue::Recent;
 
@@ -98,34 +99,12 @@ pub struct Counted {
     pub what: Countable,
 }
 
-/// A message that may still be answered.
-#[derive(Debug)]
-struct Open {
-    since: Timestamp,
-    asked: Option<Asked>,
-    /// The agents that it woke, and whether each was woken by a match; `None` while that is not
-    /// known.
-    woken: Option<BTreeMap<AgentId, bool>>,
-    /// The first reaction of each agent to it, and the message of that reaction.
-    reactions: BTreeMap<AgentId, (Feedback, MessageId)>,
-}
-
-#[derive(Debug)]
-struct Asked {
-    from: AgentId,
-    ask: Ask,
-    between_peers: bool,
-    helped: bool,
-    taken_up: bool,
-}
-
 /// Tracks messages and activation decisions. Each message costs a few lookups.
 #[derive(Debug)]
 pub struct Tracker {
     limits: Limits,
     leads: BTreeSet<AgentId>,
-    open: BTreeMap<MessageId, Open>,
-    order: VecDeque<MessageId>,
+    open: OpenMessages,
     seen: Recent<MessageId, ()>,
     sessions: Recent<Token, ()>,
     registrations: Recent<String, ()>,
@@ -149,17 +128,16 @@ pub fn leads_by_card<'a>(cards: impl IntoIterator<Item = &'a Card>) -> BTreeSet<
 impl Tracker {
     /// A tracker without messages. The coordinator is a lead besides those that are named.
     pub fn new(limits: Limits, leads: BTreeSet<AgentId>) -> Self {
-        let mut follow = Self {
+        let mut tracker = Self {
             limits,
             leads: BTreeSet::new(),
-            open: BTreeMap::new(),
-            order: VecDeque::new(),
+            open: OpenMessages::new(limits.open_max),
             seen: Recent::new(limits.messages_max),
             sessions: Recent::new(limits.sessions_max),
             registrations: Recent::new(REGISTRATIONS_MAX),
         };
-        follow.set_leads(leads);
-        follow
+        tracker.set_leads(leads);
+        tracker
     }
 
     /// Replaces the leads; the coordinator stays one.
@@ -169,43 +147,46 @@ impl Tracker {
     }
 
     /// Takes a stored message into account. A repetition counts nothing.
-    pub fn message(&mut self, said: &TrackedMessage) -> Vec<Counted> {
+    pub fn message(&mut self, message: &TrackedMessage) -> Vec<Counted> {
         let mut counted = Vec::new();
         let is_open = self
             .open
-            .get(&said.message_id)
-            .is_some_and(|open| open.asked.is_some());
-        if is_open || self.seen.contains(&said.message_id) || self.is_about_the_register(said) {
+            .get(&message.message_id)
+            .is_some_and(|open| open.question.is_some());
+        if is_open || self.seen.contains(&message.message_id) || self.is_about_the_register(message)
+        {
             return counted;
         }
-        self.seen.insert(said.message_id.clone(), ());
+        self.seen.insert(message.message_id.clone(), ());
         let mut count = |what| {
             counted.push(Counted {
-                because: said.message_id.clone(),
+                because: message.message_id.clone(),
                 what,
             })
         };
-        let between_agents = self.is_agent(&said.from) && self.is_agent_or_many(&said.to);
-        let through_lead = self.leads.contains(&said.from) || self.is_lead(&said.to);
+        let between_agents = self.is_agent(&message.from) && self.is_agent_or_many(&message.to);
+        let through_lead = self.leads.contains(&message.from) || self.is_lead(&message.to);
         if between_agents {
             count(Countable::Message { through_lead });
-            if !self.sessions.contains(&said.session) {
-                self.sessions.insert(said.session.clone(), ());
+            if !self.sessions.contains(&message.session) {
+                self.sessions.insert(message.session.clone(), ());
                 count(Countable::Session);
             }
         }
         let between_peers = between_agents && !through_lead;
-        if between_peers && (said.offers || matches!(said.asks, Some(Ask::Peer | Ask::Invite))) {
+        if between_peers
+            && (message.offers || matches!(message.asks, Some(Ask::Peer | Ask::Invite)))
+        {
             count(Countable::Collaboration);
         }
-        if between_peers && said.asks.is_some() {
+        if between_peers && message.asks.is_some() {
             count(Countable::Asked);
         }
-        if said.may_answer {
-            self.answer(said, between_peers, &mut counted);
+        if message.may_answer {
+            self.answer(message, between_peers, &mut counted);
         }
-        if said.asks.is_some() || said.may_wake {
-            self.ask(said, between_peers, &mut counted);
+        if message.asks.is_some() || message.may_wake {
+            self.ask(message, between_peers, &mut counted);
         }
         counted
     }
@@ -218,7 +199,7 @@ impl Tracker {
         if decided.woken.is_empty() {
             return counted;
         }
-        let open = Self::open(&mut self.open, &mut self.order, id, decided.said.at);
+        let open = self.open.open(id, decided.said.at);
         if open.woken.is_some() {
             return counted;
         }
@@ -247,50 +228,30 @@ impl Tracker {
             }
         }
         open.woken = Some(woken);
-        self.make_room(&mut counted);
+        self.open.trim(&mut counted);
         counted
     }
 
     /// Closes every message whose window is over.
     pub fn close_expired(&mut self, now: Timestamp) -> Vec<Counted> {
-        let (mut counted, window_ms) = (Vec::new(), self.limits.window_ms);
-        let is_over = |open: &Open| now.millis_since(open.since) > window_ms;
-        let open = &mut self.open;
-        self.order.retain(|id| {
-            if !open.get(id).is_some_and(is_over) {
-                return true;
-            }
-            if let Some(closed) = open.remove(id) {
-                closed.close(id, &mut counted);
-            }
-            false
-        });
+        let mut counted = Vec::new();
+        self.open
+            .close_expired(now, self.limits.window_ms, &mut counted);
         counted
     }
 
     /// What may still be answered.
     pub fn waiting(&self) -> Waiting {
-        let mut waiting = Waiting::default();
-        for open in self.open.values() {
-            let asks = open
-                .asked
-                .as_ref()
-                .is_some_and(|asked| asked.between_peers && !asked.helped);
-            waiting.asks += u64::from(asks);
-            for (_, matched) in open.silent() {
-                waiting.wakes += 1;
-                waiting.matches += u64::from(matched);
-            }
-        }
-        waiting
+        self.open.waiting()
     }
 
-    fn is_about_the_register(&mut self, said: &TrackedMessage) -> bool {
-        if said.registers {
-            self.registrations.insert(said.message_id.to_string(), ());
+    fn is_about_the_register(&mut self, message: &TrackedMessage) -> bool {
+        if message.registers {
+            self.registrations
+                .insert(message.message_id.to_string(), ());
             return true;
         }
-        let names = [&said.reply_to, &said.correlation_id];
+        let names = [&message.reply_to, &message.correlation_id];
         names
             .into_iter()
             .flatten()
@@ -313,161 +274,86 @@ impl Tracker {
     }
 
     /// Counts an answer for the message that it answers.
-    fn answer(&mut self, said: &TrackedMessage, between_peers: bool, counted: &mut Vec<Counted>) {
-        let Some(open) = self.answered(said) else {
+    fn answer(
+        &mut self,
+        message: &TrackedMessage,
+        between_peers: bool,
+        counted: &mut Vec<Counted>,
+    ) {
+        let Some(id) = self.open.answered_by(message) else {
             return;
         };
-        if said.at.millis_since(open.since) > self.limits.window_ms {
+        let Some(open) = self.open.get_mut(&id) else {
+            return;
+        };
+        if message.at.millis_since(open.since) > self.limits.window_ms {
             return;
         }
-        let Some(open) = self.open.get_mut(&open.id) else {
-            return;
-        };
         let mut count = |what| {
             counted.push(Counted {
-                because: said.message_id.clone(),
+                because: message.message_id.clone(),
                 what,
             })
         };
         let is_first =
-            !open.reactions.contains_key(&said.from) && open.reactions.len() < REACTIONS_MAX;
+            !open.reactions.contains_key(&message.from) && open.reactions.len() < REACTIONS_MAX;
         if is_first {
-            let feedback = if said.declines {
+            let feedback = if message.declines {
                 Feedback::Declined
             } else {
                 Feedback::Accepted
             };
             open.reactions
-                .insert(said.from.clone(), (feedback, said.message_id.clone()));
-            if let Some(matched) = open.woken.as_ref().and_then(|woken| woken.get(&said.from)) {
+                .insert(message.from.clone(), (feedback, message.message_id.clone()));
+            if let Some(matched) = open
+                .woken
+                .as_ref()
+                .and_then(|woken| woken.get(&message.from))
+            {
                 count(Countable::Feedback {
                     matched: *matched,
                     feedback,
                 });
             }
         }
-        let Some(asked) = open
-            .asked
+        let Some(question) = open
+            .question
             .as_mut()
-            .filter(|asked| asked.between_peers && !said.declines)
+            .filter(|question| question.between_peers && !message.declines)
         else {
             return;
         };
-        let reaches = match &said.to {
-            Recipient::Agent(agent) => *agent == asked.from,
+        let reaches = match &message.to {
+            Recipient::Agent(agent) => *agent == question.from,
             Recipient::All | Recipient::Any => true,
         };
-        if reaches && !std::mem::replace(&mut asked.helped, true) {
+        if reaches && !std::mem::replace(&mut question.helped, true) {
             count(Countable::Helped {
-                after_ms: said.at.millis_since(open.since),
+                after_ms: message.at.millis_since(open.since),
             });
         }
         // An offer that is also an answer was counted as an offer already.
-        if between_peers && is_first && !said.offers {
+        if between_peers && is_first && !message.offers {
             count(Countable::Collaboration);
         }
-        if between_peers && asked.ask == Ask::Group && !std::mem::replace(&mut asked.taken_up, true)
+        if between_peers
+            && question.ask == Ask::Group
+            && !std::mem::replace(&mut question.taken_up, true)
         {
             count(Countable::Collaboration);
         }
     }
 
-    /// The message that an answer belongs to: the first one that it names, is open, and was not
-    /// sent by the same agent.
-    fn answered(&self, said: &TrackedMessage) -> Option<Answered> {
-        let names = [&said.reply_to, &said.correlation_id];
-        names.into_iter().flatten().find_map(|name| {
-            let id = MessageId::new(name.as_str()).ok()?;
-            let open = self.open.get(&id)?;
-            let is_own = open
-                .asked
-                .as_ref()
-                .is_some_and(|asked| asked.from == said.from);
-            (!is_own).then_some(Answered {
-                id,
-                since: open.since,
-            })
-        })
-    }
-
-    fn ask(&mut self, said: &TrackedMessage, between_peers: bool, counted: &mut Vec<Counted>) {
-        let open = Self::open(&mut self.open, &mut self.order, &said.message_id, said.at);
-        let asked = |ask| Asked {
-            from: said.from.clone(),
+    fn ask(&mut self, message: &TrackedMessage, between_peers: bool, counted: &mut Vec<Counted>) {
+        let question = |ask| Question {
+            from: message.from.clone(),
             ask,
             between_peers,
             helped: false,
             taken_up: false,
         };
-        open.asked = said.asks.map(asked);
-        self.make_room(counted);
-    }
-
-    fn open<'a>(
-        open: &'a mut BTreeMap<MessageId, Open>,
-        order: &mut VecDeque<MessageId>,
-        id: &MessageId,
-        since: Timestamp,
-    ) -> &'a mut Open {
-        open.entry(id.clone()).or_insert_with(|| {
-            order.push_back(id.clone());
-            Open {
-                since,
-                asked: None,
-                woken: None,
-                reactions: BTreeMap::new(),
-            }
-        })
-    }
-
-    fn make_room(&mut self, counted: &mut Vec<Counted>) {
-        while self.order.len() > self.limits.open_max {
-            let Some(id) = self.order.pop_front() else {
-                return;
-            };
-            if let Some(closed) = self.open.remove(&id) {
-                closed.close(&id, counted);
-            }
-        }
-    }
-}
-
-struct Answered {
-    id: MessageId,
-    since: Timestamp,
-}
-
-impl Open {
-    /// The agents that were woken and have not answered, and whether each was woken by a match.
-    fn silent(&self) -> impl Iterator<Item = (&AgentId, bool)> {
-        let woken = self
-            .woken
-            .iter()
-            .flatten()
-            .map(|(agent, matched)| (agent, *matched));
-        woken.filter(|(agent, _)| !self.reactions.contains_key(*agent))
-    }
-
-    fn close(self, id: &MessageId, counted: &mut Vec<Counted>) {
-        let mut count = |what| {
-            counted.push(Counted {
-                because: id.clone(),
-                what,
-            })
-        };
-        if self
-            .asked
-            .as_ref()
-            .is_some_and(|asked| asked.between_peers && !asked.helped)
-        {
-            count(Countable::Unanswered);
-        }
-        for (_, matched) in self.silent() {
-            count(Countable::Feedback {
-                matched,
-                feedback: Feedback::Silent,
-            });
-        }
+        self.open.open(&message.message_id, message.at).question = message.asks.map(question);
+        self.open.trim(counted);
     }
 }
 

@@ -41,7 +41,8 @@ fn fact(sequence: u64, earlier: Vec<u64>) -> StoredEvent<DeadlineEvent> {
     }
 }
 
-/// An aggregate whose facts stand at these distances from each other and name at most `most` predecessors.
+/// An aggregate whose facts stand at these distances from each other and name at most `most`
+/// predecessors.
 fn life(distances: &[u64], most: usize) -> Stored {
     let (mut earlier, mut sequence) = (Vec::new(), 0);
     let append = |distance: &u64| {

@@ -1,5 +1,5 @@
-//! A circuit breaker: what fails again and again is not asked for a while, then tried with one call at a time
-//! (Nygard, *Release It!*, 2007).
+//! A circuit breaker: what fails again and again is not asked for a while, then tried with one call
+//! at a time (Nygard, *Release It!*, 2007).
 //!
 //! | state     | a call asks to pass                       | a call succeeded                    | a call failed                    | time passes |
 //! |-----------|-------------------------------------------|-------------------------------------|----------------------------------|-------------|
@@ -7,8 +7,8 @@
 //! | open      | refused, until when is said               | (of an earlier time: nothing)       | (of an earlier time: nothing)    | after its time the next call passes, half-open |
 //! | half-open | refused while one is under way; else passes | after `successes_min` closed      | open, for twice as long          | a call under way for `probe_ms` is given up |
 //!
-//! Like the machines it reads no clock; unlike them it stores nothing: how another program answers this process is known
-//! best by this process, and is of no use after it.
+//! Like the machines it reads no clock; unlike them it stores nothing: how another program answers
+//! this process is known best by this process, and is of no use after it.
 
 use concord_wire::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -197,6 +197,10 @@ impl Breaker {
     }
 
     fn open(&mut self, now: Timestamp) {
+        debug_assert!(
+            !matches!(self.state, State::Open { .. }),
+            "a breaker that is open does not open again"
+        );
         let factor = 2_u64.saturating_pow(self.openings);
         let stays = self
             .rules

@@ -154,6 +154,10 @@ pub fn next_retry(
     let most = PAUSE_FIRST
         .saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1)))
         .min(PAUSE_MAX);
+    debug_assert!(
+        most <= PAUSE_MAX,
+        "a pause that the server did not ask for is bounded"
+    );
     Some(match after {
         Some(fixed) => Pause {
             fixed,

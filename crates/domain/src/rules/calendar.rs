@@ -1,11 +1,12 @@
 //! Working hours: when a duration of open time has passed in a calendar.
 //!
-//! A day is open from the first instant at which the clocks of its time zone show the time at which it opens, or a later
-//! one of that day, to the first instant at which they show the time at which it closes. So an hour that clocks leave out
-//! is not counted, one that they repeat is counted where it lies within opening hours, and no time is counted twice.
+//! A day is open from the first instant at which the clocks of its time zone show the time at which
+//! it opens, or a later one of that day, to the first instant at which they show the time at which
+//! it closes. So an hour that clocks leave out is not counted, one that they repeat is counted
+//! where it lies within opening hours, and no time is counted twice.
 //!
-//! Time zones come from the database that is built in, so every process of a build computes the same, whatever is
-//! installed on its machine. Results are stored in events and not computed again.
+//! Time zones come from the database that is built in, so every process of a build computes the
+//! same, whatever is installed on its machine. Results are stored in events and not computed again.
 
 use concord_wire::Timestamp;
 use concord_wire::payload::Calendar;
@@ -19,10 +20,11 @@ const YEARS_MAX: u64 = 50;
 /// A mean year of the Gregorian calendar, in milliseconds.
 const YEAR_MS: u64 = 31_556_952_000;
 
-/// The first instant at which `duration_ms` of open time have passed since `start`; without a calendar, of any time.
+/// The first instant at which `duration_ms` of open time have passed since `start`; without a
+/// calendar, of any time.
 ///
-/// Nothing has passed at `start`, open or not. An instant more than 50 years away becomes the one 50 years away. A
-/// calendar that [`Calendar::check`] refuses counts for none.
+/// Nothing has passed at `start`, open or not. An instant more than 50 years away becomes the one
+/// 50 years away. A calendar that [`Calendar::check`] refuses counts for none.
 pub fn due(start: Timestamp, duration_ms: u64, calendar: Option<&Calendar>) -> Timestamp {
     let end = horizon(start);
     let Some(spans) = calendar.and_then(|calendar| Spans::between(calendar, start, end)) else {
@@ -33,6 +35,7 @@ pub fn due(start: Timestamp, duration_ms: u64, calendar: Option<&Calendar>) -> T
     }
     let mut left = duration_ms;
     for span in spans {
+        debug_assert!(span.from >= start, "time is open after the start only");
         if span.millis() >= left {
             return span.from.plus_millis(left);
         }
@@ -41,8 +44,8 @@ pub fn due(start: Timestamp, duration_ms: u64, calendar: Option<&Calendar>) -> T
     end
 }
 
-/// How much open time there is from `start` to `end`, in milliseconds; without a calendar, how much time. At most 50 years
-/// are looked at.
+/// How much open time there is from `start` to `end`, in milliseconds; without a calendar, how much
+/// time. At most 50 years are looked at.
 pub fn open_millis(start: Timestamp, end: Timestamp, calendar: Option<&Calendar>) -> u64 {
     let spans =
         calendar.and_then(|calendar| Spans::between(calendar, start, end.min(horizon(start))));

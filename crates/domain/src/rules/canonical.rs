@@ -1,7 +1,8 @@
 //! Compares positions: when two of them are the same.
 //!
-//! By their value where they have one: numbers with units and a tolerance, dates in any usual form, booleans, texts
-//! without regard to case, spacing and quotation marks. Else by their words, normalised in the same way.
+//! By their value where they have one: numbers with units and a tolerance, dates in any usual form,
+//! booleans, texts without regard to case, spacing and quotation marks. Else by their words,
+//! normalised in the same way.
 
 use serde_json::Value;
 
@@ -199,6 +200,10 @@ pub fn group(items: &[Canonical], tolerance: f64) -> Vec<usize> {
             *slot = current;
         }
     }
+    debug_assert!(
+        groups.iter().all(|group| *group <= current),
+        "groups are numbered from 0"
+    );
     groups
 }
 

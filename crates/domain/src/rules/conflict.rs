@@ -1,11 +1,14 @@
 //! Phase 3: detects the conflicts among the findings of a case, and ranks them for debate.
 //!
-//! The rules by which conflicts are found are in [`conflict_type`](crate::rules::conflict_type). A conflict's weight is the stake of its type times how
-//! contested it is: the highest confidence behind the second strongest position. Conflicts are ranked by weight, then
-//! by type in the order of [`ConflictType`], then by subject, so the order never depends on who answered first.
+//! The rules by which conflicts are found are in [`conflict_type`](crate::rules::conflict_type). A
+//! conflict's weight is the stake of its type times how contested it is: the highest confidence
+//! behind the second strongest position. Conflicts are ranked by weight, then by type in the order
+//! of [`ConflictType`], then by subject, so the order never depends on who answered first.
 //!
-//! Findings may conflict in tens of thousands of points. Only those are kept for which an event has room
-//! ([`size_budget`](crate::rules::size_budget)); the others are counted.
+//! Findings may conflict in tens of thousands of points. Only those are kept for which an event has
+//! room ([`size_budget`](crate::rules::size_budget)); the others are counted.
+
+use std::cmp::Ordering;
 
 use concord_events::ReceivedFinding;
 use concord_wire::CaseId;
@@ -33,7 +36,8 @@ pub struct Conflicts {
     pub omitted: u32,
 }
 
-/// The conflicts among the findings of a case: as many debated as the policy allows and an event has room for.
+/// The conflicts among the findings of a case: as many debated as the policy allows and an event
+/// has room for.
 pub fn detect_within_limit(
     case: &CaseId,
     policy: &Policy,
@@ -48,6 +52,11 @@ pub fn detect_within_limit(
     }
     let (ranked, left_out) = ranking.finish();
     let debated = debated(&ranked, limit);
+    debug_assert!(
+        debated.len() <= limit
+            && debated.is_sorted_by(|a, b| ranking::order(a, b) != Ordering::Greater),
+        "the first conflicts are debated, in ranking order"
+    );
     let rest = ranked.get(debated.len()..).unwrap_or_default();
     let deferred = deferred(rest);
     let omitted = left_out.saturating_add(count(rest.len() - deferred.len()));

@@ -23,7 +23,8 @@ pub(crate) use clause_presence::contested as contested_clauses;
 
 /// One type of conflict.
 pub(crate) trait ConflictRule: Sync {
-    /// Calls `offer` with each conflict of this type among the findings, which are in the order of their senders.
+    /// Calls `offer` with each conflict of this type among the findings, which are in the order of
+    /// their senders.
     fn find<'a>(
         &self,
         policy: &Policy,
@@ -31,17 +32,20 @@ pub(crate) trait ConflictRule: Sync {
         offer: &mut dyn FnMut(Found<'a>),
     );
 
-    /// Whether it is about the score or the recommendation, of which a case has one. Such conflicts are never left out.
+    /// Whether it is about the score or the recommendation, of which a case has one. Such conflicts
+    /// are never left out.
     fn is_about_the_result(&self) -> bool {
         false
     }
 
-    /// The share of the larger number by which two numbers may differ and still be the same position.
+    /// The share of the larger number by which two numbers may differ and still be the same
+    /// position.
     fn number_tolerance(&self, _policy: &Policy) -> f64 {
         0.0
     }
 
-    /// `Greater` when `a` is more cautious than `b`; `None` where caution decides nothing about conflicts of this type.
+    /// `Greater` when `a` is more cautious than `b`; `None` where caution decides nothing about
+    /// conflicts of this type.
     fn compare_caution(&self, _policy: &Policy, _a: &Value, _b: &Value) -> Option<Ordering> {
         None
     }

@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::rules::canonical::normalise;
 use crate::rules::conflict_type::{HIGHEST_IS_CAUTIOUS, rule_of};
 
-/// `Greater` when `a` is more cautious than `b` by the rule of the [type](crate::rules::conflict_type) of conflict; `Equal`
-/// where caution does not decide.
+/// `Greater` when `a` is more cautious than `b` by the rule of the
+/// [type](crate::rules::conflict_type) of conflict; `Equal` where caution does not decide.
 pub fn compare(
     kind: ConflictType,
     policy: &Policy,

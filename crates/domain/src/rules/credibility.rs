@@ -1,6 +1,7 @@
 //! Credibility: how reliable an agent is, from its track record.
 //!
-//! The formulas are those of the specification's "Auto-Resolution Criteria". Where it is ambiguous, this was decided:
+//! The formulas are those of the specification's "Auto-Resolution Criteria". Where it is ambiguous,
+//! this was decided:
 //!
 //! - *Temporal weight.* A weight that belongs to each observation cannot be multiplied onto an average. So the factor is
 //!   the weighted accuracy over the plain one, and the product of the two is the weighted accuracy. Only observations of
@@ -24,9 +25,9 @@
 //!   or 1 is moved back, not cut.
 //! - *No record.* An agent without observations has the score one half, with the interval from 0 to 1 and no data points.
 //!
-//! Sums run over the observations in their own order ([`Observation`]: oldest first), whatever the order in which they
-//! are given. Results are rounded to 1e-12: the last bits of powers and logarithms differ between machines, and a
-//! replay must give the same results.
+//! Sums run over the observations in their own order ([`Observation`]: oldest first), whatever the
+//! order in which they are given. Results are rounded to 1e-12: the last bits of powers and
+//! logarithms differ between machines, and a replay must give the same results.
 
 mod decay;
 mod factors;
@@ -110,6 +111,12 @@ pub fn score<'a>(
                 },
             )
         },
+    );
+    debug_assert!(
+        interval.low <= interval.high,
+        "the interval of {score} is {} to {}",
+        interval.low,
+        interval.high
     );
     Credibility {
         score: rounded(score),

@@ -1,9 +1,10 @@
-//! What a case will cost at most and at least, before it runs: the budget table of specification 1 ("Rate Limit Budget for
-//! Communication"), computed from a policy.
+//! What a case will cost at most and at least, before it runs: the budget table of specification 1
+//! ("Rate Limit Budget for Communication"), computed from a policy.
 //!
-//! At least: every conflict has two parties and settles in the first round. At most: every conflict goes through all rounds
-//! with all participants. Calls of one phase are made at the same time, rounds one after the other. The specification's
-//! six calls for three conflicts are the least; its times are those of `Assumptions::default`.
+//! At least: every conflict has two parties and settles in the first round. At most: every conflict
+//! goes through all rounds with all participants. Calls of one phase are made at the same time,
+//! rounds one after the other. The specification's six calls for three conflicts are the least; its
+//! times are those of `Assumptions::default`.
 
 use concord_wire::policy::Policy;
 use serde::Serialize;
@@ -20,6 +21,7 @@ pub struct Range {
 impl Range {
     /// A range with these ends.
     pub fn new(least: u64, most: u64) -> Self {
+        debug_assert!(least <= most, "a range is not {least} to {most}");
         Self { least, most }
     }
 

@@ -1,4 +1,5 @@
-//! Phase 5: the vote. A tally holds every weight, so that anyone can count again and get the same result.
+//! Phase 5: the vote. A tally holds every weight, so that anyone can count again and get the same
+//! result.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -24,8 +25,8 @@ fn comparable(position: &Position) -> Canonical {
     }
 }
 
-/// The number of the option of each position, from 0, in the order of the positions. Only claimed facts are compared with
-/// tolerance: a score of 70 is not the same as one of 70.3.
+/// The number of the option of each position, from 0, in the order of the positions. Only claimed
+/// facts are compared with tolerance: a score of 70 is not the same as one of 70.3.
 pub fn options_of(kind: ConflictType, policy: &Policy, positions: &[Position]) -> Vec<usize> {
     let comparable: Vec<Canonical> = positions.iter().map(comparable).collect();
     let options = group(&comparable, rule_of(kind).number_tolerance(policy));
@@ -54,7 +55,8 @@ pub fn weight(rule: VoteRule, confidence: f64) -> f64 {
     }
 }
 
-/// The weight of one vote. Under [`VoteRule::Credibility`] it follows from the track record, where that has enough data.
+/// The weight of one vote. Under [`VoteRule::Credibility`] it follows from the track record, where
+/// that has enough data.
 fn weight_of(
     rule: VoteRule,
     position: &Position,
@@ -87,8 +89,9 @@ fn reconcile(confidence: f64) -> f64 {
 
 /// Counts the votes.
 ///
-/// The winner is the option with the greatest weight. A tie goes to the more cautious option ([`conservative`]), then to the
-/// lower `position_id`. [`VoteRule::Unanimous`] chooses only when there is one option.
+/// The winner is the option with the greatest weight. A tie goes to the more cautious option
+/// ([`conservative`]), then to the lower `position_id`. [`VoteRule::Unanimous`] chooses only when
+/// there is one option.
 pub fn tally(
     kind: ConflictType,
     policy: &Policy,

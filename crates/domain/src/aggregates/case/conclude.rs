@@ -1,4 +1,5 @@
-//! How a case comes to its decision: by the conflicts that were detected, the outcomes of their debates, or its deadline.
+//! How a case comes to its decision: by the conflicts that were detected, the outcomes of their
+//! debates, or its deadline.
 
 use concord_events::{
     CaseEvent, CaseOpened, ConflictsReceived, DeadlineElapsed, DebateSettled, Decided, Detected,

@@ -64,7 +64,8 @@ pub(super) fn decision(state: &CaseState, opened: &CaseOpened, reason: &str) -> 
     }
 }
 
-/// The findings in the order of their senders: a sum of floating point numbers depends on the order.
+/// The findings in the order of their senders: a sum of floating point numbers depends on the
+/// order.
 fn by_agent(state: &CaseState) -> Vec<&ReceivedFinding> {
     let mut findings: Vec<_> = state.findings.iter().collect();
     findings.sort_by(|a, b| a.agent_id.cmp(&b.agent_id));
@@ -73,8 +74,13 @@ fn by_agent(state: &CaseState) -> Vec<&ReceivedFinding> {
 
 fn outcome(state: &CaseState, policy: &Policy) -> Outcome {
     let (clauses, clauses_omitted) = clauses(state, policy);
+    let risk_score = risk_score(state, policy);
+    debug_assert!(
+        risk_score.is_none_or(f64::is_finite),
+        "a score is a number, not {risk_score:?}"
+    );
     Outcome {
-        risk_score: risk_score(state, policy),
+        risk_score,
         severity: state
             .findings
             .iter()

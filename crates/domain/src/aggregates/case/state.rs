@@ -37,7 +37,8 @@ pub struct CaseState {
     pub case_id: Option<CaseId>,
     /// The phase of the case.
     pub phase: Phase,
-    /// How it was opened. Shared, because a state is copied to look ahead and this part of it never changes.
+    /// How it was opened. Shared, because a state is copied to look ahead and this part of it never
+    /// changes.
     pub opened: Option<Arc<CaseOpened>>,
     /// When it was opened.
     pub opened_at: Timestamp,
@@ -128,6 +129,12 @@ impl CaseState {
             CaseEvent::GatePassed(passed) => {
                 self.remember(passed.heard);
                 self.gates_passed += 1;
+                debug_assert!(
+                    self.opened
+                        .as_ref()
+                        .is_none_or(|opened| self.gates_passed <= opened.gates.len()),
+                    "a case passes the gates that it has"
+                );
             }
             CaseEvent::Cancelled(_) => self.phase = Phase::Cancelled,
         }

@@ -1,4 +1,5 @@
-//! The checks that all messages to a debate share: whether one was recorded before, and whether it can still be used.
+//! The checks that all messages to a debate share: whether one was recorded before, and whether it
+//! can still be used.
 
 use concord_events::{AnswerSetAside, DebateEvent, DebateOpened, Heard};
 use concord_wire::payload::{Answer, SetAsideReason};

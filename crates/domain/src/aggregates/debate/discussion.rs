@@ -1,4 +1,5 @@
-//! The discussion of a debate at the end of a round: what the parties answered, and what they hold now.
+//! The discussion of a debate at the end of a round: what the parties answered, and what they hold
+//! now.
 
 use concord_events::{DebateOpened, ReceivedAnswer};
 use concord_wire::AgentId;

@@ -1,7 +1,8 @@
 //! The ladder of a debate: five levels from the agents themselves to the review at a gate.
 //!
-//! A challenge is on the ladder from its opening. Any other debate enters it at level 2, when its discussion has settled
-//! nothing and its [strategy](super::strategy) escalates. A debate never goes back to a lower level, and ends exactly once.
+//! A challenge is on the ladder from its opening. Any other debate enters it at level 2, when its
+//! discussion has settled nothing and its [strategy](super::strategy) escalates. A debate never
+//! goes back to a lower level, and ends exactly once.
 //!
 //! | level       | acknowledge, clarify, evidence      | agreement, disagreement       | ruling                  | queue       | its deadlines                          |
 //! |-------------|-------------------------------------|-------------------------------|-------------------------|-------------|----------------------------------------|
@@ -16,9 +17,10 @@
 //! | 5 gate      | set aside as late                   | set aside as late             | ruling_set_aside        | ignored     | -                                      |
 //! | resolved    | set aside as late                   | set aside as late             | ruling_set_aside        | ignored     | -                                      |
 //!
-//! From level 4 on a review at a gate resolves the debate: confirmed, overridden, or debated again under another id. An
-//! operator can hold, resume and extend the deadlines of every level, and cancel the debate before it is resolved.
-//! A level that fails never stops the case: every level but the last has a deadline that leads to the next.
+//! From level 4 on a review at a gate resolves the debate: confirmed, overridden, or debated again
+//! under another id. An operator can hold, resume and extend the deadlines of every level, and
+//! cancel the debate before it is resolved. A level that fails never stops the case: every level
+//! but the last has a deadline that leads to the next.
 
 use concord_events::{Deadline, DebateOpened};
 use concord_wire::{AgentId, Timestamp, Token};

@@ -78,7 +78,8 @@ fn outcome_known(
     })
 }
 
-/// Checks that the sender may report outcomes, and that the debate is over. A party would judge itself.
+/// Checks that the sender may report outcomes, and that the debate is over. A party would judge
+/// itself.
 fn check_sender(
     state: &DebateState,
     opened: &DebateOpened,

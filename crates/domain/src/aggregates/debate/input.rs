@@ -1,4 +1,5 @@
-//! The inputs of a debate: messages of agents and people, commands of the services, and deadlines that have passed.
+//! The inputs of a debate: messages of agents and people, commands of the services, and deadlines
+//! that have passed.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +80,8 @@ pub struct AnswerMessage {
 }
 
 impl AnswerMessage {
-    /// Whether the sender now holds the position of a peer: the payload says so, else the message type does.
+    /// Whether the sender now holds the position of a peer: the payload says so, else the message
+    /// type does.
     pub(super) fn agrees(&self) -> bool {
         self.answer.agrees_with_peer.unwrap_or(self.is_agreement)
     }

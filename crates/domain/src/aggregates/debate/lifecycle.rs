@@ -15,8 +15,8 @@ pub(super) fn may_follow_end(event: &DebateEvent) -> bool {
     )
 }
 
-/// Whether a debate may wait for nothing but people: at a gate somebody reviews it, and what an operator holds, an
-/// operator resumes.
+/// Whether a debate may wait for nothing but people: at a gate somebody reviews it, and what an
+/// operator holds, an operator resumes.
 pub(super) fn may_rest(state: &DebateState) -> bool {
     state
         .ladder

@@ -6,10 +6,12 @@ use super::input::AnswerMessage;
 use crate::rules::canonical::normalise;
 use crate::rules::size_budget::truncate::{self, Room};
 
-/// The position that the answer states, else the one of the peer it agrees with, else the one held before.
+/// The position that the answer states, else the one of the peer it agrees with, else the one held
+/// before.
 ///
-/// `positions` are those at the beginning of the round, which every party was shown. The party agrees with those, not with
-/// what a peer has moved to since then; so the order of arrival decides nothing.
+/// `positions` are those at the beginning of the round, which every party was shown. The party
+/// agrees with those, not with what a peer has moved to since then; so the order of arrival decides
+/// nothing.
 pub(super) fn after(
     positions: &[Position],
     held: &Position,
@@ -65,7 +67,8 @@ fn spoken(value: &serde_json::Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A position message in words only has the value of the position with the same words, if anyone holds one.
+/// A position message in words only has the value of the position with the same words, if anyone
+/// holds one.
 fn stated_in_words(
     positions: &[Position],
     held: &Position,

@@ -6,8 +6,8 @@ use concord_wire::payload::{ConflictOutcome, Status};
 use super::strategy::Conclusion;
 use super::{DebateState, escalation, rounds};
 
-/// The differences between the stored end of a debate and what is decided again; empty for an event that resolves nothing.
-/// `after` is the debate's state after the event.
+/// The differences between the stored end of a debate and what is decided again; empty for an event
+/// that resolves nothing. `after` is the debate's state after the event.
 pub(super) fn recount(after: &DebateState, record: &StoredEvent<DebateEvent>) -> Vec<String> {
     let (DebateEvent::Resolved(resolved), Some(opened)) = (&record.event, &after.opened) else {
         return Vec::new();

@@ -61,7 +61,8 @@ pub(super) fn close(
     }
 }
 
-/// What follows from a discussion whose last round has ended: what the parties settled, else what the strategy says.
+/// What follows from a discussion whose last round has ended: what the parties settled, else what
+/// the strategy says.
 fn conclude(discussion: &Discussion<'_>, settled: Option<Resolution>) -> Conclusion {
     if settled.is_some() {
         return Conclusion::Resolve(Ending {

@@ -29,7 +29,8 @@ pub struct RoundAnswer {
 /// The state of a debate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DebateState {
-    /// How it was opened. Shared, because a state is copied to look ahead and this part of it never changes.
+    /// How it was opened. Shared, because a state is copied to look ahead and this part of it never
+    /// changes.
     pub opened: Option<Arc<DebateOpened>>,
     /// The round under way, from 1; 0 before the first.
     pub round: u32,
@@ -55,8 +56,8 @@ pub struct DebateState {
     pub proved_by: Option<AgentId>,
     /// Senders and digests of the messages that were recorded, to recognise a repetition.
     pub seen: BTreeMap<MessageId, (AgentId, String)>,
-    /// Events of the review queue by which the debate was assigned or taken back. One that is delivered again after a later
-    /// one must not undo that.
+    /// Events of the review queue by which the debate was assigned or taken back. One that is
+    /// delivered again after a later one must not undo that.
     pub queued_by: Vec<MessageId>,
     /// Answers that were recorded and not used.
     pub set_aside: Vec<(AgentId, MessageId, SetAsideReason)>,
@@ -115,8 +116,8 @@ impl DebateState {
             )));
         }
         self.opened = Some(Arc::new(opened));
-        // The request's id is used up. An event's id follows from its cause: an answer under this id could never be
-        // stored, and is no repetition of anything.
+        // The request's id is used up. An event's id follows from its cause: an answer under this
+        // id could never be stored, and is no repetition of anything.
         let opener = Service::ConflictDetector.agent_id();
         self.seen.insert(cause, (opener, String::new()));
     }

@@ -1,9 +1,12 @@
-//! Resolution strategies: how a debate about a conflict begins, and what happens when its discussion settles nothing.
+//! Resolution strategies: how a debate about a conflict begins, and what happens when its
+//! discussion settles nothing.
 //!
-//! The policy of a case names the strategy of its detected conflicts in `conflict_handling`; a challenge has a strategy of
-//! its own. [`of_policy`] is the table of strategies. A new strategy is a variant of [`ConflictHandling`], a file in this
-//! folder, and a row in the table. What a strategy leaves to others stays in one place for all of them: rounds are in
-//! [`rounds`](super::rounds), and a debate that escalates goes up the ladder in [`escalation`](super::escalation).
+//! The policy of a case names the strategy of its detected conflicts in `conflict_handling`; a
+//! challenge has a strategy of its own. [`of_policy`] is the table of strategies. A new strategy is
+//! a variant of [`ConflictHandling`], a file in this folder, and a row in the table. What a
+//! strategy leaves to others stays in one place for all of them: rounds are in
+//! [`rounds`](super::rounds), and a debate that escalates goes up the ladder in
+//! [`escalation`](super::escalation).
 
 use std::fmt;
 
@@ -21,8 +24,8 @@ mod vote_then_escalate;
 
 /// How debates of one kind are led to an end.
 pub trait ResolutionStrategy: fmt::Debug + Sync {
-    /// Whether the end may depend on track records and precedents. They are read before the debate opens, and its first
-    /// event keeps them.
+    /// Whether the end may depend on track records and precedents. They are read before the debate
+    /// opens, and its first event keeps them.
     fn needs_prior_knowledge(&self, policy: &Policy) -> bool;
 
     /// How a debate begins. Usually the parties are asked in a first round of discussion.
@@ -64,8 +67,8 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// A first round of discussion. Where the policy has no rounds, nobody is asked and the round is due at once, so that
-    /// the end follows from its deadline.
+    /// A first round of discussion. Where the policy has no rounds, nobody is asked and the round
+    /// is due at once, so that the end follows from its deadline.
     pub fn first_round(now: Timestamp, policy: &Policy, positions: &[Position]) -> Self {
         let has_rounds = policy.rounds_max > 0;
         let wait_ms = if has_rounds {
@@ -85,7 +88,8 @@ impl Beginning {
     }
 }
 
-/// The agents that are asked in a round: all parties, up to the policy's number of messages, the most confident first.
+/// The agents that are asked in a round: all parties, up to the policy's number of messages, the
+/// most confident first.
 pub(super) fn asked(policy: &Policy, positions: &[Position]) -> Vec<AgentId> {
     let mut by_confidence: Vec<&Position> = positions.iter().collect();
     by_confidence.sort_by(|a, b| {

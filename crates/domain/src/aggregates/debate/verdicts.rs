@@ -1,4 +1,5 @@
-//! Verdicts: which parties of a debate were right, for their track records. A person has decided it, or it proved later.
+//! Verdicts: which parties of a debate were right, for their track records. A person has decided
+//! it, or it proved later.
 
 use concord_events::{DebateOpened, DebateResolved, OutcomeKnown};
 use concord_wire::payload::track_record::Source;
@@ -22,7 +23,8 @@ pub fn domain_of(terms: &DebateTerms, conflict: &Conflict) -> String {
         .unwrap_or_else(|| conflict.subject.clone())
 }
 
-/// Whether `held` is the same as the position with these words and this value, as the vote compares positions.
+/// Whether `held` is the same as the position with these words and this value, as the vote compares
+/// positions.
 pub(super) fn holds(
     opened: &DebateOpened,
     held: &Position,
@@ -37,8 +39,8 @@ pub(super) fn holds(
     vote::option_count(opened.conflict.kind, &opened.policy, &[held.clone(), other]) == 1
 }
 
-/// The verdict on each party of a resolved debate; empty unless a person decided it. `provisional` is the decision that stood
-/// before.
+/// The verdict on each party of a resolved debate; empty unless a person decided it. `provisional`
+/// is the decision that stood before.
 pub fn of_resolution(
     opened: &DebateOpened,
     provisional: Option<&ConflictOutcome>,

@@ -169,7 +169,8 @@ fn of_more_than_twenty_debates_the_oldest_is_forgotten() {
     );
 }
 
-/// The fact has the same id both times, so the broker would not store it: it would be tried for ever.
+/// The fact has the same id both times, so the broker would not store it: it would be tried for
+/// ever.
 #[test]
 fn what_is_forgotten_is_not_recorded_when_it_comes_again() {
     let mut story = Story::<PrecedentMachine>::of("p");

@@ -354,8 +354,9 @@ fn whoever_is_first_answers_what_is_for_anybody_but_nobody_answers_themselves() 
 }
 
 proptest! {
-    /// In whatever order the request, its answers and its deadline are handled, it ends once, and it is answered if and
-    /// only if an answer of whoever was asked was stored in time and was heard or looked up.
+    /// In whatever order the request, its answers and its deadline are handled, it ends once, and
+    /// it is answered if and only if an answer of whoever was asked was stored in time and was
+    /// heard or looked up.
     #[test]
     fn it_ends_once_in_any_order(order in Just(vec![0_u8, 1, 2, 3, 3]).prop_shuffle(), at in 0_u64..60_000) {
         let mut story = story();

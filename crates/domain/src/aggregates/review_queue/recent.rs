@@ -32,6 +32,10 @@ impl<K: Ord + Clone, V> Recent<K, V> {
         {
             self.values.remove(&oldest);
         }
+        debug_assert!(
+            self.values.len() == self.order.len() && self.order.len() <= self.max,
+            "every entry has its place, and their number is bounded"
+        );
     }
 
     /// The value under a key.

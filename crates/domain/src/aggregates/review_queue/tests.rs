@@ -90,8 +90,8 @@ fn reassign(name: &str, to: &str) -> QueueInput {
     }
 }
 
-/// Hears each of these, each by a cause of its own, and advances after every fact until there is nothing to do, as the
-/// facilitator does.
+/// Hears each of these, each by a cause of its own, and advances after every fact until there is
+/// nothing to do, as the facilitator does.
 fn hears_all(story: &mut QueueStory, inputs: impl IntoIterator<Item = QueueInput>) {
     for input in inputs {
         let cause = format!("m-{}-{}", story.sequence, story.records.len());

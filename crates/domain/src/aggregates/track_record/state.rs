@@ -88,5 +88,12 @@ impl TrackRecordState {
             self.entries.pop_front();
             self.forgotten += 1;
         }
+        debug_assert!(
+            self.entries
+                .front()
+                .zip(self.entries.back())
+                .is_none_or(|(oldest, newest)| oldest.observation.at <= newest.observation.at),
+            "observations are kept in the order of their times"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Dead letters, and messages beyond the rate limit, for which there is no letter. A letter may lack the `message_id` of its
-//! original, or the original's position in the stream.
+//! Dead letters, and messages beyond the rate limit, for which there is no letter. A letter may
+//! lack the `message_id` of its original, or the original's position in the stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,8 @@ pub(super) struct DeadLetters {
     positions: BTreeSet<(Lane, u64)>,
     /// Subjects of originals, where the letter has neither id nor position.
     subjects: BTreeSet<String>,
-    /// The spans of sequences of a lane in which a service has refused an agent's messages because of the rate limit.
+    /// The spans of sequences of a lane in which a service has refused an agent's messages because
+    /// of the rate limit.
     over_rate_limit: BTreeMap<(Lane, AgentId, Service), Vec<(u64, u64)>>,
 }
 
@@ -41,8 +42,8 @@ impl DeadLetters {
         }
     }
 
-    /// Takes the report of a service into account that it has refused an agent's messages because of the rate limit. Such
-    /// messages stay in the stream.
+    /// Takes the report of a service into account that it has refused an agent's messages because
+    /// of the rate limit. Such messages stay in the stream.
     pub(super) fn over_rate_limit(&mut self, from: Service, envelope: &Envelope) {
         let Recipient::Agent(agent) = &envelope.to_agent else {
             return;

@@ -19,7 +19,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Takes an event of a case into account. `before` is the case's state before it; `None` when the case has ended.
+    /// Takes an event of a case into account. `before` is the case's state before it; `None` when
+    /// the case has ended.
     pub(super) fn event(
         &mut self,
         counts: &mut Counts,

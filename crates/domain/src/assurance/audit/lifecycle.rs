@@ -108,7 +108,8 @@ impl<M: Machine> KindOf<M> {
             );
         }
         let mut differences = replay::step(&mut one.versioned, record);
-        // Events after the end are applied to an empty state, from which nothing can be counted again.
+        // Events after the end are applied to an empty state, from which nothing can be counted
+        // again.
         if !one.has_ended {
             differences.extend(M::recount(&one.versioned.state, record));
         }

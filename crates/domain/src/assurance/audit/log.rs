@@ -1,4 +1,5 @@
-//! Invariant 9: every entry of a decision log is as it was written, and none is missing between two others.
+//! Invariant 9: every entry of a decision log is as it was written, and none is missing between two
+//! others.
 
 use std::collections::BTreeMap;
 

@@ -21,7 +21,8 @@ pub enum Invariant {
     Replay,
     /// 8: every message is used, or kept as a dead letter.
     MessagesKept,
-    /// 9: every entry of a decision log is as it was written, and none is missing between two others.
+    /// 9: every entry of a decision log is as it was written, and none is missing between two
+    /// others.
     DecisionLog,
 }
 
@@ -124,7 +125,8 @@ pub struct Checked {
     pub complete: bool,
 }
 
-/// Entries of the stream of events that are no events. They violate nothing, because every reader passes them over.
+/// Entries of the stream of events that are no events. They violate nothing, because every reader
+/// passes them over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Passed {
     /// How many entries.

@@ -1,4 +1,5 @@
-//! Invariant 5: every deadline fires at least once after it is due, never before, and is acted on at most once.
+//! Invariant 5: every deadline fires at least once after it is due, never before, and is acted on
+//! at most once.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +74,8 @@ impl Timing {
             .or_insert(of);
     }
 
-    /// Takes any event into account: the deadlines that it leaves open, and whether it follows from a deadline.
+    /// Takes any event into account: the deadlines that it leaves open, and whether it follows from
+    /// a deadline.
     pub(super) fn event(
         &mut self,
         counts: &mut Counts,
@@ -87,7 +89,8 @@ impl Timing {
         } else {
             self.open.insert(key, meta.deadlines.clone());
         }
-        // A sender may give its message the id of an event; only the event_id of what follows tells the two apart.
+        // A sender may give its message the id of an event; only the event_id of what follows tells
+        // the two apart.
         if meta.event_id != event_id(aggregate, &meta.id, Origin::Event, &meta.cause) {
             return;
         }

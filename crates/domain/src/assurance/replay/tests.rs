@@ -87,7 +87,8 @@ fn deadlines_that_are_not_those_of_the_state_are_noticed() {
 
 #[test]
 fn a_changed_finding_does_not_go_unnoticed_by_who_reads_the_decision() {
-    // Not a difference of the replay: the decision is an event. Its findings are named by id, for the auditor.
+    // Not a difference of the replay: the decision is an event. Its findings are named by id, for
+    // the auditor.
     let mut case = case();
     let CaseEvent::FindingRecorded(recorded) = &mut case.records[1].event else {
         panic!()

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Five agents are woken: three by a match, of whom one answers, one declines and one is silent; one by a mention, which declines; and
-/// one to whom it is addressed.
+/// Five agents are woken: three by a match, of whom one answers, one declines and one is silent;
+/// one by a mention, which declines; and one to whom it is addressed.
 fn feedback() -> Vec<Stored> {
     let matches = [
         ("ben", "semantic:tax"),

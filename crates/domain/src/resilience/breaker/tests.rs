@@ -47,104 +47,84 @@ fn play(acts: &[Act]) {
     }
 }
 
+/// Acts that follow each other.
+fn then(before: &[Act], acts: &[Act]) -> Vec<Act> {
+    let all = [before, acts].concat();
+    play(&all);
+    all
+}
+
+fn opened() -> Vec<Act> {
+    let failing = [Call(0, Failure, true); 3];
+    then(&failing, &[Stands(0, Open)])
+}
+
+fn half_opened() -> Vec<Act> {
+    let tried = [Call(1_000, Success, true), Stands(1_000, HalfOpen)];
+    then(&opened(), &tried)
+}
+
 #[test]
-fn the_table() {
-    // Closed: only failures in a row count, and what says nothing counts for nothing.
+fn closed_only_failures_in_a_row_count() {
     play(&[
         Call(0, Failure, true),
         Call(0, Failure, true),
         Call(0, Success, true),
         Call(0, Failure, true),
     ]);
+    // What says nothing counts for nothing.
     play(&[
         Call(0, Failure, true),
         Call(0, Unknown, true),
         Call(0, Failure, true),
         Stands(0, Closed),
     ]);
-    let open = [
-        Call(0, Failure, true),
-        Call(0, Failure, true),
-        Call(0, Failure, true),
-        Stands(0, Open),
+}
+
+#[test]
+fn open_it_refuses_until_its_time_and_then_tries_one_call() {
+    let refused = [
+        Call(999, Success, false),
+        Stands(999, Open),
+        Stands(1_000, HalfOpen),
     ];
-    play(&open);
-    // Open: refused until its time, then one is tried.
-    play(
-        &[
-            &open[..],
-            &[
-                Call(999, Success, false),
-                Stands(999, Open),
-                Stands(1_000, HalfOpen),
-            ],
-        ]
-        .concat(),
-    );
-    // Half-open: enough successes close it; what says nothing leaves it as it is.
-    let half = [
-        &open[..],
-        &[Call(1_000, Success, true), Stands(1_000, HalfOpen)],
-    ]
-    .concat();
-    play(
-        &[
-            &half[..],
-            &[Call(1_000, Unknown, true), Stands(1_000, HalfOpen)],
-        ]
-        .concat(),
-    );
-    play(
-        &[
-            &half[..],
-            &[
-                Call(1_001, Success, true),
-                Stands(1_001, Closed),
-                Call(1_001, Failure, true),
-            ],
-        ]
-        .concat(),
-    );
-    // Half-open: one failure opens it, for twice as long, up to the longest.
+    then(&opened(), &refused);
+}
+
+#[test]
+fn half_open_enough_successes_close_it_and_what_says_nothing_leaves_it() {
+    let unknown = [Call(1_000, Unknown, true), Stands(1_000, HalfOpen)];
+    then(&half_opened(), &unknown);
+    let closing = [
+        Call(1_001, Success, true),
+        Stands(1_001, Closed),
+        Call(1_001, Failure, true),
+    ];
+    then(&half_opened(), &closing);
+}
+
+#[test]
+fn half_open_one_failure_opens_it_for_twice_as_long_up_to_the_longest() {
     let again = [
-        &half[..],
-        &[
-            Call(1_100, Failure, true),
-            Stands(3_099, Open),
-            Stands(3_100, HalfOpen),
-        ],
-    ]
-    .concat();
-    play(&again);
+        Call(1_100, Failure, true),
+        Stands(3_099, Open),
+        Stands(3_100, HalfOpen),
+    ];
     let third = [
-        &again[..],
-        &[
-            Call(3_100, Failure, true),
-            Stands(6_099, Open),
-            Stands(6_100, HalfOpen),
-        ],
-    ]
-    .concat();
-    play(&third);
+        Call(3_100, Failure, true),
+        Stands(6_099, Open),
+        Stands(6_100, HalfOpen),
+    ];
+    let third = then(&then(&half_opened(), &again), &third);
     // Once it has closed, it opens for the first time again.
     let closed = [
-        &third[..],
-        &[
-            Call(6_100, Success, true),
-            Call(6_100, Success, true),
-            Stands(6_100, Closed),
-        ],
-    ]
-    .concat();
+        Call(6_100, Success, true),
+        Call(6_100, Success, true),
+        Stands(6_100, Closed),
+    ];
     let failing = [Call(7_000, Failure, true); 3];
-    play(
-        &[
-            &closed[..],
-            &failing[..],
-            &[Stands(7_999, Open), Stands(8_000, HalfOpen)],
-        ]
-        .concat(),
-    );
+    let failing = then(&then(&third, &closed), &failing);
+    then(&failing, &[Stands(7_999, Open), Stands(8_000, HalfOpen)]);
 }
 
 #[test]
@@ -189,8 +169,9 @@ fn ends() -> impl Strategy<Value = End> {
 }
 
 proptest! {
-    /// Whatever ends when and in which order: it is never refused for longer than the longest time, whoever is refused is
-    /// told a time after now, and one call at a time is under way while half-open.
+    /// Whatever ends when and in which order: it is never refused for longer than the longest time,
+    /// whoever is refused is told a time after now, and one call at a time is under way while
+    /// half-open.
     #[test]
     fn it_always_lets_calls_pass_again(
         steps in proptest::collection::vec((0_u64..2_000, ends(), 0_usize..4), 1..200),

@@ -87,6 +87,10 @@ impl<W> Queue<W> {
         if next.is_none() {
             self.free += 1;
         }
+        debug_assert!(
+            self.free <= self.seats,
+            "no more seats are given back than there are"
+        );
         next
     }
 }

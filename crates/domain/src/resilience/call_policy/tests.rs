@@ -5,99 +5,103 @@ use proptest::prelude::*;
 
 use super::*;
 
+use CallFailure::{
+    Broken, Garbage, Late, NotAllowed, ProgramEnded, ProgramLate, Status, TooLong, Unreachable,
+};
+use End::{Failure, Unknown};
+use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
+
+const ARRIVED: CallFailure = Late {
+    may_have_arrived: true,
+};
+const LOST: CallFailure = Late {
+    may_have_arrived: false,
+};
+
+/// A failure, its code, whether it is retried at a server and at an idempotent one, and what the
+/// breaker is told.
+const CLASSIFIED: [(CallFailure, ErrorCode, Retry, Retry, End); 16] = [
+    (
+        NotAllowed,
+        InternalError,
+        Retry::Never,
+        Retry::Never,
+        Failure,
+    ),
+    (TooLong, InternalError, Retry::Never, Retry::Never, Failure),
+    (Garbage, InternalError, Retry::Never, Retry::Never, Failure),
+    (
+        Unreachable,
+        AgentUnavailable,
+        Retry::Safe,
+        Retry::Safe,
+        Failure,
+    ),
+    (Broken, AgentUnavailable, Retry::Never, Retry::Safe, Failure),
+    (ARRIVED, Timeout, Retry::Never, Retry::Safe, Failure),
+    (LOST, Timeout, Retry::Safe, Retry::Safe, Failure),
+    (
+        Status(429),
+        CapacityExceeded,
+        Retry::Safe,
+        Retry::Safe,
+        Unknown,
+    ),
+    (
+        Status(503),
+        AgentUnavailable,
+        Retry::Safe,
+        Retry::Safe,
+        Failure,
+    ),
+    (
+        Status(500),
+        AgentUnavailable,
+        Retry::Never,
+        Retry::Safe,
+        Failure,
+    ),
+    (
+        Status(504),
+        AgentUnavailable,
+        Retry::Never,
+        Retry::Safe,
+        Failure,
+    ),
+    (
+        Status(307),
+        InternalError,
+        Retry::Never,
+        Retry::Never,
+        Failure,
+    ),
+    (
+        Status(404),
+        InternalError,
+        Retry::Never,
+        Retry::Never,
+        Failure,
+    ),
+    (
+        Status(400),
+        InternalError,
+        Retry::Never,
+        Retry::Never,
+        Unknown,
+    ),
+    (ProgramLate, Timeout, Retry::Never, Retry::Never, Failure),
+    (
+        ProgramEnded,
+        AgentUnavailable,
+        Retry::Redelivered,
+        Retry::Redelivered,
+        Failure,
+    ),
+];
+
 #[test]
 fn what_a_call_without_an_answer_means() {
-    use CallFailure::{
-        Broken, Garbage, Late, NotAllowed, ProgramEnded, ProgramLate, Status, TooLong, Unreachable,
-    };
-    use End::{Failure, Unknown};
-    use ErrorCode::{AgentUnavailable, CapacityExceeded, InternalError, Timeout};
-    let (arrived, lost) = (
-        Late {
-            may_have_arrived: true,
-        },
-        Late {
-            may_have_arrived: false,
-        },
-    );
-    for (failure, code, once, idempotent, end) in [
-        (
-            NotAllowed,
-            InternalError,
-            Retry::Never,
-            Retry::Never,
-            Failure,
-        ),
-        (TooLong, InternalError, Retry::Never, Retry::Never, Failure),
-        (Garbage, InternalError, Retry::Never, Retry::Never, Failure),
-        (
-            Unreachable,
-            AgentUnavailable,
-            Retry::Safe,
-            Retry::Safe,
-            Failure,
-        ),
-        (Broken, AgentUnavailable, Retry::Never, Retry::Safe, Failure),
-        (arrived, Timeout, Retry::Never, Retry::Safe, Failure),
-        (lost, Timeout, Retry::Safe, Retry::Safe, Failure),
-        (
-            Status(429),
-            CapacityExceeded,
-            Retry::Safe,
-            Retry::Safe,
-            Unknown,
-        ),
-        (
-            Status(503),
-            AgentUnavailable,
-            Retry::Safe,
-            Retry::Safe,
-            Failure,
-        ),
-        (
-            Status(500),
-            AgentUnavailable,
-            Retry::Never,
-            Retry::Safe,
-            Failure,
-        ),
-        (
-            Status(504),
-            AgentUnavailable,
-            Retry::Never,
-            Retry::Safe,
-            Failure,
-        ),
-        (
-            Status(307),
-            InternalError,
-            Retry::Never,
-            Retry::Never,
-            Failure,
-        ),
-        (
-            Status(404),
-            InternalError,
-            Retry::Never,
-            Retry::Never,
-            Failure,
-        ),
-        (
-            Status(400),
-            InternalError,
-            Retry::Never,
-            Retry::Never,
-            Unknown,
-        ),
-        (ProgramLate, Timeout, Retry::Never, Retry::Never, Failure),
-        (
-            ProgramEnded,
-            AgentUnavailable,
-            Retry::Redelivered,
-            Retry::Redelivered,
-            Failure,
-        ),
-    ] {
+    for (failure, code, once, idempotent, end) in CLASSIFIED {
         assert_eq!(
             classify(failure, false),
             Classification {
@@ -118,11 +122,11 @@ fn what_a_call_without_an_answer_means() {
         );
     }
     assert_eq!(
-        classify(arrived, true).end_within(true),
+        classify(ARRIVED, true).end_within(true),
         Unknown,
         "it had less than its time"
     );
-    assert_eq!(classify(arrived, true).end_within(false), Failure);
+    assert_eq!(classify(ARRIVED, true).end_within(false), Failure);
     assert_eq!(classify(Broken, true).end_within(true), Failure);
 }
 
@@ -184,7 +188,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    /// Never more than there are seats and places; no seat is lost or given twice; who waits comes in its turn.
+    /// Never more than there are seats and places; no seat is lost or given twice; who waits comes
+    /// in its turn.
     #[test]
     fn seats_and_places_are_bounded(acts in acts(), seats in 1_usize..4, places in 0_usize..4) {
         let mut queue = Queue::new(seats, places);

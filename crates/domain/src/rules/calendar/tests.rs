@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod clocks;
 mod random;
 
 const MINUTE: u64 = 60_000;
@@ -61,89 +62,93 @@ fn without_a_calendar_all_time_counts() {
     assert_eq!(open_millis(start, start.plus_millis(7), None), 7);
 }
 
+/// A start, hours of open time at the office, and when they have passed.
+const OPEN_TIME: [(&str, &str, f64, &str); 13] = [
+    (
+        "within a day",
+        "2026-12-14T09:00:00+01:00",
+        6.0,
+        "2026-12-14T15:00:00+01:00",
+    ),
+    (
+        "over the night",
+        "2026-12-14T15:00:00+01:00",
+        6.0,
+        "2026-12-15T12:30:00+01:00",
+    ),
+    (
+        "over the weekend",
+        "2026-12-18T15:00:00+01:00",
+        6.0,
+        "2026-12-21T12:30:00+01:00",
+    ),
+    (
+        "over Christmas",
+        "2026-12-24T15:00:00+01:00",
+        6.0,
+        "2026-12-28T12:30:00+01:00",
+    ),
+    (
+        "over Christmas and New Year",
+        "2026-12-24T17:30:00+01:00",
+        8.5 * 4.0 + 1.0,
+        "2027-01-04T10:00:00+01:00",
+    ),
+    (
+        "from before opening",
+        "2026-12-14T03:00:00+01:00",
+        1.0,
+        "2026-12-14T10:00:00+01:00",
+    ),
+    (
+        "from after closing",
+        "2026-12-14T17:31:00+01:00",
+        1.0,
+        "2026-12-15T10:00:00+01:00",
+    ),
+    (
+        "from a Sunday",
+        "2026-12-20T12:00:00+01:00",
+        1.0,
+        "2026-12-21T10:00:00+01:00",
+    ),
+    (
+        "from a holiday",
+        "2026-12-25T12:00:00+01:00",
+        1.0,
+        "2026-12-28T10:00:00+01:00",
+    ),
+    (
+        "from closing",
+        "2026-12-14T17:30:00+01:00",
+        1.0,
+        "2026-12-15T10:00:00+01:00",
+    ),
+    (
+        "to closing, not to the next opening",
+        "2026-12-14T09:00:00+01:00",
+        8.5,
+        "2026-12-14T17:30:00+01:00",
+    ),
+    (
+        "a week",
+        "2026-12-07T09:00:00+01:00",
+        42.5,
+        "2026-12-11T17:30:00+01:00",
+    ),
+    (
+        "nothing, while closed",
+        "2026-12-20T12:00:00+01:00",
+        0.0,
+        "2026-12-20T12:00:00+01:00",
+    ),
+];
+
 #[test]
 fn with_a_calendar_open_time_counts() {
-    // Berlin is an hour ahead of UTC in winter. The 18th of December is a Friday, the 25th and the 1st are closed.
-    for (what, start, hours, expected) in [
-        (
-            "within a day",
-            "2026-12-14T09:00:00+01:00",
-            6.0,
-            "2026-12-14T15:00:00+01:00",
-        ),
-        (
-            "over the night",
-            "2026-12-14T15:00:00+01:00",
-            6.0,
-            "2026-12-15T12:30:00+01:00",
-        ),
-        (
-            "over the weekend",
-            "2026-12-18T15:00:00+01:00",
-            6.0,
-            "2026-12-21T12:30:00+01:00",
-        ),
-        (
-            "over Christmas",
-            "2026-12-24T15:00:00+01:00",
-            6.0,
-            "2026-12-28T12:30:00+01:00",
-        ),
-        (
-            "over Christmas and New Year",
-            "2026-12-24T17:30:00+01:00",
-            8.5 * 4.0 + 1.0,
-            "2027-01-04T10:00:00+01:00",
-        ),
-        (
-            "from before opening",
-            "2026-12-14T03:00:00+01:00",
-            1.0,
-            "2026-12-14T10:00:00+01:00",
-        ),
-        (
-            "from after closing",
-            "2026-12-14T17:31:00+01:00",
-            1.0,
-            "2026-12-15T10:00:00+01:00",
-        ),
-        (
-            "from a Sunday",
-            "2026-12-20T12:00:00+01:00",
-            1.0,
-            "2026-12-21T10:00:00+01:00",
-        ),
-        (
-            "from a holiday",
-            "2026-12-25T12:00:00+01:00",
-            1.0,
-            "2026-12-28T10:00:00+01:00",
-        ),
-        (
-            "from closing",
-            "2026-12-14T17:30:00+01:00",
-            1.0,
-            "2026-12-15T10:00:00+01:00",
-        ),
-        (
-            "to closing, not to the next opening",
-            "2026-12-14T09:00:00+01:00",
-            8.5,
-            "2026-12-14T17:30:00+01:00",
-        ),
-        (
-            "a week",
-            "2026-12-07T09:00:00+01:00",
-            42.5,
-            "2026-12-11T17:30:00+01:00",
-        ),
-        (
-            "nothing, while closed",
-            "2026-12-20T12:00:00+01:00",
-            0.0,
-            "2026-12-20T12:00:00+01:00",
-        ),
-    ] {
+    // Berlin is an hour ahead of UTC in winter. The 18th of December is a Friday, the 25th and the
+    // 1st are closed.
+    for (what, start, hours, expected) in OPEN_TIME {
         let millis = (hours * HOUR as f64) as u64;
         assert_eq!(
             due(at(start), millis, Some(&office())),
@@ -161,196 +166,6 @@ fn with_a_calendar_open_time_counts() {
         due(opening.plus_millis(0), 1, Some(&office())),
         opening.plus_millis(1),
         "a millisecond"
-    );
-}
-
-#[test]
-fn clocks_that_are_put_forward_or_back() {
-    // Berlin: forward on 29 March 2026 at 2:00, back on 25 October at 3:00. New York: 8 March and 1 November at 2:00.
-    let nights = |zone| daily(zone, "01:00", "04:00");
-    let days = |zone| daily(zone, "09:00", "17:00");
-    let always = |zone| daily(zone, "00:00", "24:00");
-    let (berlin, york) = ("Europe/Berlin", "America/New_York");
-    for (what, calendar, start, hours, expected) in [
-        (
-            "days, forward",
-            days(berlin),
-            "2026-03-28T16:00:00+01:00",
-            2,
-            "2026-03-29T10:00:00+02:00",
-        ),
-        (
-            "days, back",
-            days(berlin),
-            "2026-10-24T16:00:00+02:00",
-            2,
-            "2026-10-25T10:00:00+01:00",
-        ),
-        (
-            "the night of 2 hours",
-            nights(berlin),
-            "2026-03-29T01:00:00+01:00",
-            2,
-            "2026-03-29T04:00:00+02:00",
-        ),
-        (
-            "and 1 of the next",
-            nights(berlin),
-            "2026-03-29T01:00:00+01:00",
-            3,
-            "2026-03-30T02:00:00+02:00",
-        ),
-        (
-            "the night of 4 hours",
-            nights(berlin),
-            "2026-10-25T01:00:00+02:00",
-            4,
-            "2026-10-25T04:00:00+01:00",
-        ),
-        (
-            "the second time 2:00 is shown",
-            nights(berlin),
-            "2026-10-25T01:00:00+02:00",
-            2,
-            "2026-10-25T02:00:00+01:00",
-        ),
-        (
-            "a day of 23 hours",
-            always(berlin),
-            "2026-03-29T00:00:00+01:00",
-            23,
-            "2026-03-30T00:00:00+02:00",
-        ),
-        (
-            "a day of 25 hours",
-            always(berlin),
-            "2026-10-25T00:00:00+02:00",
-            25,
-            "2026-10-26T00:00:00+01:00",
-        ),
-        (
-            "days, forward",
-            days(york),
-            "2026-03-07T16:00:00-05:00",
-            2,
-            "2026-03-08T10:00:00-04:00",
-        ),
-        (
-            "days, back",
-            days(york),
-            "2026-10-31T16:00:00-04:00",
-            2,
-            "2026-11-01T10:00:00-05:00",
-        ),
-        (
-            "the night of 2 hours",
-            nights(york),
-            "2026-03-08T01:00:00-05:00",
-            2,
-            "2026-03-08T04:00:00-04:00",
-        ),
-        (
-            "the night of 4 hours",
-            nights(york),
-            "2026-11-01T01:00:00-04:00",
-            4,
-            "2026-11-01T04:00:00-05:00",
-        ),
-        (
-            "a day of 23 hours",
-            always(york),
-            "2026-03-08T00:00:00-05:00",
-            23,
-            "2026-03-09T00:00:00-04:00",
-        ),
-        (
-            "a day of 25 hours",
-            always(york),
-            "2026-11-01T00:00:00-04:00",
-            25,
-            "2026-11-02T00:00:00-05:00",
-        ),
-        (
-            "by the rule, in 2049",
-            days(york),
-            "2049-03-13T16:00:00-05:00",
-            2,
-            "2049-03-14T10:00:00-04:00",
-        ),
-    ] {
-        let zone = &calendar.time_zone;
-        assert_eq!(
-            due(at(start), hours * HOUR, Some(&calendar)),
-            at(expected),
-            "{what}, {zone}"
-        );
-    }
-}
-
-#[test]
-fn times_that_clocks_leave_out_or_show_twice() {
-    for (what, calendar, start, minutes, expected) in [
-        // 2:00 to 3:00 is left out.
-        (
-            "opens in the hour",
-            daily("Europe/Berlin", "02:30", "04:00"),
-            "03-29T00:00:00+01:00",
-            60,
-            "03-29T04:00:00+02:00",
-        ),
-        (
-            "closes in it",
-            daily("Europe/Berlin", "01:00", "02:30"),
-            "03-29T00:00:00+01:00",
-            60,
-            "03-29T03:00:00+02:00",
-        ),
-        (
-            "is it",
-            daily("Europe/Berlin", "02:10", "02:50"),
-            "03-29T00:00:00+01:00",
-            1,
-            "03-30T02:11:00+02:00",
-        ),
-        // 2:00 to 3:00 is shown twice.
-        (
-            "opens in it",
-            daily("Europe/Berlin", "02:30", "04:00"),
-            "10-25T00:00:00+02:00",
-            60,
-            "10-25T02:30:00+01:00",
-        ),
-        (
-            "closes in it",
-            daily("Europe/Berlin", "01:00", "02:30"),
-            "10-25T00:00:00+02:00",
-            91,
-            "10-26T01:01:00+01:00",
-        ),
-        // Midnight is left out in Beirut.
-        (
-            "no midnight",
-            daily("Asia/Beirut", "00:00", "24:00"),
-            "03-29T00:00:00+02:00",
-            60,
-            "03-29T02:00:00+03:00",
-        ),
-    ] {
-        let (start, expected) = (
-            at(&format!("2026-{start}")),
-            at(&format!("2026-{expected}")),
-        );
-        assert_eq!(
-            due(start, minutes * MINUTE, Some(&calendar)),
-            expected,
-            "{what}"
-        );
-    }
-    // Samoa had no 30th of December 2011.
-    let samoa = daily("Pacific/Apia", "09:00", "17:00");
-    assert_eq!(
-        due(at("2011-12-29T16:00:00-10:00"), 2 * HOUR, Some(&samoa)),
-        at("2011-12-31T10:00:00+14:00")
     );
 }
 

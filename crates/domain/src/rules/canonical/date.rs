@@ -15,8 +15,8 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// Reads `2026-11-21`, `november 21, 2026`, `21 november 2026`, `21st day of november, 2026` and `11/21/2026` (month
-/// first, as in the United States) as `YYYY-MM-DD`. `words` is normalised text.
+/// Reads `2026-11-21`, `november 21, 2026`, `21 november 2026`, `21st day of november, 2026` and
+/// `11/21/2026` (month first, as in the United States) as `YYYY-MM-DD`. `words` is normalised text.
 pub(super) fn parse(words: &str) -> Option<String> {
     let parts: Vec<&str> = words
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | '/' | '-'))

@@ -93,67 +93,42 @@ fn a_score_conflict_names_everyone_who_gave_a_score() {
     assert_eq!(found[0].positions[1].evidence, ["§ 7"]);
 }
 
+/// A finding that reports these clauses as there and not there.
+fn extractor(present: &[&str], absent: &[&str]) -> Value {
+    let of = |names: &[&str], there: bool| {
+        names
+            .iter()
+            .map(|name| json!({"type": name, "present": there, "text": "Its words."}))
+            .collect::<Vec<_>>()
+    };
+    let clauses = [of(present, true), of(absent, false)].concat();
+    json!({ "clauses": clauses })
+}
+
+fn relies(names: &[&str]) -> Value {
+    json!({ "affected_clauses": names })
+}
+
 #[test]
 fn clauses_conflict_when_one_relies_on_what_another_did_not_find() {
-    let extractor = |present: &[&str], absent: &[&str]| {
-        let of = |names: &[&str], there: bool| {
-            names
-                .iter()
-                .map(|name| json!({"type": name, "present": there, "text": "Its words."}))
-                .collect::<Vec<_>>()
-        };
-        let clauses = [of(present, true), of(absent, false)].concat();
-        json!({ "clauses": clauses })
-    };
-    let relies = |names: &[&str]| json!({ "affected_clauses": names });
+    let term = || extractor(&["Term"], &[]);
+    let fees = || extractor(&["Fees"], &[]);
+    let not_term = || extractor(&[], &["TERM "]);
+    let on_term = || relies(&["term"]);
+    let none: &[&str] = &[];
     for (what, one, other, expected) in [
-        (
-            "found and relied on",
-            extractor(&["Term"], &[]),
-            relies(&["term"]),
-            vec![],
-        ),
-        (
-            "looked for, not found",
-            extractor(&[], &["Term"]),
-            relies(&["Term"]),
-            vec!["Term"],
-        ),
-        (
-            "not among those reported",
-            extractor(&["Fees"], &[]),
-            relies(&["Term"]),
-            vec!["Term"],
-        ),
-        (
-            "nothing was extracted",
-            json!({}),
-            relies(&["Term"]),
-            vec![],
-        ),
-        (
-            "two extractors",
-            extractor(&["Term"], &[]),
-            extractor(&[], &["TERM "]),
-            vec!["Term"],
-        ),
-        (
-            "two rely on it",
-            relies(&["Term"]),
-            relies(&["Term"]),
-            vec![],
-        ),
-        (
-            "silence about what nobody relies on",
-            extractor(&["Term"], &[]),
-            extractor(&["Fees"], &[]),
-            vec![],
-        ),
+        ("found and relied on", term(), on_term(), none),
+        ("looked for, not found", not_term(), on_term(), &["TERM "]),
+        ("not among those reported", fees(), on_term(), &["term"]),
+        ("nothing was extracted", json!({}), on_term(), none),
+        ("two extractors", term(), not_term(), &["Term"]),
+        ("two rely on it", on_term(), on_term(), none),
+        ("silence about what nobody relies on", term(), fees(), none),
         (
             "several",
-            extractor(&["Fees"], &[]),
+            fees(),
             relies(&["Term", "Cap"]),
-            vec!["Cap", "Term"],
+            &["Cap", "Term"],
         ),
     ] {
         let found = between(one, other);

@@ -37,7 +37,8 @@ impl ConflictRule for ClausePresence {
         }
     }
 
-    /// "Not found" is the more cautious one: nobody should rely on a clause that one reader did not find.
+    /// "Not found" is the more cautious one: nobody should rely on a clause that one reader did not
+    /// find.
     fn compare_caution(&self, _: &Policy, a: &Value, b: &Value) -> Option<Ordering> {
         let is_absent = |value: &Value| value == &Value::Bool(false);
         Some(is_absent(a).cmp(&is_absent(b)))

@@ -15,6 +15,7 @@ pub fn age_days(at: Timestamp, now: Timestamp) -> f64 {
 
 /// The weight of an observation of this age: 0.5^(age / 730 days).
 pub fn decay_weight(age_days: f64) -> f64 {
+    debug_assert!(age_days >= 0.0, "an age is not {age_days} days");
     (-age_days / HALF_LIFE_DAYS).exp2()
 }
 
@@ -40,6 +41,10 @@ impl Sample {
         // Relative to the heaviest: the squares of very old weights would otherwise vanish.
         let (mut sum, mut squares, mut hits) = (0.0, 0.0, 0.0);
         for (weight, hit) in items {
+            debug_assert!(
+                weight.is_finite() && weight >= 0.0,
+                "an observation has a weight, not {weight}"
+            );
             let relative = weight / heaviest;
             sum += relative;
             squares += relative * relative;

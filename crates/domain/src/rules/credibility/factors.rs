@@ -144,7 +144,8 @@ fn shared(weighed: &[Weighed<'_>], share: impl Fn(&Observation) -> f64) -> Vec<(
     items.filter(|(weight, _)| *weight > 0.0).collect()
 }
 
-/// The share of the dimensions that `asked` states in which `seen` is the same; 0 where none is stated.
+/// The share of the dimensions that `asked` states in which `seen` is the same; 0 where none is
+/// stated.
 pub fn similarity(asked: &Context, seen: &Context) -> f64 {
     let (mut stated, mut matched) = (0.0, 0.0);
     for ((_, asked), (_, seen)) in asked.dimensions().into_iter().zip(seen.dimensions()) {

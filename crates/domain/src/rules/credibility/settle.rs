@@ -15,6 +15,10 @@ pub const DATA_POINTS_MIN: f64 = 15.0;
 /// equal to the threshold settles nothing.
 pub fn settle(a: &Credibility, b: &Credibility) -> Settlement {
     // Rounded, because 0.95 - 0.7 in binary must not exceed 0.25 by its last bit.
+    debug_assert!(
+        a.interval.half_width() >= 0.0 && b.interval.half_width() >= 0.0,
+        "an interval has a width"
+    );
     let gap = rounded((a.score - b.score).abs());
     let threshold = rounded(GAP_MIN.max(a.interval.half_width() + b.interval.half_width()));
     let reason = if a.data_points < DATA_POINTS_MIN || b.data_points < DATA_POINTS_MIN {

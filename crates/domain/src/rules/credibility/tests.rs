@@ -1,4 +1,5 @@
-//! Values of the specification and of the literature; every number is derived in its comment or by hand.
+//! Values of the specification and of the literature; every number is derived in its comment or by
+//! hand.
 
 mod factors;
 mod properties;
@@ -309,7 +310,8 @@ fn fifteen_observations_are_enough_only_while_they_are_new() {
 
 #[test]
 fn a_gap_of_three_tenths_needs_more_than_the_minimum_of_data() {
-    // Accuracies 0.3 apart, the better one from 0.8 to 0.95, and the sum of the half-widths of their intervals.
+    // Accuracies 0.3 apart, the better one from 0.8 to 0.95, and the sum of the half-widths of
+    // their intervals.
     let halves = |n: u32, percent: u32| -> f64 {
         let accuracies = [percent, percent - 30].map(|percent| f64::from(percent) / 100.0);
         accuracies

@@ -85,6 +85,10 @@ pub fn fit(points: &[Point]) -> Option<Line> {
     let slope = xy / xx;
     let r_squared = (slope * (xy / yy)).clamp(0.0, 1.0);
     let size_share = xx / (xx + total * x_mean * x_mean);
+    debug_assert!(
+        slope.is_finite() && (0.0..=1.0).contains(&size_share),
+        "a line has a slope and rests on a share of the points: {slope}, {size_share}"
+    );
     Some(Line {
         intercept: y_mean - slope * x_mean,
         slope,

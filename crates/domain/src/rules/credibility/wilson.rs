@@ -21,6 +21,10 @@ pub fn wilson(p: f64, n: f64, z: f64) -> Interval {
     let z_squared = z * z;
     let centre = (n * p + z_squared / 2.0) / (n + z_squared);
     let half = z / (n + z_squared) * (n * p * (1.0 - p) + z_squared / 4.0).sqrt();
+    debug_assert!(
+        half >= 0.0 && centre - half <= p + 1e-9 && p <= centre + half + 1e-9,
+        "the interval contains the proportion {p}: {centre} ± {half}"
+    );
     Interval {
         low: (centre - half).clamp(0.0, 1.0),
         high: (centre + half).clamp(0.0, 1.0),

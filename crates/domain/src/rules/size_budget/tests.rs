@@ -1,4 +1,5 @@
-//! Whatever agents write, every fact and every message that follows from one has room. [`Story`] looks at each.
+//! Whatever agents write, every fact and every message that follows from one has room. [`Story`]
+//! looks at each.
 
 use concord_events::{AggregateEvent, CaseEvent};
 use concord_wire::payload::{Answer, COMPARED_MAX, ConflictType, NAME_BYTES_MAX, json_text_bytes};
@@ -223,7 +224,8 @@ impl Hostile {
     }
 }
 
-/// What a decision says of its last debate is enough to decide the same again, although it is shortened.
+/// What a decision says of its last debate is enough to decide the same again, although it is
+/// shortened.
 fn decides_the_same_again(case: &Story<CaseMachine>) {
     let (last, before) = case.records.split_last().unwrap();
     let CaseEvent::Decided(decided) = &last.event else {
@@ -321,7 +323,8 @@ fn the_largest_case_that_the_limits_allow_has_room_and_counts_what_it_leaves_out
         .play();
         let decision = case.state().decision.clone().unwrap();
         let listed = decision.conflicts.len() + decision.deferred.len();
-        // Everyone says the same of the clauses they rely on; of other names every clause is contested.
+        // Everyone says the same of the clauses they rely on; of other names every clause is
+        // contested.
         let expected = if same_names {
             2 + 3 * compared
         } else {

@@ -76,7 +76,12 @@ fn cut(text: &str, bytes_max: usize, mark: &str) -> String {
         let rest = left.checked_sub(json_text_bytes(c.encode_utf8(&mut [0; 4])));
         rest.inspect(|rest| left = *rest).is_some()
     };
-    text.chars().take_while(fits).chain(mark.chars()).collect()
+    let cut: String = text.chars().take_while(fits).chain(mark.chars()).collect();
+    debug_assert!(
+        json_text_bytes(&cut) <= bytes_max.max(json_text_bytes(mark)),
+        "a shortened text fits into {bytes_max} bytes"
+    );
+    cut
 }
 
 /// A text that is compared: the text, or its beginning with a digest of the words that are

@@ -83,7 +83,8 @@ fn the_same_request_again_changes_nothing_and_another_one_for_the_case_is_refuse
         opened_by: agent("otto"),
         ..same.clone()
     };
-    // The id of such a case follows from that of the request, so it is the request's id that was used before.
+    // The id of such a case follows from that of the request, so it is the request's id that was
+    // used before.
     let mut unnamed = task.clone();
     unnamed.request.case_id = None;
     let other = "refused: /payload/parameters/case_id";

@@ -1,4 +1,5 @@
-//! The merge: findings where they agree, resolutions where they did not, caution where the dispute is open.
+//! The merge: findings where they agree, resolutions where they did not, caution where the dispute
+//! is open.
 
 use concord_wire::payload::{ClauseOutcome, Outcome, Severity};
 use serde_json::Value;
@@ -8,8 +9,8 @@ use super::*;
 /// How a debate ended, with what was chosen.
 type Ended = (Status, Option<Value>);
 
-/// The outcome of a case of ann and ben who found this, in which these conflicts were debated with this result (none
-/// for a debate that did not end in time), and those were deferred.
+/// The outcome of a case of ann and ben who found this, in which these conflicts were debated with
+/// this result (none for a debate that did not end in time), and those were deferred.
 fn merged(
     found: [Value; 2],
     debated: Vec<(Conflict, Option<Ended>)>,
@@ -107,78 +108,57 @@ fn an_empty_recommendation_is_none() {
     assert_eq!(outcome.recommendation.as_deref(), Some("sign"));
 }
 
+/// The result of a case whose debates about score, recommendation and clause have chosen these;
+/// `None` for no outcome.
+fn chosen(status: Option<Status>, values: [Value; 3]) -> Outcome {
+    let of = |value: &Value| {
+        Some((
+            status?,
+            Some(value.clone()).filter(|value| !value.is_null()),
+        ))
+    };
+    let [score, advised, presence] = &values;
+    let debated = vec![
+        (risk(), of(score)),
+        (advice(), of(advised)),
+        (clause(), of(presence)),
+    ];
+    merged(found(), debated, vec![])
+}
+
 #[test]
 fn a_resolution_is_used_as_it_is_meant_and_the_most_cautious_position_where_there_is_none() {
-    let ended = |chosen: Value| Some((Status::Vote, Some(chosen)));
-    let table = [
-        // risk score, recommendation, clause: what was chosen and what the case ends with
+    let voted = Some(Status::Vote);
+    let nothing = || [Value::Null, Value::Null, Value::Null];
+    let usual = [json!(45), json!("sign"), json!(true)];
+    let as_texts = [json!("45.5"), json!(" SIGN."), json!("yes")];
+    let unusable = [json!("much"), json!(7), json!("Not found")];
+    let impossible = [json!(4000), json!(""), json!("who knows")];
+    for (status, values, score, recommendation, present, basis) in [
+        (voted, usual, 45.0, "sign", true, "vote"),
+        (voted, as_texts, 45.5, "sign", true, "vote"),
+        (voted, unusable, 80.0, "reject", false, "vote"),
+        (voted, impossible, 80.0, "reject", false, "vote"),
         (
-            ended(json!(45)),
-            Some(45.0),
-            ended(json!("sign")),
-            "sign",
-            ended(json!(true)),
-            true,
-            "vote",
-        ),
-        (
-            ended(json!("45.5")),
-            Some(45.5),
-            ended(json!(" SIGN.")),
-            "sign",
-            ended(json!("yes")),
-            true,
-            "vote",
-        ),
-        (
-            ended(json!("much")),
-            Some(80.0),
-            ended(json!(7)),
+            Some(Status::Unresolved),
+            nothing(),
+            80.0,
             "reject",
-            ended(json!("Not found")),
-            false,
-            "vote",
-        ),
-        (
-            ended(json!(4000)),
-            Some(80.0),
-            ended(json!("")),
-            "reject",
-            ended(json!("who knows")),
-            false,
-            "vote",
-        ),
-        (
-            Some((Status::Unresolved, None)),
-            Some(80.0),
-            Some((Status::Unresolved, None)),
-            "reject",
-            Some((Status::Unresolved, None)),
             false,
             "unresolved",
         ),
-        (None, Some(80.0), None, "reject", None, false, "unresolved"),
-    ];
-    for (score, risk_score, advised, recommendation, presence, present, basis) in table {
-        let debated = vec![(risk(), score), (advice(), advised), (clause(), presence)];
-        let outcome = merged(found(), debated, vec![]);
-        assert_eq!(outcome.risk_score, risk_score);
+        (None, nothing(), 80.0, "reject", false, "unresolved"),
+    ] {
+        let outcome = chosen(status, values);
+        assert_eq!(outcome.risk_score, Some(score));
         assert_eq!(outcome.recommendation.as_deref(), Some(recommendation));
         assert_eq!(outcome.severity, Some(Severity::High), "the highest stated");
-        assert_eq!(
-            outcome.clauses["Governing Law"],
-            ClauseOutcome {
-                present,
-                basis: basis.into()
-            }
-        );
-        assert_eq!(
-            outcome.clauses["Term"],
-            ClauseOutcome {
-                present: true,
-                basis: "undisputed".into()
-            }
-        );
+        let clause = |present, basis: &str| ClauseOutcome {
+            present,
+            basis: basis.into(),
+        };
+        assert_eq!(outcome.clauses["Governing Law"], clause(present, basis));
+        assert_eq!(outcome.clauses["Term"], clause(true, "undisputed"));
         assert_eq!(
             outcome.clauses.len(),
             2,

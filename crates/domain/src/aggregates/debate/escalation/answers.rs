@@ -15,7 +15,8 @@ use crate::aggregates::debate::outcome_builder::OutcomeBuilder;
 use crate::machine::Decision;
 use crate::rules::size_budget::truncate;
 
-/// What to do about an answer. `held` is the sender's position before it, `revised` the one after it.
+/// What to do about an answer. `held` is the sender's position before it, `revised` the one after
+/// it.
 pub(in crate::aggregates::debate) fn answer(
     on: &OnLadder<'_>,
     message: &AnswerMessage,
@@ -32,7 +33,8 @@ pub(in crate::aggregates::debate) fn answer(
         );
     };
     if message.agent_id == terms.challenged {
-        // The challenged agent moves, or keeps its position with a reason: both are evidence for the challenger to weigh.
+        // The challenged agent moves, or keeps its position with a reason: both are evidence for
+        // the challenger to weigh.
         let support = Support {
             message: message.reference(),
             evidence: as_evidence(message),

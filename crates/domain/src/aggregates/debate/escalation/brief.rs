@@ -11,7 +11,8 @@ use crate::{digest, rules::vote};
 /// Most lines about changes in one message.
 const CHANGES_MAX: usize = 40;
 
-/// What has changed since the brief with this digest. Empty where no expert has been shown such a brief.
+/// What has changed since the brief with this digest. Empty where no expert has been shown such a
+/// brief.
 pub(super) fn changes_since(ladder: &Ladder, digest: &str) -> Vec<String> {
     let since = ladder
         .changes
@@ -84,7 +85,8 @@ pub(super) fn briefed(
             .flat_map(|(held, _)| held)
             .find(|deadline| deadline.name.as_str() == PERSON)
     };
-    // While an operator holds the time, it ends later than stated here. The brief is bound to its digest all the same.
+    // While an operator holds the time, it ends later than stated here. The brief is bound to its
+    // digest all the same.
     let due = ladder
         .due(PERSON)
         .or_else(|| held().map(|deadline| deadline.due))?;

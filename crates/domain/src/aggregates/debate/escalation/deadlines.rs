@@ -22,7 +22,8 @@ pub(in crate::aggregates::debate) fn elapsed(
     }
     let escalate = |reason| levels::escalated(on, reason, None);
     match name {
-        // Two deadlines that are both over may be heard of in either order: what was missed first is the reason.
+        // Two deadlines that are both over may be heard of in either order: what was missed first
+        // is the reason.
         EVIDENCE
             if on
                 .ladder
@@ -66,7 +67,8 @@ fn reminded(on: &OnLadder<'_>, percent: u8) -> DebateEvent {
     })
 }
 
-/// The provisional decision has stood for its time: the gate reviews it, and where there is none it becomes final.
+/// The provisional decision has stood for its time: the gate reviews it, and where there is none it
+/// becomes final.
 fn window_closed(on: &OnLadder<'_>) -> DebateEvent {
     debug_assert!(
         on.ladder.provisional.is_some(),

@@ -1,6 +1,8 @@
 //! The effects of the events of the ladder.
 
-use concord_events::{DebateEvent, DebateOpened, Escalated};
+use concord_events::{
+    self as events, Acknowledged, DebateEvent, DebateOpened, Escalated, Reminded,
+};
 use concord_wire::payload::notification::{
     ChallengeAcknowledged, DebateAwaitsGate, DebateEscalated, DebateProvisional, DebateUnassigned,
     OutcomeKnown, RulingDue,
@@ -18,12 +20,7 @@ pub(in crate::aggregates::debate) fn effects(
     match event {
         DebateEvent::Opened(opened) => challenge(opened),
         DebateEvent::Acknowledged(acknowledged) => {
-            let data = ChallengeAcknowledged {
-                debate_id: debate_id.clone(),
-                by: acknowledged.heard.agent_id.clone(),
-                commit_by: acknowledged.commit_by,
-            };
-            vec![Effect::tell(acknowledged.challenger.clone(), data)]
+            vec![self::acknowledged(debate_id, acknowledged)]
         }
         DebateEvent::Clarified(clarified) => vec![Effect::PassOn {
             to: clarified.to.clone(),
@@ -53,16 +50,7 @@ pub(in crate::aggregates::debate) fn effects(
             };
             vec![Effect::tell(unassigned.expert.clone(), data)]
         }
-        DebateEvent::Reminded(reminded) => {
-            let data = RulingDue {
-                debate_id: debate_id.clone(),
-                topic: reminded.topic.clone(),
-                percent: reminded.percent,
-                due: reminded.due,
-            };
-            let tell = |expert: &AgentId| Effect::tell(expert.clone(), data.clone());
-            reminded.expert.iter().map(tell).collect()
-        }
+        DebateEvent::Reminded(reminded) => self::reminded(debate_id, reminded),
         DebateEvent::RulingSetAside(aside) => vec![Effect::RefuseRuling {
             to: aside.heard.agent_id.clone(),
             message_id: aside.heard.message_id.clone(),
@@ -80,15 +68,7 @@ pub(in crate::aggregates::debate) fn effects(
             debate_id: debate_id.clone(),
             gate: awaits.gate.clone(),
         })],
-        DebateEvent::OutcomeKnown(known) => vec![Effect::tell_all(OutcomeKnown {
-            debate_id: debate_id.clone(),
-            topic: known.topic.clone(),
-            position: known.position.clone(),
-            value: known.value.clone(),
-            by: known.heard.agent_id.clone(),
-            explanation: known.explanation.clone(),
-            parties: known.parties.clone(),
-        })],
+        DebateEvent::OutcomeKnown(known) => vec![outcome_known(debate_id, known)],
         DebateEvent::Answered(_)
         | DebateEvent::AnswerSetAside(_)
         | DebateEvent::RoundClosed(_)
@@ -96,6 +76,38 @@ pub(in crate::aggregates::debate) fn effects(
         | DebateEvent::OpinionGiven(_)
         | DebateEvent::DeadlinesMoved(_) => Vec::new(),
     }
+}
+
+fn acknowledged(debate_id: &DebateId, acknowledged: &Acknowledged) -> Effect {
+    let data = ChallengeAcknowledged {
+        debate_id: debate_id.clone(),
+        by: acknowledged.heard.agent_id.clone(),
+        commit_by: acknowledged.commit_by,
+    };
+    Effect::tell(acknowledged.challenger.clone(), data)
+}
+
+fn reminded(debate_id: &DebateId, reminded: &Reminded) -> Vec<Effect> {
+    let data = RulingDue {
+        debate_id: debate_id.clone(),
+        topic: reminded.topic.clone(),
+        percent: reminded.percent,
+        due: reminded.due,
+    };
+    let tell = |expert: &AgentId| Effect::tell(expert.clone(), data.clone());
+    reminded.expert.iter().map(tell).collect()
+}
+
+fn outcome_known(debate_id: &DebateId, known: &events::OutcomeKnown) -> Effect {
+    Effect::tell_all(OutcomeKnown {
+        debate_id: debate_id.clone(),
+        topic: known.topic.clone(),
+        position: known.position.clone(),
+        value: known.value.clone(),
+        by: known.heard.agent_id.clone(),
+        explanation: known.explanation.clone(),
+        parties: known.parties.clone(),
+    })
 }
 
 /// The challenged agent is told what it is challenged with.

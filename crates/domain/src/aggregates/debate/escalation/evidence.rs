@@ -22,8 +22,8 @@ pub(super) struct Support<'a> {
     pub(super) revised: &'a Position,
 }
 
-/// Records evidence or a revision. When it comes from the challenged agent, the challenger is asked whether it settles the
-/// challenge.
+/// Records evidence or a revision. When it comes from the challenged agent, the challenger is asked
+/// whether it settles the challenge.
 pub(super) fn given(on: &OnLadder<'_>, support: Support<'_>) -> Decision<DebateEvent> {
     if on.ladder.evidence as usize >= LADDER_ITEMS_MAX {
         return Decision::Reject(Fault::new(

@@ -16,7 +16,8 @@ use crate::machine::{Decision, Ignored};
 use crate::rules::conservative;
 use crate::rules::size_budget::truncate;
 
-/// Alternatives that a provisional decision repeats; all positions stand beside them in its outcome.
+/// Alternatives that a provisional decision repeats; all positions stand beside them in its
+/// outcome.
 const ALTERNATIVES_MAX: usize = 8;
 
 /// Why a debate falls back to the cautious position.
@@ -93,8 +94,9 @@ fn as_resolution(position: &BriefedPosition) -> Resolution {
     }
 }
 
-/// The most cautious position, and the rule that makes it that: the rule for the metric, else the rule for the kind of
-/// conflict. Where no rule decides, it is the position of the challenger, else the one with the lower id.
+/// The most cautious position, and the rule that makes it that: the rule for the metric, else the
+/// rule for the kind of conflict. Where no rule decides, it is the position of the challenger, else
+/// the one with the lower id.
 fn cautious<'a>(
     opened: &DebateOpened,
     positions: &'a [BriefedPosition],

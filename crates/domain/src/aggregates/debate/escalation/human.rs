@@ -69,8 +69,9 @@ pub(in crate::aggregates::debate) fn overflowed(
     Decision::Append(fallback::fell_back(on, reason))
 }
 
-/// What to do about a ruling. It counts when it comes from the expert who has the debate and names the present brief. One
-/// that does not count is recorded with the reason when it comes from that expert, and refused when it comes from others.
+/// What to do about a ruling. It counts when it comes from the expert who has the debate and names
+/// the present brief. One that does not count is recorded with the reason when it comes from that
+/// expert, and refused when it comes from others.
 pub(super) fn ruling(
     on: &OnLadder<'_>,
     message: &LadderMessage,
@@ -127,7 +128,8 @@ fn ruling_set_aside(
     }))
 }
 
-/// Why a ruling of the right expert does not count, with an explanation that names what stands instead.
+/// Why a ruling of the right expert does not count, with an explanation that names what stands
+/// instead.
 fn refusal(on: &OnLadder<'_>, ruling: &Ruling) -> Option<(RulingRefusal, String)> {
     let stands = |position: Option<&Resolution>| {
         position

@@ -24,7 +24,8 @@ pub(in crate::aggregates::debate) struct Escalation<'a> {
     pub(in crate::aggregates::debate) mediation: Option<Mediation>,
 }
 
-/// The event by which a debate enters the next level: mediation after the agents, a person after mediation.
+/// The event by which a debate enters the next level: mediation after the agents, a person after
+/// mediation.
 pub(in crate::aggregates::debate) fn escalate(
     opened: &DebateOpened,
     context: &Context,

@@ -23,7 +23,8 @@ struct Side<'a> {
     credibility: Credibility,
 }
 
-/// Compares the sides by credibility. The most credible side wins if it settles against each of the others.
+/// Compares the sides by credibility. The most credible side wins if it settles against each of the
+/// others.
 pub(in crate::aggregates::debate) fn mediate(
     opened: &DebateOpened,
     positions: &[Position],

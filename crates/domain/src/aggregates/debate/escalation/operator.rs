@@ -15,7 +15,8 @@ type DebateDecision = Decision<DebateEvent>;
 /// The longest extension in milliseconds: a year.
 const EXTENSION_MAX_MS: u64 = 365 * 86_400_000;
 
-/// Holds, resumes or extends the deadlines of a debate on the ladder; `extend_by_ms` counts for an extension only.
+/// Holds, resumes or extends the deadlines of a debate on the ladder; `extend_by_ms` counts for an
+/// extension only.
 pub(in crate::aggregates::debate) fn control(
     on: &OnLadder<'_>,
     control: DeadlineControl,

@@ -38,7 +38,8 @@ pub struct Ladder {
     pub contact: Contact,
     /// Digest of the brief that the expert was given last.
     pub digest: Option<String>,
-    /// What has changed since an expert was first shown the debate: the digest of the brief before, and one line.
+    /// What has changed since an expert was first shown the debate: the digest of the brief before,
+    /// and one line.
     pub changes: Vec<(String, String)>,
     /// The provisional decision.
     pub provisional: Option<ConflictOutcome>,
@@ -79,8 +80,8 @@ impl Ladder {
         without(&self.waits_for, names)
     }
 
-    /// The open and the held deadlines after those named in `closed` are closed and `opened` is opened. While an operator
-    /// holds the deadlines, all of them are held.
+    /// The open and the held deadlines after those named in `closed` are closed and `opened` is
+    /// opened. While an operator holds the deadlines, all of them are held.
     pub(crate) fn rearranged(
         &self,
         closed: &[&str],

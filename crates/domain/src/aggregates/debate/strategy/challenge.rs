@@ -1,4 +1,5 @@
-//! Challenges: challenger and challenged settle it themselves on level 1 of the ladder, without rounds.
+//! Challenges: challenger and challenged settle it themselves on level 1 of the ladder, without
+//! rounds.
 
 use concord_events::EscalationReason;
 use concord_events::names::{ACKNOWLEDGE, EVIDENCE};
@@ -38,7 +39,8 @@ impl ResolutionStrategy for Challenge {
     }
 
     fn conclude(&self, _: &Discussion<'_>) -> Conclusion {
-        // It is never discussed in rounds. If it were, what they leave open would go to mediation too.
+        // It is never discussed in rounds. If it were, what they leave open would go to mediation
+        // too.
         Conclusion::Escalate {
             reason: EscalationReason::NotSettled,
             tally: None,

@@ -1,4 +1,5 @@
-//! `vote_then_ladder`: the parties vote; where the vote is too narrow, the debate goes up the ladder.
+//! `vote_then_ladder`: the parties vote; where the vote is too narrow, the debate goes up the
+//! ladder.
 
 use concord_events::EscalationReason;
 use concord_wire::policy::Policy;
@@ -7,8 +8,8 @@ use super::vote::ending;
 use super::{Conclusion, ResolutionStrategy};
 use crate::aggregates::debate::discussion::Discussion;
 
-/// Discussion, then the vote, then the ladder from level 2 on where the vote has no winner or a margin below the policy's
-/// `vote_margin_min`.
+/// Discussion, then the vote, then the ladder from level 2 on where the vote has no winner or a
+/// margin below the policy's `vote_margin_min`.
 #[derive(Debug)]
 pub(super) struct VoteThenEscalate;
 

@@ -1,8 +1,11 @@
 //! When a round settles a conflict.
 
+use Status::{Discussion, Vote};
+
 use super::*;
 
-/// How a debate of one round ends in which these parties hold these scores, these answers come, and then the clock.
+/// How a debate of one round ends in which these parties hold these scores, these answers come, and
+/// then the clock.
 fn ended(
     held: &[(&str, Value, f64)],
     rules: Policy,
@@ -48,90 +51,75 @@ fn three() -> Vec<(&'static str, Value, f64)> {
     ]
 }
 
+/// What each party answers to the question of round 1: `keeps`, the id of the peer it joins, or a
+/// value.
+fn answers_of(given: &[(&str, &str)]) -> Vec<DebateInput> {
+    let answer = |(place, (from, what)): (usize, &(&str, &str))| {
+        let id = format!("m-{place}");
+        match *what {
+            "keeps" => keeps(from, &id),
+            peer if ["ann", "ben", "cyd"].contains(&peer) => joins(from, &id, peer),
+            value => moves_to(from, &id, serde_json::from_str(value).unwrap()),
+        }
+    };
+    given.iter().enumerate().map(answer).collect()
+}
+
+/// What three parties with the positions 30, 60 and 90 answer, and how the debate ends.
+const THREE: [(&str, &[(&str, &str)], Status, i32); 11] = [
+    ("nobody answers", &[], Vote, 60),
+    ("one keeps", &[("ann", "keeps")], Vote, 60),
+    (
+        "one agrees: the specification's rule would settle this",
+        &[("ann", "ben")],
+        Vote,
+        60,
+    ),
+    ("two keep", &[("ann", "keeps"), ("ben", "keeps")], Vote, 60),
+    (
+        "one of two agrees",
+        &[("ann", "cyd"), ("ben", "keeps")],
+        Discussion,
+        90,
+    ),
+    ("two swap", &[("ann", "ben"), ("ben", "ann")], Vote, 30),
+    (
+        "all three swap in a ring",
+        &[("ann", "ben"), ("ben", "cyd"), ("cyd", "ann")],
+        Vote,
+        90,
+    ),
+    (
+        "one of three agrees",
+        &[("ann", "ben"), ("ben", "keeps"), ("cyd", "keeps")],
+        Vote,
+        60,
+    ),
+    (
+        "two of three agree with the third",
+        &[("ann", "ben"), ("ben", "keeps"), ("cyd", "ben")],
+        Discussion,
+        60,
+    ),
+    (
+        "two of three agree with each other's peer and one position leads",
+        &[("ann", "cyd"), ("ben", "cyd"), ("cyd", "keeps")],
+        Discussion,
+        90,
+    ),
+    (
+        "all move to the same value without a word of agreement",
+        &[("ann", "70"), ("ben", "\"70\""), ("cyd", "70.0")],
+        Discussion,
+        70,
+    ),
+];
+
 #[test]
 fn between_three_parties() {
-    use Status::{Discussion, Vote};
-    let table: Vec<(&str, Vec<DebateInput>, Status, i32)> = vec![
-        ("nobody answers", vec![], Vote, 60),
-        ("one keeps", vec![keeps("ann", "m-0")], Vote, 60),
-        (
-            "one agrees: the specification's rule would settle this",
-            vec![joins("ann", "m-0", "ben")],
-            Vote,
-            60,
-        ),
-        (
-            "two keep",
-            vec![keeps("ann", "m-0"), keeps("ben", "m-1")],
-            Vote,
-            60,
-        ),
-        (
-            "one of two agrees",
-            vec![joins("ann", "m-0", "cyd"), keeps("ben", "m-1")],
-            Discussion,
-            90,
-        ),
-        (
-            "two swap",
-            vec![joins("ann", "m-0", "ben"), joins("ben", "m-1", "ann")],
-            Vote,
-            30,
-        ),
-        (
-            "all three swap in a ring",
-            vec![
-                joins("ann", "m-0", "ben"),
-                joins("ben", "m-1", "cyd"),
-                joins("cyd", "m-2", "ann"),
-            ],
-            Vote,
-            90,
-        ),
-        (
-            "one of three agrees",
-            vec![
-                joins("ann", "m-0", "ben"),
-                keeps("ben", "m-1"),
-                keeps("cyd", "m-2"),
-            ],
-            Vote,
-            60,
-        ),
-        (
-            "two of three agree with the third",
-            vec![
-                joins("ann", "m-0", "ben"),
-                keeps("ben", "m-1"),
-                joins("cyd", "m-2", "ben"),
-            ],
-            Discussion,
-            60,
-        ),
-        (
-            "two of three agree with each other's peer and one position leads",
-            vec![
-                joins("ann", "m-0", "cyd"),
-                joins("ben", "m-1", "cyd"),
-                keeps("cyd", "m-2"),
-            ],
-            Discussion,
-            90,
-        ),
-        (
-            "all move to the same value without a word of agreement",
-            vec![
-                moves_to("ann", "m-0", json!(70)),
-                moves_to("ben", "m-1", json!("70")),
-                moves_to("cyd", "m-2", json!(70.0)),
-            ],
-            Discussion,
-            70,
-        ),
-    ];
-    for (what, given, status, value) in table {
+    for (what, given, status, value) in THREE {
         assert_eq!(
-            ended(&three(), policy(), given),
+            ended(&three(), policy(), answers_of(given)),
             (status, Some(json!(value))),
             "{what}"
         );

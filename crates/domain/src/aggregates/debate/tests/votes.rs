@@ -71,67 +71,80 @@ fn the_vote_weighs_what_is_held_after_the_rounds() {
     );
 }
 
+/// The type of ann's answer, how the answer differs from an empty one, and what ann holds then.
+type Answered = (
+    &'static str,
+    &'static str,
+    fn(&mut Answer),
+    &'static str,
+    Option<fn() -> Value>,
+);
+
+const ANSWERED: [Answered; 9] = [
+    ("keeps", "disagreement", |_| {}, "30", Some(|| json!(30))),
+    (
+        "joins the one named",
+        "agreement",
+        |a| a.agrees_with = Some(agent("ben")),
+        "60",
+        Some(|| json!(60)),
+    ),
+    (
+        "joins nobody in particular of two",
+        "agreement",
+        |_| {},
+        "30",
+        Some(|| json!(30)),
+    ),
+    (
+        "names a stranger",
+        "agreement",
+        |a| a.agrees_with = Some(agent("zoe")),
+        "30",
+        Some(|| json!(30)),
+    ),
+    (
+        "says agreement, means not",
+        "agreement",
+        |a| a.agrees_with_peer = Some(false),
+        "30",
+        Some(|| json!(30)),
+    ),
+    (
+        "in words that a peer used",
+        "revision",
+        |a| a.revised_position = Some("\"60\"".into()),
+        "\"60\"",
+        Some(|| json!(60)),
+    ),
+    (
+        "in words of its own",
+        "revision",
+        |a| a.revised_position = Some("high".into()),
+        "high",
+        None,
+    ),
+    (
+        "as a value",
+        "revision",
+        |a| a.value = Some(json!(41.5)),
+        "41.5",
+        Some(|| json!(41.5)),
+    ),
+    (
+        "as a text",
+        "revision",
+        |a| a.value = Some(json!("41")),
+        "41",
+        Some(|| json!("41")),
+    ),
+];
+
 #[test]
 fn what_a_party_holds_after_its_answer() {
-    let with = |change: fn(&mut Answer)| {
+    for (what, kind, change, position, value) in ANSWERED {
         let mut answer = no_answer();
         change(&mut answer);
-        answer
-    };
-    let (kept, other) = (("30", Some(json!(30))), ("60", Some(json!(60))));
-    type Held = (&'static str, Option<Value>);
-    let table: Vec<(&str, &str, Answer, Held)> = vec![
-        ("keeps", "disagreement", no_answer(), kept.clone()),
-        (
-            "joins the one named",
-            "agreement",
-            with(|a| a.agrees_with = Some(agent("ben"))),
-            other.clone(),
-        ),
-        (
-            "joins nobody in particular of two",
-            "agreement",
-            no_answer(),
-            kept.clone(),
-        ),
-        (
-            "names a stranger",
-            "agreement",
-            with(|a| a.agrees_with = Some(agent("zoe"))),
-            kept.clone(),
-        ),
-        (
-            "says agreement, means not",
-            "agreement",
-            with(|a| a.agrees_with_peer = Some(false)),
-            kept.clone(),
-        ),
-        (
-            "in words that a peer used",
-            "revision",
-            with(|a| a.revised_position = Some("\"60\"".into())),
-            ("\"60\"", Some(json!(60))),
-        ),
-        (
-            "in words of its own",
-            "revision",
-            with(|a| a.revised_position = Some("high".into())),
-            ("high", None),
-        ),
-        (
-            "as a value",
-            "revision",
-            with(|a| a.value = Some(json!(41.5))),
-            ("41.5", Some(json!(41.5))),
-        ),
-        (
-            "as a text",
-            "revision",
-            with(|a| a.value = Some(json!("41"))),
-            ("41", Some(json!("41"))),
-        ),
-    ];
-    for (what, kind, answer, (position, value)) in table {
         let mut story = opened(scores(), policy());
         assert_eq!(
             story.hears(&said("m-1", 1), &answers(given("ann", "m-1", kind, answer))),
@@ -140,8 +153,8 @@ fn what_a_party_holds_after_its_answer() {
         );
         let held = &story.state().positions[0];
         assert_eq!(
-            (held.position.as_str(), &held.value),
-            (position, &value),
+            (held.position.as_str(), held.value.clone()),
+            (position, value.map(|value| value())),
             "{what}"
         );
     }

@@ -173,9 +173,55 @@ fn an_operator_gives_a_debate_to_whom_they_choose() {
     assert_eq!(picture(&story), "eva d-1 d-2 | gil d-3 | -");
 }
 
+/// A debate, an expert, and the code, the field and the reason with which the reassignment is
+/// refused.
+const REFUSED: [(&str, &str, ErrorCode, &str, &str); 6] = [
+    (
+        "d-9",
+        "gil",
+        ErrorCode::InvalidRequest,
+        "debate_id",
+        "d-9 neither waits",
+    ),
+    (
+        "d-4",
+        "gil",
+        ErrorCode::InvalidRequest,
+        "debate_id",
+        "d-4 neither waits",
+    ),
+    (
+        "d-1",
+        "hana",
+        ErrorCode::InvalidRequest,
+        "to",
+        "hana is not registered",
+    ),
+    (
+        "d-5",
+        "gil",
+        ErrorCode::Unauthorized,
+        "to",
+        "gil takes part in d-5",
+    ),
+    (
+        "d-1",
+        "eva",
+        ErrorCode::InvalidRequest,
+        "to",
+        "eva has d-1 already",
+    ),
+    (
+        "d-1",
+        "finn",
+        ErrorCode::CapacityExceeded,
+        "to",
+        "finn has 1 debates, and a capacity of 1",
+    ),
+];
+
 #[test]
 fn a_reassignment_that_cannot_be_is_refused_with_a_reason() {
-    use ErrorCode::{CapacityExceeded, InvalidRequest, Unauthorized};
     let mut story = busy();
     hears_all(&mut story, [register("gil", 1, &[]), release("d-3")]);
     let excluded = Enqueued {
@@ -184,58 +230,8 @@ fn a_reassignment_that_cannot_be_is_refused_with_a_reason() {
     };
     hears_all(&mut story, [enqueue_as(excluded)]);
     assert_eq!(picture(&story), "eva d-1 | finn d-2 | gil | - d-5");
-    let why = |why: &str| QueueInput::Reassign {
-        debate_id: debate("d-1"),
-        to: agent("gil"),
-        by: agent("olga"),
-        why: why.into(),
-    };
-    for (input, code, field, part) in [
-        (
-            reassign("d-9", "gil"),
-            InvalidRequest,
-            "debate_id",
-            "d-9 neither waits",
-        ),
-        (
-            reassign("d-4", "gil"),
-            InvalidRequest,
-            "debate_id",
-            "d-4 neither waits",
-        ),
-        (
-            reassign("d-1", "hana"),
-            InvalidRequest,
-            "to",
-            "hana is not registered",
-        ),
-        (
-            reassign("d-5", "gil"),
-            Unauthorized,
-            "to",
-            "gil takes part in d-5",
-        ),
-        (
-            reassign("d-1", "eva"),
-            InvalidRequest,
-            "to",
-            "eva has d-1 already",
-        ),
-        (
-            reassign("d-1", "finn"),
-            CapacityExceeded,
-            "to",
-            "finn has 1 debates, and a capacity of 1",
-        ),
-        (why(" "), InvalidRequest, "why", "No reason"),
-        (
-            why(&"x".repeat(WHY_BYTES_MAX + 1)),
-            CapacityExceeded,
-            "why",
-            "1025 bytes",
-        ),
-    ] {
-        let fault = refusal(&story, &input);
+    let check = |input: &QueueInput, code, field, part| {
+        let fault = refusal(&story, input);
         assert_eq!(
             (fault.code, fault.pointer),
             (code, format!("/payload/parameters/{field}"))
@@ -245,7 +241,24 @@ fn a_reassignment_that_cannot_be_is_refused_with_a_reason() {
             "{}",
             fault.message
         );
+    };
+    for (of, to, code, field, part) in REFUSED {
+        check(&reassign(of, to), code, field, part);
     }
+    let why = |why: &str| QueueInput::Reassign {
+        debate_id: debate("d-1"),
+        to: agent("gil"),
+        by: agent("olga"),
+        why: why.into(),
+    };
+    let long = "x".repeat(WHY_BYTES_MAX + 1);
+    check(&why(" "), ErrorCode::InvalidRequest, "why", "No reason");
+    check(
+        &why(&long),
+        ErrorCode::CapacityExceeded,
+        "why",
+        "1025 bytes",
+    );
     assert_eq!(
         story.hears(&said("m-x", 0), &reassign("d-1", "gil")),
         "reassigned"

@@ -74,7 +74,8 @@ fn a_debate_that_nobody_can_take_does_not_hold_up_the_next() {
     assert_eq!(picture(&story), "eva d-1 | finn d-3 | - d-2");
 }
 
-/// Registers these (name, capacity, domains), gives them so many debates, and says who is given the next one.
+/// Registers these (name, capacity, domains), gives them so many debates, and says who is given the
+/// next one.
 fn given(
     experts: &[(&str, u32, &[&str], usize)],
     domain: Option<&str>,
@@ -118,100 +119,99 @@ fn given(
         .and_then(|debate| Some(debate.holder.clone()?.expert.to_string()))
 }
 
+/// Experts with capacity, domains and the number of debates that they have.
+type Experts = &'static [(&'static str, u32, &'static [&'static str], usize)];
+
+const NO_DOMAIN: &[&str] = &[];
+const TAX: &[&str] = &["Tax", "audit"];
+
+/// Experts, the domain of a debate, who is excluded, and to whom it is assigned.
+const ASSIGNED: [(&str, Experts, Option<&str>, &[&str], Option<&str>); 14] = [
+    ("nobody is there", &[], None, &[], None),
+    (
+        "the only one",
+        &[("eva", 3, NO_DOMAIN, 2)],
+        None,
+        &[],
+        Some("eva"),
+    ),
+    ("full", &[("eva", 3, NO_DOMAIN, 3)], None, &[], None),
+    ("a party", &[("eva", 3, NO_DOMAIN, 0)], None, &["eva"], None),
+    (
+        "another than the party",
+        &[("eva", 3, NO_DOMAIN, 0), ("finn", 1, NO_DOMAIN, 0)],
+        None,
+        &["eva"],
+        Some("finn"),
+    ),
+    (
+        "equal: the lower id",
+        &[("finn", 3, NO_DOMAIN, 0), ("eva", 3, NO_DOMAIN, 0)],
+        None,
+        &[],
+        Some("eva"),
+    ),
+    (
+        "the least loaded by share",
+        &[("eva", 3, NO_DOMAIN, 1), ("finn", 10, NO_DOMAIN, 3)],
+        None,
+        &[],
+        Some("finn"),
+    ),
+    (
+        "the same share: longest ago",
+        &[("finn", 2, NO_DOMAIN, 1), ("eva", 4, NO_DOMAIN, 2)],
+        None,
+        &[],
+        Some("finn"),
+    ),
+    (
+        "who knows it, though loaded",
+        &[("eva", 3, NO_DOMAIN, 0), ("finn", 3, TAX, 2)],
+        Some("tax"),
+        &[],
+        Some("finn"),
+    ),
+    (
+        "case and spacing do not count",
+        &[("eva", 3, NO_DOMAIN, 0), ("finn", 3, TAX, 0)],
+        Some(" TAX"),
+        &[],
+        Some("finn"),
+    ),
+    (
+        "who knows it is full: wait",
+        &[("eva", 3, NO_DOMAIN, 0), ("finn", 1, TAX, 1)],
+        Some("tax"),
+        &[],
+        None,
+    ),
+    (
+        "who knows it is a party",
+        &[("eva", 3, NO_DOMAIN, 0), ("finn", 3, TAX, 0)],
+        Some("tax"),
+        &["finn"],
+        Some("eva"),
+    ),
+    (
+        "nobody knows it",
+        &[("eva", 3, NO_DOMAIN, 1), ("finn", 3, TAX, 0)],
+        Some("law"),
+        &[],
+        Some("finn"),
+    ),
+    (
+        "a blank domain is none",
+        &[("eva", 3, NO_DOMAIN, 0), ("finn", 3, TAX, 1)],
+        Some(" "),
+        &[],
+        Some("eva"),
+    ),
+];
+
 #[test]
 fn who_is_given_a_debate() {
-    let none: &[&str] = &[];
-    let tax: &[&str] = &["Tax", "audit"];
-    #[allow(clippy::type_complexity)]
-    let table: [(
-        &str,
-        &[(&str, u32, &[&str], usize)],
-        Option<&str>,
-        &[&str],
-        Option<&str>,
-    ); 14] = [
-        ("nobody is there", &[], None, &[], None),
-        (
-            "the only one",
-            &[("eva", 3, none, 2)],
-            None,
-            &[],
-            Some("eva"),
-        ),
-        ("full", &[("eva", 3, none, 3)], None, &[], None),
-        ("a party", &[("eva", 3, none, 0)], None, &["eva"], None),
-        (
-            "another than the party",
-            &[("eva", 3, none, 0), ("finn", 1, none, 0)],
-            None,
-            &["eva"],
-            Some("finn"),
-        ),
-        (
-            "equal: the lower id",
-            &[("finn", 3, none, 0), ("eva", 3, none, 0)],
-            None,
-            &[],
-            Some("eva"),
-        ),
-        (
-            "the least loaded by share",
-            &[("eva", 3, none, 1), ("finn", 10, none, 3)],
-            None,
-            &[],
-            Some("finn"),
-        ),
-        (
-            "the same share: longest ago",
-            &[("finn", 2, none, 1), ("eva", 4, none, 2)],
-            None,
-            &[],
-            Some("finn"),
-        ),
-        (
-            "who knows it, though loaded",
-            &[("eva", 3, none, 0), ("finn", 3, tax, 2)],
-            Some("tax"),
-            &[],
-            Some("finn"),
-        ),
-        (
-            "case and spacing do not count",
-            &[("eva", 3, none, 0), ("finn", 3, tax, 0)],
-            Some(" TAX"),
-            &[],
-            Some("finn"),
-        ),
-        (
-            "who knows it is full: wait",
-            &[("eva", 3, none, 0), ("finn", 1, tax, 1)],
-            Some("tax"),
-            &[],
-            None,
-        ),
-        (
-            "who knows it is a party",
-            &[("eva", 3, none, 0), ("finn", 3, tax, 0)],
-            Some("tax"),
-            &["finn"],
-            Some("eva"),
-        ),
-        (
-            "nobody knows it",
-            &[("eva", 3, none, 1), ("finn", 3, tax, 0)],
-            Some("law"),
-            &[],
-            Some("finn"),
-        ),
-        (
-            "a blank domain is none",
-            &[("eva", 3, none, 0), ("finn", 3, tax, 1)],
-            Some(" "),
-            &[],
-            Some("eva"),
-        ),
-    ];
-    for (what, experts, domain, excluded, expected) in table {
+    for (what, experts, domain, excluded, expected) in ASSIGNED {
         assert_eq!(
             given(experts, domain, excluded).as_deref(),
             expected,
@@ -238,96 +238,136 @@ fn experts_take_turns() {
     assert_eq!(turns, ["eva", "finn", "gil", "eva", "finn", "gil"]);
 }
 
+/// Whether eva is there, and has no room; who else is there, with which capacity; how many debates
+/// wait already; `queue_max`. Then what becomes of a debate that zoe takes part in: critical,
+/// valuation, supporting.
+struct FullQueue {
+    what: &'static str,
+    eva_is_full: bool,
+    other: Option<(&'static str, u32)>,
+    waiting: u64,
+    queue_max: u32,
+    expected: [&'static str; 3],
+}
+
+const STAYS: &str = "enqueued";
+const GOES: &str = "overflowed";
+const FULL_QUEUES: [FullQueue; 6] = [
+    FullQueue {
+        what: "nobody is registered: all wait",
+        eva_is_full: false,
+        other: None,
+        waiting: 5,
+        queue_max: 2,
+        expected: [STAYS, STAYS, STAYS],
+    },
+    FullQueue {
+        what: "there is room",
+        eva_is_full: true,
+        other: Some(("finn", 1)),
+        waiting: 0,
+        queue_max: 0,
+        expected: [STAYS, STAYS, STAYS],
+    },
+    FullQueue {
+        what: "no room, and place in the queue",
+        eva_is_full: true,
+        other: None,
+        waiting: 1,
+        queue_max: 2,
+        expected: [STAYS, STAYS, GOES],
+    },
+    FullQueue {
+        what: "no room, and no place",
+        eva_is_full: true,
+        other: None,
+        waiting: 2,
+        queue_max: 2,
+        expected: [GOES, GOES, GOES],
+    },
+    FullQueue {
+        what: "no place at all",
+        eva_is_full: true,
+        other: None,
+        waiting: 0,
+        queue_max: 0,
+        expected: [GOES, GOES, GOES],
+    },
+    FullQueue {
+        what: "who has room is a party",
+        eva_is_full: true,
+        other: Some(("zoe", 3)),
+        waiting: 0,
+        queue_max: 1,
+        expected: [STAYS, STAYS, GOES],
+    },
+];
+
+fn of_zoe(entry: Enqueued) -> Enqueued {
+    Enqueued {
+        excluded: vec![agent("zoe")],
+        ..entry
+    }
+}
+
+impl FullQueue {
+    fn story(&self) -> QueueStory {
+        let mut story = story();
+        if self.eva_is_full {
+            let full = [register("eva", 1, &[]), enqueue("d-eva", URGENT, 0)];
+            hears_all(&mut story, full);
+        }
+        let waiting =
+            (0..self.waiting).map(|n| enqueue_as(of_zoe(entry(&format!("d-{n}"), USUAL, n))));
+        hears_all(&mut story, waiting);
+        let other = self
+            .other
+            .map(|(name, capacity)| register(name, capacity, &[]));
+        hears_all(&mut story, other);
+        assert_eq!(
+            story.state().waiting.len() as u64,
+            self.waiting,
+            "{}",
+            self.what
+        );
+        story
+    }
+
+    fn check(&self, priority: DebatePriority, overflow: Overflow, expected: &str) {
+        let mut story = self.story();
+        story.sequence = 1_000;
+        let input = QueueInput::Enqueue(Box::new(Enqueue {
+            entry: of_zoe(entry("d-x", priority, 99)),
+            overflow,
+            queue_max: self.queue_max,
+        }));
+        assert_eq!(
+            story.hears(&said("m-x", 0), &input),
+            expected,
+            "{}: {priority:?}",
+            self.what
+        );
+        if let ReviewQueueEvent::Overflowed(overflowed) = &story.last().event {
+            assert_eq!(overflowed.handling, overflow);
+            assert_eq!(
+                story.hears(&said("m-y", 0), &input),
+                "ignored: already_done",
+                "not asked again"
+            );
+            assert_eq!(
+                story.hears(&said("m-z", 0), &release("d-x")),
+                "ignored: already_done"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_becomes_of_a_debate_when_the_queue_is_full() {
-    let (stays, goes) = ("enqueued", "overflowed");
-    // Whether eva is there, and has no room; who else is; what waits already; queue_max; what becomes of a debate that
-    // zoe takes part in: critical, valuation, supporting.
-    type Row<'a> = (&'a str, bool, &'a [QueueInput], u64, u32, [&'a str; 3]);
-    let table: [Row<'_>; 6] = [
-        (
-            "nobody is registered: all wait",
-            false,
-            &[],
-            5,
-            2,
-            [stays, stays, stays],
-        ),
-        (
-            "there is room",
-            true,
-            &[register("finn", 1, &[])],
-            0,
-            0,
-            [stays, stays, stays],
-        ),
-        (
-            "no room, and place in the queue",
-            true,
-            &[],
-            1,
-            2,
-            [stays, stays, goes],
-        ),
-        ("no room, and no place", true, &[], 2, 2, [goes, goes, goes]),
-        ("no place at all", true, &[], 0, 0, [goes, goes, goes]),
-        (
-            "who has room is a party",
-            true,
-            &[register("zoe", 3, &[])],
-            0,
-            1,
-            [stays, stays, goes],
-        ),
-    ];
-    for (what, is_full, others, waiting, queue_max, row) in table {
-        for (priority, expected) in DebatePriority::ALL.into_iter().zip(row) {
-            let mut story = story();
-            if is_full {
-                hears_all(
-                    &mut story,
-                    [register("eva", 1, &[]), enqueue("d-eva", URGENT, 0)],
-                );
-            }
-            let of_zoe = |entry: Enqueued| Enqueued {
-                excluded: vec![agent("zoe")],
-                ..entry
-            };
-            hears_all(
-                &mut story,
-                (0..waiting).map(|n| enqueue_as(of_zoe(entry(&format!("d-{n}"), USUAL, n)))),
-            );
-            hears_all(&mut story, others.iter().cloned());
-            assert_eq!(story.state().waiting.len() as u64, waiting, "{what}");
+    for queue in FULL_QUEUES {
+        for (priority, expected) in DebatePriority::ALL.into_iter().zip(queue.expected) {
             for overflow in [Overflow::Defer, Overflow::Escalate] {
-                let entry = of_zoe(entry("d-x", priority, 99));
-                let input = QueueInput::Enqueue(Box::new(Enqueue {
-                    entry,
-                    overflow,
-                    queue_max,
-                }));
-                let mut story = QueueStory {
-                    versioned: story.versioned.clone(),
-                    ..QueueStory::of(id().as_str())
-                };
-                story.sequence = 1_000;
-                assert_eq!(
-                    story.hears(&said("m-x", 0), &input),
-                    expected,
-                    "{what}: {priority:?}"
-                );
-                if let ReviewQueueEvent::Overflowed(overflowed) = &story.last().event {
-                    assert_eq!(overflowed.handling, overflow);
-                    assert_eq!(
-                        story.hears(&said("m-y", 0), &input),
-                        "ignored: already_done",
-                        "not asked again"
-                    );
-                    assert_eq!(
-                        story.hears(&said("m-z", 0), &release("d-x")),
-                        "ignored: already_done"
-                    );
-                }
+                queue.check(priority, overflow, expected);
             }
         }
     }

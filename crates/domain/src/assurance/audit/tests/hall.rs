@@ -1,7 +1,10 @@
-//! A small installation in memory: its streams, and one case told from the opening to a message that came too late.
+//! A small installation in memory: its streams, and one case told from the opening to a message
+//! that came too late.
 
 use concord_events::subject::SystemSubject;
-use concord_events::{AggregateEvent, Deadline, DeadlineEvent, FiredBy, StoredEvent};
+use concord_events::{
+    AggregateEvent, Deadline, DeadlineEvent, FiredBy, ReceivedFinding, StoredEvent,
+};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, Extensions, Metadata, Priority, Recipient};
 use serde_json::{Value, json};
@@ -60,7 +63,8 @@ impl Hall {
                 },
             });
         }
-        // Half of the messages before the events and half after them: no order between streams is relied upon.
+        // Half of the messages before the events and half after them: no order between streams is
+        // relied upon.
         let (early, late) = self.messages.split_at(self.messages.len() / 2);
         let say = |auditor: &mut Auditor, stored: &Stored| {
             let content = Content::Bytes(&stored.bytes);
@@ -150,7 +154,8 @@ impl Hall {
         });
     }
 
-    /// A step of a machine, its effects included; the answer is the context of those who hear of the event.
+    /// A step of a machine, its effects included; the answer is the context of those who hear of
+    /// the event.
     fn step<M: Machine>(
         &mut self,
         of: &mut Versioned<M>,
@@ -218,143 +223,131 @@ impl Hall {
     /// The case, told so far.
     pub(super) fn told(until: Until) -> Self {
         let mut hall = Self::default();
-        let (c, x) = (token("c-1"), token("x-1"));
         let mut case = Versioned::<CaseMachine>::default();
-        let open = json!({"action": "open_case", "parameters": {"case_id": "c-1", "participants": ["ann", "ben"]}});
-        let asked = hall.say("olga", Service::Coordinator, "request", "m-open", open);
-        hall.step(&mut case, &c, &asked, &open_case(&["ann", "ben"], policy()));
-        let found = |name: &str, score: u32| {
-            received(
-                name,
-                &format!("m-{name}"),
-                0.8,
-                json!({ "risk_score": score }),
-            )
-        };
-        let heard = hall.say(
-            "ann",
-            Service::Coordinator,
-            "finding",
-            "m-ann",
-            json!({"summary": "low"}),
-        );
-        hall.step(
-            &mut case,
-            &c,
-            &heard,
-            &case::CaseInput::Finding(Box::new(found("ann", 10))),
-        );
-        let heard = hall.say(
-            "ben",
-            Service::Coordinator,
-            "finding",
-            "m-ben",
-            json!({"summary": "high"}),
-        );
-        let closed = hall.step(
-            &mut case,
-            &c,
-            &heard,
-            &case::CaseInput::Finding(Box::new(found("ben", 90))),
-        );
+        let closed = hall.collect(&mut case);
         if until == Until::FindingsClosed {
             return hall;
         }
-        let mut detection = Versioned::<DetectionMachine>::default();
-        let findings = vec![found("ann", 10), found("ben", 90)];
-        let input = detection_of(findings, policy());
-        let completed = hall.step(&mut detection, &c, &closed, &input);
-        let conflict = detection.state.detected.clone().unwrap().debated[0].clone();
-        let d = conflict.conflict_id.token();
         let mut debate = Versioned::<DebateMachine>::default();
-        let request = said(&format!("c-1-{}-0", detection.sequence()), 0);
-        hall.step(
-            &mut debate,
-            &d,
-            &request,
-            &open_debate(conflict.clone(), policy()),
-        );
-        hall.step(&mut case, &c, &completed, &detected(vec![conflict], vec![]));
-        let heard = hall.say(
-            "ann",
-            Service::DebateFacilitator,
-            "disagreement",
-            "m-a1",
-            json!({}),
-        );
-        hall.step(&mut debate, &d, &heard, &keeps("ann", "m-a1"));
+        let id = hall.detect(&mut case, &mut debate, &closed);
         if until == Until::RoundDue {
             return hall;
         }
-        let due = Deadline {
-            name: round_name(1),
-            due: after(10_000),
-        };
-        let fire = Fire {
-            aggregate: Aggregate::Debate,
-            id: d.clone(),
-            deadline: due,
-            fired_by: FiredBy::Scheduler,
-        };
-        let elapsed = hall.step(
-            &mut Versioned::<DeadlineMachine>::default(),
-            &x,
-            &said("t-1", 10_005),
-            &fire,
-        );
-        let record: StoredEvent<DeadlineEvent> = hall.record("debate_elapsed");
-        let round_due = record.event.into_elapsed();
-        hall.step(&mut debate, &d, &elapsed, &DebateInput::Elapsed(round_due));
-        let heard = hall.say(
-            "ann",
-            Service::DebateFacilitator,
-            "agreement",
-            "m-a2",
-            json!({}),
-        );
-        hall.step(&mut debate, &d, &heard, &joins("ann", "m-a2", "ben"));
-        let heard = hall.say(
-            "ben",
-            Service::DebateFacilitator,
-            "disagreement",
-            "m-b2",
-            json!({}),
-        );
-        let resolved = hall.step(&mut debate, &d, &heard, &keeps("ben", "m-b2"));
-        let outcome = debate.state.outcome.clone().unwrap();
-        hall.step(
-            &mut case,
-            &c,
-            &resolved,
-            &case::CaseInput::Resolved(Box::new(outcome)),
-        );
+        let resolved = hall.discuss(&mut debate, &id);
+        let outcome = case::CaseInput::Resolved(Box::new(debate.state.outcome.clone().unwrap()));
+        hall.step(&mut case, &token("c-1"), &resolved, &outcome);
         if until == Until::Decided {
             return hall;
         }
-        let heard = hall.say(
-            "ann",
-            Service::Coordinator,
-            "finding",
-            "m-late",
-            json!({"summary": "late"}),
+        hall.come_late(&mut case);
+        hall
+    }
+
+    /// The case is opened, and both findings come. Returns the context of those who hear that they
+    /// are complete.
+    fn collect(&mut self, case: &mut Versioned<CaseMachine>) -> Context {
+        let c = token("c-1");
+        let open = json!({"action": "open_case", "parameters": {"case_id": "c-1", "participants": ["ann", "ben"]}});
+        let asked = self.say("olga", Service::Coordinator, "request", "m-open", open);
+        self.step(case, &c, &asked, &open_case(&["ann", "ben"], policy()));
+        self.find(case, "ann", 10);
+        self.find(case, "ben", 90)
+    }
+
+    fn find(&mut self, case: &mut Versioned<CaseMachine>, name: &str, score: u32) -> Context {
+        let id = format!("m-{name}");
+        let summary = json!({ "summary": name });
+        let heard = self.say(name, Service::Coordinator, "finding", &id, summary);
+        let input = case::CaseInput::Finding(Box::new(found(name, score)));
+        self.step(case, &token("c-1"), &heard, &input)
+    }
+
+    /// The conflict is detected, its debate is opened, and one party answers. Returns the id of the
+    /// debate.
+    fn detect(
+        &mut self,
+        case: &mut Versioned<CaseMachine>,
+        debate: &mut Versioned<DebateMachine>,
+        closed: &Context,
+    ) -> Token {
+        let c = token("c-1");
+        let mut detection = Versioned::<DetectionMachine>::default();
+        let input = detection_of(vec![found("ann", 10), found("ben", 90)], policy());
+        let completed = self.step(&mut detection, &c, closed, &input);
+        let conflict = detection.state.detected.clone().unwrap().debated[0].clone();
+        let id = conflict.conflict_id.token();
+        let request = said(&format!("c-1-{}-0", detection.sequence()), 0);
+        let open = open_debate(conflict.clone(), policy());
+        self.step(debate, &id, &request, &open);
+        self.step(case, &c, &completed, &detected(vec![conflict], vec![]));
+        self.answer(debate, &id, "disagreement", &keeps("ann", "m-a1"));
+        id
+    }
+
+    /// Says an answer to the facilitator, who records it.
+    fn answer(
+        &mut self,
+        debate: &mut Versioned<DebateMachine>,
+        id: &Token,
+        kind: &str,
+        input: &DebateInput,
+    ) -> Context {
+        let DebateInput::Answer(answer) = input else {
+            panic!("{input:?} is no answer")
+        };
+        let heard = self.say(
+            answer.agent_id.as_str(),
+            Service::DebateFacilitator,
+            kind,
+            answer.message_id.as_str(),
+            json!({}),
         );
-        hall.step(&mut case, &c, &heard, &finding("ann", "m-late", json!({})));
-        hall.say(
-            "zoe",
-            Service::Coordinator,
-            "finding",
-            "m-zoe",
-            json!({"summary": "let me in"}),
-        );
-        hall.dead.push(Ok("m-zoe".into()));
-        hall.malformed.push(900);
-        hall.dead.push(Err(900));
-        let mut refusal: Envelope = serde_json::from_slice(&hall.messages[0].bytes).unwrap();
+        self.step(debate, id, &heard, input)
+    }
+
+    /// The first round ends by its deadline, the second by its answers. Returns the context of
+    /// those who hear of the end.
+    fn discuss(&mut self, debate: &mut Versioned<DebateMachine>, id: &Token) -> Context {
+        let fire = Fire {
+            aggregate: Aggregate::Debate,
+            id: id.clone(),
+            deadline: Deadline {
+                name: round_name(1),
+                due: after(10_000),
+            },
+            fired_by: FiredBy::Scheduler,
+        };
+        let mut deadline = Versioned::<DeadlineMachine>::default();
+        let elapsed = self.step(&mut deadline, &token("x-1"), &said("t-1", 10_005), &fire);
+        let record: StoredEvent<DeadlineEvent> = self.record("debate_elapsed");
+        let round_due = DebateInput::Elapsed(record.event.into_elapsed());
+        self.step(debate, id, &elapsed, &round_due);
+        self.answer(debate, id, "agreement", &joins("ann", "m-a2", "ben"));
+        self.answer(debate, id, "disagreement", &keeps("ben", "m-b2"))
+    }
+
+    /// After the decision: a late finding, a finding of a stranger that is refused, and a message
+    /// that cannot be read.
+    fn come_late(&mut self, case: &mut Versioned<CaseMachine>) {
+        let late = json!({"summary": "late"});
+        let heard = self.say("ann", Service::Coordinator, "finding", "m-late", late);
+        let input = finding("ann", "m-late", json!({}));
+        self.step(case, &token("c-1"), &heard, &input);
+        let stranger = json!({"summary": "let me in"});
+        self.say("zoe", Service::Coordinator, "finding", "m-zoe", stranger);
+        self.dead.push(Ok("m-zoe".into()));
+        self.malformed.push(900);
+        self.dead.push(Err(900));
+        let mut refusal: Envelope = serde_json::from_slice(&self.messages[0].bytes).unwrap();
         refusal.message_id = message("m-zoe-refused");
         refusal.from_agent = Service::Coordinator.agent_id();
         refusal.to_agent = Recipient::Agent(agent("zoe"));
         refusal.message_type = MessageType::Error;
-        hall.post(&refusal);
-        hall
+        self.post(&refusal);
     }
+}
+
+fn found(name: &str, score: u32) -> ReceivedFinding {
+    let id = format!("m-{name}");
+    received(name, &id, 0.8, json!({ "risk_score": score }))
 }

@@ -66,7 +66,8 @@ proptest! {
 
     #[test]
     fn minute_by_minute_it_is_what_clocks_show(calendar in any_calendar(), start in instant()) {
-        // Clocks are put forward or back between midnight and four; what counts then is the other tests' concern.
+        // Clocks are put forward or back between midnight and four; what counts then is the other
+        // tests' concern.
         let calendar = match calendar.opens.as_str() < "04:00" {
             true => Calendar { opens: "04:00".into(), closes: "24:00".into(), ..calendar },
             false => calendar,

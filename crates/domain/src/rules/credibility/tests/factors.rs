@@ -169,7 +169,8 @@ fn a_clear_trend_is_extrapolated_to_now() {
         trend.explanation,
         "The accuracy extrapolated to now is 0.950: slope 0.100 a quarter, R² 1.00 over 4 quarters."
     );
-    // Weights differ little within a year: near mean(x) = -2 and var(x) = 1.25, so that a little over a quarter remains.
+    // Weights differ little within a year: near mean(x) = -2 and var(x) = 1.25, so that a little
+    // over a quarter remains.
     let interval = wilson(
         0.75,
         rising.effective_size * trend.data_points / rising.data_points,

@@ -46,7 +46,8 @@ fn any_observation() -> impl Strategy<Value = Observation> {
         )
 }
 
-/// Records of a few observations, and of many that are mostly alike, so that every factor comes to be applied.
+/// Records of a few observations, and of many that are mostly alike, so that every factor comes to
+/// be applied.
 fn any_record() -> impl Strategy<Value = Vec<Observation>> {
     prop_oneof![
         proptest::collection::vec(any_observation(), 0..40),

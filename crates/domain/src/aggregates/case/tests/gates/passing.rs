@@ -2,65 +2,54 @@
 
 use super::*;
 
+fn pass(id: &str, gate: &str) -> CaseInput {
+    reviews("gail", id, gate, ReviewAction::Pass, None)
+}
+
+/// A review at the gate `valuation`.
+fn at_valuation(from: &str, id: &str, action: ReviewAction, debate: &DebateId) -> CaseInput {
+    reviews(from, id, "valuation", action, Some(debate))
+}
+
 #[test]
 fn a_gate_is_not_passed_before_everything_is_reviewed() {
+    use ReviewAction::{Confirm, Override};
     let (mut story, debate) = at_gate(policy());
-    let pass = |id: &str, gate: &str| reviews("gail", id, gate, ReviewAction::Pass, None);
-    assert_eq!(
-        story.hears(&said("g-1", 60), &pass("g-1", "valuation")),
-        "refused: /payload/action"
-    );
-    assert_eq!(
-        story.hears(&said("g-2", 60), &pass("g-2", "release")),
-        "refused: /payload/gate"
-    );
-    let by_party = reviews(
-        "finance",
-        "g-3",
-        "valuation",
-        ReviewAction::Confirm,
-        Some(&debate),
-    );
-    assert_eq!(
-        story.hears(&said("g-3", 60), &by_party),
-        "refused: /from_agent"
-    );
     let unknown = DebateId::new("d-none").unwrap();
-    let other = reviews(
-        "gail",
-        "g-4",
-        "valuation",
-        ReviewAction::Confirm,
-        Some(&unknown),
-    );
-    assert_eq!(
-        story.hears(&said("g-4", 60), &other),
-        "refused: /payload/debate_id"
-    );
-    let confirm = reviews(
-        "gail",
-        "g-5",
-        "valuation",
-        ReviewAction::Confirm,
-        Some(&debate),
-    );
-    assert_eq!(story.hears(&said("g-5", 61), &confirm), "gate_reviewed");
-    assert_eq!(
-        story.hears(&said("g-5", 61), &confirm),
-        "ignored: repetition"
-    );
-    let again = reviews(
-        "gail",
-        "g-6",
-        "valuation",
-        ReviewAction::Override,
-        Some(&debate),
-    );
-    assert_eq!(
-        story.hears(&said("g-6", 62), &again),
-        "refused: /payload/debate_id",
-        "reviewed already"
-    );
+    let action = "refused: /payload/action";
+    let gate = "refused: /payload/gate";
+    let reviewed = "refused: /payload/debate_id";
+    for (id, input, expected) in [
+        ("g-1", pass("g-1", "valuation"), action),
+        ("g-2", pass("g-2", "release"), gate),
+        (
+            "g-3",
+            at_valuation("finance", "g-3", Confirm, &debate),
+            "refused: /from_agent",
+        ),
+        (
+            "g-4",
+            at_valuation("gail", "g-4", Confirm, &unknown),
+            reviewed,
+        ),
+        (
+            "g-5",
+            at_valuation("gail", "g-5", Confirm, &debate),
+            "gate_reviewed",
+        ),
+        (
+            "g-5",
+            at_valuation("gail", "g-5", Confirm, &debate),
+            "ignored: repetition",
+        ),
+        (
+            "g-6",
+            at_valuation("gail", "g-6", Override, &debate),
+            reviewed,
+        ),
+    ] {
+        assert_eq!(story.hears(&said(id, 60), &input), expected, "{id}");
+    }
     assert_eq!(
         ends(&mut story, "e-2", &debate, Status::Confirmed),
         "debate_settled"
@@ -69,19 +58,17 @@ fn a_gate_is_not_passed_before_everything_is_reviewed() {
         ends(&mut story, "e-3", &debate, Status::Overridden),
         "ignored: already_done"
     );
-    assert_eq!(
-        story.hears(&said("g-7", 70), &pass("g-7", "valuation")),
-        "gate_passed"
-    );
-    assert_eq!(story.state().gate(), Some("release"));
-    assert_eq!(
-        story.hears(&said("g-8", 71), &pass("g-8", "release")),
-        "gate_passed"
-    );
-    assert_eq!(
-        story.hears(&said("g-9", 72), &pass("g-9", "release")),
-        "refused: /payload/gate"
-    );
+    for (id, name, expected) in [
+        ("g-7", "valuation", "gate_passed"),
+        ("g-8", "release", "gate_passed"),
+        ("g-9", "release", gate),
+    ] {
+        assert_eq!(
+            story.hears(&said(id, 70), &pass(id, name)),
+            expected,
+            "{id}"
+        );
+    }
 }
 
 #[test]

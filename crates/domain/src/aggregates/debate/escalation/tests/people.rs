@@ -1,4 +1,5 @@
-//! Levels 3 to 5: who rules, on what, until when; what nobody rules on, and what a gate makes of it.
+//! Levels 3 to 5: who rules, on what, until when; what nobody rules on, and what a gate makes of
+//! it.
 
 use concord_events::RulingRefusal;
 

@@ -1,4 +1,5 @@
-//! Whatever is said in whatever order: no debate goes back, none ends twice, and time brings every one to an end or a gate.
+//! Whatever is said in whatever order: no debate goes back, none ends twice, and time brings every
+//! one to an end or a gate.
 
 use proptest::prelude::*;
 use proptest::strategy::{Strategy, ValueTree};
