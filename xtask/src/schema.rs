@@ -45,12 +45,12 @@ pub fn documents() -> Vec<(String, Value)> {
     documents.extend(event::documents());
     documents.push(alone::<DeadLetter>(
         "dead-letter",
-        "What could not be processed, as the command line lists it.",
+        "A dead letter, as the command line lists it.",
     ));
     documents
 }
 
-/// Form and purpose of every subject: what is said first, then what services keep of it, then what is not stored.
+/// Form and purpose of every subject: messages first, then what services store, then what is not stored.
 fn grammar() -> Vec<(&'static str, &'static str)> {
     const KINDS: [&str; 8] = [
         "msg", "urgent", "event", "timer", "memory", "dead", "beat", "api",
@@ -89,7 +89,7 @@ fn generator() -> SchemaGenerator {
         .into_generator()
 }
 
-/// Says what the types say and the generator does not, and leaves out what says nothing.
+/// Adds limits that the types have and the generator leaves out, and removes what has no meaning.
 fn tidy(schema: &mut Schema) {
     if schema.get("format").and_then(Value::as_str) == Some("uint32") {
         schema.insert("maximum".into(), json!(u32::MAX));
@@ -98,14 +98,14 @@ fn tidy(schema: &mut Schema) {
         schema.remove("default");
     }
     if let Some(text) = schema.get("description").and_then(Value::as_str) {
-        // The line ends of a comment mean nothing; those of a paragraph do.
+        // Line ends inside a paragraph of a comment have no meaning.
         let paragraphs: Vec<String> = text
             .split("\n\n")
             .map(|paragraph| paragraph.replace('\n', " "))
             .collect();
         schema.insert("description".into(), json!(paragraphs.join("\n\n")));
     }
-    // A default of a field that must be given is only what the reader starts from.
+    // The default of a required field is never used.
     let required: Vec<String> = strings(schema.get("required")).map(str::to_owned).collect();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for name in required {
@@ -125,7 +125,7 @@ fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// The properties of a schema, made if it has none.
+/// The properties of a schema; an empty object is added if it has none.
 fn properties(schema: &mut Schema) -> Option<&mut Map<String, Value>> {
     schema
         .ensure_object()

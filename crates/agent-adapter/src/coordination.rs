@@ -73,13 +73,14 @@ struct CoordinationCounter {
 impl CoordinationCounter {
     /// Receives the messages of both lanes, and the decisions whom they wake.
     async fn listen(self: &Arc<Self>, runner: &ServiceRunner) -> Result<(), AnyError> {
-        let (broker, subjects) = (&runner.broker, runner.broker.subjects());
+        let broker = &runner.broker;
+        let subjects = broker.subjects();
         for lane in [Lane::Urgent, Lane::Normal] {
-            let said = broker.listen(subjects.all(lane.as_str()), None).await?;
+            let all = broker.listen(subjects.all(lane.as_str()), None).await?;
             let own = broker
                 .listen(subjects.all(lane.as_str()), Some(GROUP))
                 .await?;
-            self.each(runner, said, |counter, runner, message| {
+            self.each(runner, all, |counter, runner, message| {
                 let Some(envelope) = envelope(runner, message) else {
                     return;
                 };
@@ -107,7 +108,7 @@ impl CoordinationCounter {
             }) = StoredEvent::decode(&message.payload, 0)
             {
                 // A message that is received as it is published has no sequence either.
-                decided.said.message_id = decided.said.message_id.without_place();
+                decided.said.message_id = decided.said.message_id.without_sequence();
                 counter.change(|follow, _| follow.woken(&decided));
             }
         });

@@ -1,4 +1,4 @@
-//! Vectors that were computed before, by the digest of their text.
+//! A cache of computed vectors, by the digest of their text.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 use sha2::{Digest, Sha256};
 
-/// The digest of a text: what a hostile text could be made to share with another is nothing.
+/// The SHA-256 digest of a text. Nobody can make two texts with the same digest.
 type Key = [u8; 32];
 
-/// The least recently used is forgotten first.
+/// The cache. The entry that was used least recently is dropped first.
 #[derive(Debug)]
 pub(crate) struct Cache(Mutex<LruCache<Key, Arc<[f32]>>>);
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a model.
+//! The errors of a model.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,17 @@ pub enum Error {
         "the model's file {path} cannot be read; `scripts/model` fetches the usual one, model_dir names its folder"
     )]
     Read {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A file of the model is not what it should be.
     #[error("the model's file {path} cannot be used: {problem}")]
     Malformed {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// In what way.
+        /// The reason.
         problem: String,
     },
     /// The threads that compute cannot be started.
@@ -29,7 +29,7 @@ pub enum Error {
     /// The text cannot be taken apart into tokens.
     #[error("the text cannot be taken apart into tokens: {problem}")]
     Tokens {
-        /// In what way.
+        /// The reason.
         problem: String,
     },
     /// The tokenizer is that of another model.

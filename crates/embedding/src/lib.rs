@@ -1,8 +1,8 @@
-//! Vectors of texts, by which meaning is compared.
+//! Vectors of texts, for the comparison of meanings.
 //!
 //! [`Model`] runs a BERT sentence model in this process, on the processor: all-MiniLM-L6-v2, or another of the same shape.
-//! [`Embedder`] puts a cache before it, since an agent's examples are the same each time its card is read. Calls block for as
-//! long as the model computes, some 10 ms for a short text; a service calls from where it may block.
+//! [`Embedder`] adds a cache, because the examples of an agent are the same each time its card is read. Calls block while the
+//! model computes, about 10 ms for a short text. A service makes them on threads that may block.
 
 mod bert;
 mod cache;
@@ -22,15 +22,15 @@ pub use error::Error;
 pub use model::{MODEL_FILES, Model, TEXT_BYTES_MAX, TOKENS_MAX};
 pub use server::{Server, ServerError, ServerSettings};
 
-/// Where vectors come from.
+/// Settings of the model and its cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The folder of the model: `config.json`, `model.safetensors`, `tokenizer.json`. Without one there are no vectors.
+    /// The folder of the model: `config.json`, `model.safetensors`, `tokenizer.json`. None for no vectors.
     pub model_dir: Option<PathBuf>,
-    /// How many vectors are kept, each of 1.5 KB with the usual model.
+    /// How many vectors are kept in memory; one has 1.5 KB with the usual model.
     pub cache: NonZeroUsize,
-    /// How many texts are computed at once, each on a thread.
+    /// How many texts are computed at once, each on a thread of its own.
     pub threads: NonZeroUsize,
 }
 
@@ -44,7 +44,7 @@ impl Default for Settings {
     }
 }
 
-/// A model with a cache. Shared by reference; several threads may ask at once.
+/// A model with a cache. Several threads may use it at once.
 #[derive(Debug)]
 pub struct Embedder {
     model: Model,
@@ -52,7 +52,7 @@ pub struct Embedder {
 }
 
 impl Embedder {
-    /// Reads the model that the settings name; none when they name none.
+    /// Reads the model that the settings name. None when they name no model.
     pub fn open(settings: &Settings) -> Result<Option<Self>, Error> {
         let Some(dir) = &settings.model_dir else {
             return Ok(None);

@@ -12,12 +12,12 @@ use crate::weights::Weights;
 
 /// The files that the folder of a model has.
 pub const MODEL_FILES: [&str; 3] = ["config.json", "model.safetensors", "tokenizer.json"];
-/// As much of a text as is read, in bytes.
+/// Bytes of a text that are read; the rest is ignored.
 pub const TEXT_BYTES_MAX: usize = 4_096;
-/// As many tokens as are read, two marks included: as many as all-MiniLM-L6-v2 was trained with. Bounds the time of a call.
+/// Tokens of a text that are read, with the two marks: as many as all-MiniLM-L6-v2 was trained with. This bounds the time of a call.
 pub const TOKENS_MAX: usize = 128;
 
-/// As much of a text as is read.
+/// The beginning of a text that is read.
 pub(crate) fn beginning(text: &str) -> &str {
     let end = (0..=TEXT_BYTES_MAX.min(text.len()))
         .rev()
@@ -29,7 +29,7 @@ pub(crate) fn beginning(text: &str) -> &str {
 pub struct Model {
     tokenizer: Tokenizer,
     bert: Bert,
-    /// Its own threads, so that computing takes as many cores as it was given and no more. A text is computed on one.
+    /// The threads that compute, so that no more cores are used than the settings allow. A text is computed on one thread.
     threads: ThreadPool,
 }
 

@@ -1,4 +1,4 @@
-//! Vectors of a server with the API of OpenAI: `/v1/embeddings`, as Ollama, TEI and others have it.
+//! Vectors from a server with the embeddings API of OpenAI, `/v1/embeddings`, such as Ollama or TEI.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,48 +14,48 @@ use url::Url;
 use crate::cache::Cache;
 use crate::model::beginning;
 
-/// Texts in one call.
+/// Most texts in one call.
 const BATCH_MAX: usize = 64;
-/// Bytes of an answer.
+/// Most bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1_048_576;
-/// How long a server that failed is not asked, at first and at most; doubled each time that it fails again.
+/// How long a server that failed is not called, at first and at most. The time doubles with each further failure.
 const PAUSE: std::ops::RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_secs(60);
 
-/// Why there is no vector. Texts name neither the address nor the key, and repeat nothing that the server says.
+/// Why there is no vector. The texts name neither the address nor the key, and repeat nothing that the server said.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// What it is told cannot be used.
+    /// The settings cannot be used.
     #[error("{0}")]
     Settings(String),
-    /// It failed a moment ago and is left alone.
+    /// The server failed a moment ago and is not called yet.
     #[error("the embedding server failed a moment ago and is not asked yet")]
     Paused,
     /// The call failed.
     #[error("the embedding server cannot be asked: {0}")]
     Call(#[from] concord_outbound::Error),
-    /// It answered with an error.
+    /// The server answered with this error status.
     #[error("the embedding server answered {0}")]
     Status(u16),
-    /// Its answer is not what was asked for.
+    /// The answer does not hold the vectors that were asked for.
     #[error("the embedding server's answer cannot be used: {0}")]
     Answer(&'static str),
 }
 
 impl ServerError {
-    /// Whether the server does not want what it was sent, be it too many texts or one that is too long, and others may do.
+    /// Whether the server refused the texts it was sent, because they are too many or too long. Other texts may be accepted.
     pub fn is_about_texts(&self) -> bool {
         matches!(self, Self::Status(400 | 413 | 422))
     }
 }
 
-/// Where the server is.
+/// Settings of the server.
 #[derive(Clone)]
 pub struct ServerSettings {
     /// Where the API begins, for example `http://127.0.0.1:11434/v1`; `/embeddings` is added.
     pub base_url: String,
-    /// The model.
+    /// The name of the model.
     pub model: String,
-    /// Sent as a bearer token.
+    /// The key, which is sent as a bearer token.
     pub key: Option<String>,
     /// How long a call may take.
     pub timeout: Duration,
@@ -63,7 +63,7 @@ pub struct ServerSettings {
     pub cache: NonZeroUsize,
 }
 
-/// A server, with a cache. What it fails to do is not tried again for a while, so that nobody waits for it again and again.
+/// A server with a cache. After a failure it is not called for a while, so that callers do not wait for it again and again.
 pub struct Server {
     caller: Caller,
     url: String,
@@ -71,12 +71,12 @@ pub struct Server {
     model: String,
     timeout: Duration,
     cache: Cache,
-    standing: Mutex<Standing>,
+    health: Mutex<Health>,
     pause: std::ops::RangeInclusive<Duration>,
 }
 
 #[derive(Default)]
-struct Standing {
+struct Health {
     dimensions: Option<usize>,
     failed: Option<(Instant, Duration)>,
 }
@@ -148,12 +148,12 @@ impl Server {
             model: settings.model.clone(),
             timeout: settings.timeout,
             cache: Cache::new(settings.cache),
-            standing: Mutex::default(),
+            health: Mutex::default(),
             pause: PAUSE,
         })
     }
 
-    /// When it fails, it is left alone for so long at first and at most; 5 and 60 seconds when nothing is said.
+    /// Sets how long the server is not called after a failure, at first and at most. The default is 5 to 60 seconds.
     pub fn set_pause(&mut self, pause: std::ops::RangeInclusive<Duration>) {
         self.pause = pause;
     }
@@ -196,7 +196,7 @@ impl Server {
     /// One call, unless it failed a moment ago.
     async fn ask(&self, texts: &[&str]) -> Result<Vec<Arc<[f32]>>, ServerError> {
         if self
-            .standing()
+            .health()
             .failed
             .is_some_and(|(until, _)| Instant::now() < until)
         {
@@ -206,9 +206,9 @@ impl Server {
             .call(texts)
             .await
             .and_then(|body| self.read(&body, texts.len()));
-        let (mut standing, now) = (self.standing(), Instant::now());
-        match (&asked, standing.failed) {
-            (Ok(_), _) => standing.failed = None,
+        let (mut health, now) = (self.health(), Instant::now());
+        match (&asked, health.failed) {
+            (Ok(_), _) => health.failed = None,
             // It does not want these texts, which says nothing of others.
             (Err(error), _) if error.is_about_texts() => {}
             // Another call that failed at the same time has said so already.
@@ -217,10 +217,10 @@ impl Server {
                 let pause = before
                     .map_or(*self.pause.start(), |(_, last)| last * 2)
                     .min(*self.pause.end());
-                standing.failed = Some((now + pause, pause));
+                health.failed = Some((now + pause, pause));
             }
         }
-        drop(standing);
+        drop(health);
         asked
     }
 
@@ -263,8 +263,8 @@ impl Server {
             data.iter().map(|item| direction(&item.embedding)).collect();
         let vectors = vectors
             .ok_or_else(|| wrong("a vector has no direction, or a number that is not finite"))?;
-        let mut standing = self.standing();
-        let dimensions = standing
+        let mut health = self.health();
+        let dimensions = health
             .dimensions
             .or(vectors.first().map(|vector| vector.len()));
         if vectors
@@ -273,16 +273,16 @@ impl Server {
         {
             return Err(wrong("a vector has another length than those before"));
         }
-        standing.dimensions = dimensions;
+        health.dimensions = dimensions;
         Ok(vectors)
     }
 
-    fn standing(&self) -> std::sync::MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn health(&self) -> std::sync::MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The same direction with length 1; none where there is none.
+/// The vector with the same direction and length 1. None for a vector without a direction.
 fn direction(vector: &[f32]) -> Option<Arc<[f32]>> {
     let length = vector
         .iter()

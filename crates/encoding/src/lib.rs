@@ -1,7 +1,7 @@
-//! Bodies of messages as they travel, and as they are read: the header `Content-Encoding`.
+//! Compression of message bodies, as the header `Content-Encoding` names it.
 //!
-//! Whoever reads a message, service, library or tool, reads it through [`plain`], so that everything after it sees JSON. What
-//! is written is gzip, which every language has; zstd is read as well. `docs/adr/0029` has the reasons.
+//! Services, libraries and tools read each message through [`plain`], so that everything after it sees JSON. Bodies are written
+//! in gzip, which every language has, and read in gzip and zstd. `docs/adr/0029` gives the reasons.
 
 mod reference;
 
@@ -17,8 +17,8 @@ use ruzstd::decoding::StreamingDecoder;
 
 pub use reference::{PAYLOAD_BYTES_MAX, PayloadReference, REFERENCE};
 
-/// A body as it was written, before it was compressed. What has more bytes than an envelope may have is refused before it is
-/// expanded further.
+/// The body before it was compressed. A body that expands to more bytes than an envelope may have is refused without expanding
+/// it further.
 pub fn plain<'a>(body: &'a [u8], encoding: Option<&str>) -> Result<Cow<'a, [u8]>, Fault> {
     let Some(name) = encoding.map(str::trim).filter(|name| !name.is_empty()) else {
         return Ok(Cow::Borrowed(body));
@@ -36,14 +36,14 @@ pub fn plain<'a>(body: &'a [u8], encoding: Option<&str>) -> Result<Cow<'a, [u8]>
     }
 }
 
-/// A body as gzip: the same bytes for the same body, whenever it is compressed.
+/// Compresses a body with gzip. The same body always gives the same bytes.
 pub fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
     encoder.write_all(body)?;
     encoder.finish()
 }
 
-/// One byte more than may be there, to tell.
+/// One byte more than is allowed, so that a longer body is noticed.
 const READ_MAX: u64 = ENVELOPE_BYTES_MAX as u64 + 1;
 
 fn bounded(reader: impl Read) -> Result<Vec<u8>, String> {
@@ -59,7 +59,7 @@ fn bounded(reader: impl Read) -> Result<Vec<u8>, String> {
 /// decoder before a window is full, so this bounds what a frame takes in memory whatever it expands to.
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
 
-/// Frame by frame, as a body may have several.
+/// Expands a body frame by frame, because a body may have several frames.
 fn zstd(mut body: &[u8]) -> Result<Vec<u8>, String> {
     let mut expanded = Vec::new();
     while !body.is_empty() && expanded.len() <= ENVELOPE_BYTES_MAX {

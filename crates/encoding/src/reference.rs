@@ -1,4 +1,4 @@
-//! Payloads that are too large for a message: they are in an object store, and the message says where.
+//! References to payloads that are too large for a message. The payload is in an object store, and the message refers to it.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE;
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// The one field of a payload that is elsewhere.
+/// The one field of a payload that is a reference.
 pub const REFERENCE: &str = "payload_reference";
 /// Largest payload that travels by reference, in bytes, where no setting says otherwise.
 pub const PAYLOAD_BYTES_MAX: u64 = 8 << 20;
-/// A reference is short; what is longer is none.
+/// Most bytes of a reference. A longer payload is no reference.
 const REFERENCE_BYTES_MAX: usize = 2_048;
 
-/// Where a payload is.
+/// A reference to a payload in the object store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PayloadReference {
-    /// The bucket: that of the installation.
+    /// The bucket of the installation.
     pub bucket: String,
-    /// The object in it.
+    /// The name of the object in the bucket.
     pub object: String,
-    /// How many bytes it has.
+    /// The size of the payload in bytes.
     pub size: u64,
     /// `SHA-256=` and the digest as URL-safe base64, as the object store itself writes it.
     pub digest: String,
@@ -49,7 +49,7 @@ impl PayloadReference {
         }
     }
 
-    /// The reference that a payload is, if it is one.
+    /// Reads a payload as a reference. None where it is none.
     pub fn of(payload: &RawValue) -> Result<Option<Self>, Fault> {
         let text = payload.get();
         if text.len() > REFERENCE_BYTES_MAX || !text.contains(REFERENCE) {
@@ -64,7 +64,7 @@ impl PayloadReference {
             .map(|referring| Some(referring.payload_reference))
     }
 
-    /// The payload that is this reference.
+    /// The payload that stands for this reference in a message.
     pub fn payload(&self) -> Result<Box<RawValue>, serde_json::Error> {
         serde_json::value::to_raw_value(&Referring {
             payload_reference: self.clone(),

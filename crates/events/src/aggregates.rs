@@ -86,15 +86,15 @@ macro_rules! aggregates {
     };
 }
 
-/// Of which events a service hears.
+/// A service and the events of an aggregate that it acts on.
 #[derive(Debug, Clone, Copy)]
 struct Reader {
     service: Service,
-    /// The events' names; `None` where it hears of all.
+    /// The names of the events; `None` for all events.
     events: Option<&'static [&'static str]>,
 }
 
-/// What a row of the table says besides names and types.
+/// What a row of the table contains besides names and types.
 struct Row {
     owner: Service,
     events: &'static [EventInfo],
@@ -103,9 +103,9 @@ struct Row {
     completions: &'static [&'static str],
 }
 
-/// Does something with the enum of one aggregate's events; see [`Aggregate::visit_event`].
+/// An operation that is generic over the enum of an aggregate's events; see [`Aggregate::visit_event`].
 pub trait EventVisitor {
-    /// What comes of it.
+    /// The result of the operation.
     type Output;
 
     /// Called with the events of the aggregate that was asked for.

@@ -1,4 +1,4 @@
-//! What could not be processed, and why.
+//! Dead letters: messages that could not be processed, with the reason.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use concord_wire::id::Token;
 use concord_wire::subject::Service;
 use concord_wire::timestamp::Timestamp;
 
-/// Why something is dead; the last token of its subject.
+/// The reason why a message is a dead letter; the last token of its subject.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -79,11 +79,11 @@ pub mod header {
         CODE = "Concord-Dead-Code";
         /// JSON pointer to the offending place.
         POINTER = "Concord-Dead-Pointer";
-        /// What was wrong.
+        /// What was wrong, as a sentence.
         ERROR = "Concord-Dead-Error";
         /// How often it was tried.
         DELIVERIES = "Concord-Dead-Deliveries";
-        /// When it was given up.
+        /// The time at which it was given up.
         AT = "Concord-Dead-At";
         /// When the original was sent again; on letters that were.
         RETRIED = "Concord-Dead-Retried";
@@ -97,9 +97,9 @@ pub mod header {
 pub struct DeadLetter {
     /// Its sequence in the stream of the dead.
     pub sequence: u64,
-    /// Which service gave up.
+    /// The service that gave up.
     pub service: Service,
-    /// Why.
+    /// The reason why it could not be processed: the token of its subject.
     pub reason: String,
     /// The original's subject.
     pub subject: String,
@@ -109,13 +109,13 @@ pub struct DeadLetter {
     pub code: String,
     /// JSON pointer to the offending place.
     pub pointer: String,
-    /// What was wrong.
+    /// What was wrong, as a sentence.
     pub error: String,
-    /// When it was given up.
+    /// The time at which it was given up.
     pub at: Option<Timestamp>,
-    /// Bytes of the original.
+    /// The size of the original in bytes.
     pub bytes: usize,
-    /// When the original was sent again, if it was.
+    /// The time at which the original was sent again, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried: Option<Timestamp>,
 }

@@ -44,16 +44,16 @@ pub use request::{
 
 pub use wake::{LoopBroken, WakeDecided, WakeEvent, WakeOutcome, Weighed};
 
-/// Declares an aggregate's facts once: enum, names, encoding and decoding.
+/// Declares the events of an aggregate once: enum, names, encoding and decoding.
 macro_rules! events {
     (
         $(#[$doc:meta])* $name:ident of $aggregate:expr;
-        $( $variant:ident($data:ty) = $fact:literal, effects: $effects:literal, deadlines: $deadlines:literal, $line:literal; )+
+        $( $variant:ident($data:ty) = $event:literal, effects: $effects:literal, deadlines: $deadlines:literal, $line:literal; )+
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize)]
         #[serde(untagged)]
-        #[allow(clippy::large_enum_variant)] // AggregateEvent are made one at a time and stored at once.
+        #[allow(clippy::large_enum_variant)] // An event is made, stored and dropped one at a time.
         pub enum $name {
             $( #[doc = $line] $variant($data), )+
         }
@@ -61,21 +61,21 @@ macro_rules! events {
         impl crate::AggregateEvent for $name {
             const AGGREGATE: crate::Aggregate = $aggregate;
             const EVENTS: &'static [crate::EventInfo] = &[$( crate::EventInfo {
-                name: $fact, has_effects: $effects, moves_deadlines: $deadlines, doc: $line,
+                name: $event, has_effects: $effects, moves_deadlines: $deadlines, doc: $line,
             } ),+];
 
             const SCHEMAS: &'static [concord_wire::MakeSchema] =
                 &[$(|generator| generator.subschema_for::<$data>()),+];
 
             fn name(&self) -> &'static str {
-                match self { $( Self::$variant(_) => $fact, )+ }
+                match self { $( Self::$variant(_) => $event, )+ }
             }
 
-            fn decode(fact: &str, data: &serde_json::value::RawValue) -> Result<Self, crate::Error> {
-                match fact {
-                    $( $fact => Ok(Self::$variant(serde_json::from_str(data.get())?)), )+
-                    other => Err(crate::Error::UnknownFact {
-                        aggregate: $aggregate, fact: other.to_owned(),
+            fn decode(event: &str, data: &serde_json::value::RawValue) -> Result<Self, crate::Error> {
+                match event {
+                    $( $event => Ok(Self::$variant(serde_json::from_str(data.get())?)), )+
+                    other => Err(crate::Error::UnknownEvent {
+                        aggregate: $aggregate, event: other.to_owned(),
                     }),
                 }
             }

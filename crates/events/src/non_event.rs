@@ -1,9 +1,9 @@
-//! What stands where facts and deadlines do, and was written by nobody who may write there.
+//! Messages of the broker that are stored among events and deadlines although nobody with the right to write there sent them.
 //!
 //! The broker asks whether a user may publish on a subject, but not whether it may name the *reply* subject to which the
 //! broker then sends its acknowledgement, nor where it sends a copy that a direct get asked for. So whoever may publish
-//! anything can have such a word of the broker stored anywhere. It is no fact, and readers of facts pass it over; see
-//! `docs/adr/0035`. Whatever else cannot be read is an error as before.
+//! anything can have such a message of the broker stored anywhere. It is no event, and readers of events skip it; see
+//! `docs/adr/0035`. Anything else that cannot be read is an error.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -11,20 +11,20 @@ use serde::de::IgnoredAny;
 /// With this header the broker says from which stream a message is a copy. No service writes it.
 pub const COPIED_FROM: &str = "Nats-Stream";
 
-/// How every fact begins, so that one need not be read to see that it is one.
-const FACT: &[u8] = br#"{"fact":"#;
+/// How every stored event begins, so that it need not be parsed to see that it is one.
+const EVENT_START: &[u8] = br#"{"fact":"#;
 
-/// A word of the broker that is stored where it does not belong.
+/// A message of the broker that is stored among events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Foreign {
+pub enum NonEvent {
     /// The acknowledgement of another message, or its refusal.
     Acknowledgement,
     /// A copy of a stored message, whatever that says.
     Copy,
 }
 
-impl Foreign {
-    /// What a stored message is, if it is foreign; `copied` when it has the header [`COPIED_FROM`].
+impl NonEvent {
+    /// What a stored message is, if it is no event; `copied` says whether it has the header [`COPIED_FROM`].
     pub fn of(copied: bool, body: &[u8]) -> Option<Self> {
         if copied {
             return Some(Self::Copy);
@@ -32,7 +32,7 @@ impl Foreign {
         is_acknowledgement(body).then_some(Self::Acknowledgement)
     }
 
-    /// What it is, in words.
+    /// What it is, as part of a sentence.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Acknowledgement => "the broker's acknowledgement of another message",
@@ -41,7 +41,7 @@ impl Foreign {
     }
 }
 
-/// The broker's answer to a message that was to be stored, and what tells a fact from it.
+/// The broker's answer to a message that was to be stored, with the fields that only an event has.
 #[derive(Deserialize)]
 struct Answer<'a> {
     #[serde(borrow)]
@@ -59,7 +59,7 @@ struct Refusal {
 
 /// Whether a body is the broker's acknowledgement or refusal of a message.
 pub fn is_acknowledgement(body: &[u8]) -> bool {
-    if body.starts_with(FACT) {
+    if body.starts_with(EVENT_START) {
         return false;
     }
     let Ok(answer) = serde_json::from_slice::<Answer<'_>>(body) else {
@@ -83,15 +83,15 @@ mod tests {
     ];
 
     #[test]
-    fn the_brokers_answers_are_foreign_and_nothing_else_is() {
+    fn the_brokers_answers_are_no_events_and_everything_else_may_be_one() {
         for body in ANSWERS {
             assert_eq!(
-                Foreign::of(false, body.as_bytes()),
-                Some(Foreign::Acknowledgement),
+                NonEvent::of(false, body.as_bytes()),
+                Some(NonEvent::Acknowledgement),
                 "{body}"
             );
             assert!(
-                matches!(EventMeta::decode(body.as_bytes()), Err(Error::Foreign)),
+                matches!(EventMeta::decode(body.as_bytes()), Err(Error::NonEvent)),
                 "{body}"
             );
         }
@@ -105,15 +105,15 @@ mod tests {
             r#"{"fact":"opened"}"#,
             r#"{"stream":"M","seq":6,"fact":"opened","event_id":"e"}"#,
         ] {
-            assert_eq!(Foreign::of(false, body.as_bytes()), None, "{body}");
+            assert_eq!(NonEvent::of(false, body.as_bytes()), None, "{body}");
             assert!(
                 matches!(EventMeta::decode(body.as_bytes()), Err(Error::Json(_))),
                 "{body}"
             );
         }
         assert_eq!(
-            Foreign::of(true, br#"{"fact":"opened"}"#),
-            Some(Foreign::Copy)
+            NonEvent::of(true, br#"{"fact":"opened"}"#),
+            Some(NonEvent::Copy)
         );
     }
 }

@@ -12,45 +12,45 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::Aggregate;
-use crate::non_event::{Foreign, is_acknowledgement};
+use crate::non_event::{NonEvent, is_acknowledgement};
 use crate::subject::SystemSubject;
 
-/// Most predecessors that a fact names. The oldest of them names those before it, and so on to the first; see
+/// How many predecessors an event names at most. The oldest of them names those before it, and so on to the first; see
 /// `docs/adr/0014`.
 pub const EARLIER_MAX: usize = 256;
 
-/// What is known of a fact besides what it says.
+/// What is stored with every event beside its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventMeta {
     /// Identity, derived from the aggregate and the cause; also the `Nats-Msg-Id`.
     pub event_id: MessageId,
-    /// Which aggregate of its kind.
+    /// The id of the aggregate.
     pub id: Token,
-    /// When it was decided.
+    /// The time at which it was decided.
     pub at: Timestamp,
     /// `message_id` or `event_id` of what caused it.
     pub cause: MessageId,
-    /// All deadlines the aggregate has open after this fact.
+    /// All deadlines that the aggregate has open after this event.
     #[serde(default)]
     pub deadlines: Vec<Deadline>,
     /// Names of those that are new, or due at another time than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opened: Vec<Token>,
-    /// Names of deadlines that were open before this fact and no longer are.
+    /// Names of deadlines that were open before this event and no longer are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Token>,
-    /// Stream sequences of the last 256 earlier facts of the aggregate, oldest first; of all of them where there are
-    /// fewer. The oldest fact named here names those before it. The lock under which a fact is appended proves the list
+    /// Stream sequences of the last 256 earlier events of the aggregate, oldest first; of all of them if there are
+    /// fewer. The oldest event named here names those before it. The lock under which an event is appended proves the list
     /// complete, so an aggregate is loaded by sequence instead of by a search through the stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = EARLIER_MAX))]
     pub earlier: Vec<u64>,
 }
 
-/// A fact in its stored form.
+/// An event in its stored form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEvent<E> {
-    /// About the fact.
+    /// What is stored with every event.
     pub meta: EventMeta,
     /// Its position in the stream of events.
     pub sequence: u64,
@@ -58,7 +58,7 @@ pub struct StoredEvent<E> {
     pub event: E,
 }
 
-/// The stored form, as it is written: the fact's name and contents beside [`EventMeta`]'s fields.
+/// The stored form, as it is written: the name of the event (the key `fact`) and its contents beside [`EventMeta`]'s fields.
 #[derive(Serialize)]
 struct StoredRef<'a, E> {
     fact: &'a str,
@@ -89,40 +89,40 @@ struct StoredEventParts<'a> {
     data: &'a RawValue,
 }
 
-/// Why stored bytes are not a fact.
+/// Why stored bytes cannot be read as an event.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not JSON, or not of the fact's shape.
+    /// They are not JSON, or do not have the form of the event.
     #[error("the stored event does not have the form of its fact")]
     Json(#[from] serde_json::Error),
-    /// No fact at all: the broker's answer to another message, which somebody had it send here. Readers pass it over.
-    #[error("it is {}, and no fact", Foreign::Acknowledgement.as_str())]
-    Foreign,
-    /// A fact this build does not know: stored by a newer one.
+    /// They are no event at all, but the broker's answer to another message, which somebody had it send here. Readers skip it.
+    #[error("it is {}, and no fact", NonEvent::Acknowledgement.as_str())]
+    NonEvent,
+    /// An event that this build does not know, because a newer one stored it.
     #[error(
-        "the fact {fact:?} of a {aggregate} is not known to this build; run the version that stored it, or a newer one"
+        "the fact {event:?} of a {aggregate} is not known to this build; run the version that stored it, or a newer one"
     )]
-    UnknownFact {
-        /// Kind of aggregate.
+    UnknownEvent {
+        /// The kind of aggregate.
         aggregate: Aggregate,
-        /// The unknown fact.
-        fact: String,
+        /// The name of the event.
+        event: String,
     },
 }
 
-/// Room for most facts, so that writing one does not begin small and grow.
+/// The bytes of most events, so that the buffer of one rarely grows while it is written.
 const USUAL_BYTES: usize = 2_048;
 
-/// The facts of one kind of aggregate. Serialised, a fact is its contents alone, without its name.
+/// The events of one kind of aggregate. Serialised, an event is its contents alone, without its name.
 pub trait AggregateEvent: Serialize + Sized + Clone + Send + Sync + 'static {
-    /// Which kind.
+    /// The kind of aggregate.
     const AGGREGATE: Aggregate;
-    /// All facts with what follows from them.
+    /// All events, with what follows from each.
     const EVENTS: &'static [EventInfo];
     /// The schema of each event's contents, in the order of [`Self::EVENTS`].
     const SCHEMAS: &'static [MakeSchema];
 
-    /// Which fact this is.
+    /// The name of the event.
     fn name(&self) -> &'static str;
     /// Whether the set of open deadlines may differ after it.
     fn moves_deadlines(&self) -> bool {
@@ -130,14 +130,14 @@ pub trait AggregateEvent: Serialize + Sized + Clone + Send + Sync + 'static {
             .iter()
             .any(|info| info.moves_deadlines && info.name == self.name())
     }
-    /// Reads the contents of `fact`.
-    fn decode(fact: &str, data: &RawValue) -> Result<Self, Error>;
+    /// Reads the contents of the event called `name`.
+    fn decode(name: &str, data: &RawValue) -> Result<Self, Error>;
 }
 
-/// What follows from a fact, so that consumers are given no more than they need. Tests hold it against the machines.
+/// What follows from an event, so that consumers are given no more than they need. Tests compare it with the machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventInfo {
-    /// The fact's token.
+    /// The name of the event, a token of its subject.
     pub name: &'static str,
     /// Messages are published because of it.
     pub has_effects: bool,
@@ -192,7 +192,7 @@ impl<E: AggregateEvent> StoredEvent<E> {
         })
     }
 
-    /// The subject this fact is stored on.
+    /// The subject that the event is stored on.
     pub fn subject(&self) -> SystemSubject {
         SystemSubject::Event {
             aggregate: E::AGGREGATE,
@@ -203,25 +203,26 @@ impl<E: AggregateEvent> StoredEvent<E> {
 }
 
 impl EventMeta {
-    /// Reads what is known of a stored fact without reading the fact itself.
+    /// Reads what is stored with every event, without reading the event itself.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, error))
     }
 }
 
-/// Why bytes could not be read as a fact. Only here is looked at what is no fact, so that facts are read as fast as ever.
+/// Why bytes could not be read as an event. Only here they are compared with answers of the broker, so that reading an event
+/// costs nothing more.
 fn unreadable(bytes: &[u8], error: serde_json::Error) -> Error {
     if is_acknowledgement(bytes) {
-        Error::Foreign
+        Error::NonEvent
     } else {
         Error::Json(error)
     }
 }
 
-/// What kind of thing a cause is. Senders choose the ids of their messages, so a message must never be taken for a fact.
+/// The kind of a cause. Senders choose the ids of their messages, so a message must never be taken for an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Something said.
+    /// A message.
     Message,
     /// An event of another aggregate.
     Event,

@@ -9,7 +9,7 @@ use crate::Aggregate;
 pub const GRAMMAR: [(&str, &str); 4] = [
     (
         "event.<aggregate>.<id>.<fact>",
-        "facts, appended by the owner of the aggregate under an optimistic lock",
+        "events, appended by the owner of the aggregate under an optimistic lock",
     ),
     (
         "timer.armed.<aggregate>.<id>.<name>",
@@ -30,36 +30,36 @@ pub const GRAMMAR: [(&str, &str); 4] = [
 pub enum SystemSubject {
     /// An event of an aggregate.
     Event {
-        /// Kind of aggregate.
+        /// The kind of aggregate.
         aggregate: Aggregate,
-        /// Which one.
+        /// The id of the aggregate.
         id: Token,
-        /// What happened.
+        /// The name of the event.
         event: Token,
     },
     /// A deadline held by the broker's scheduler.
     TimerArmed {
-        /// Kind of aggregate.
+        /// The kind of aggregate.
         aggregate: Aggregate,
-        /// Which one.
+        /// The id of the aggregate.
         id: Token,
         /// Name of the deadline inside the aggregate.
         name: Token,
     },
     /// A deadline that the broker's scheduler has delivered.
     TimerDue {
-        /// Kind of aggregate.
+        /// The kind of aggregate.
         aggregate: Aggregate,
-        /// Which one.
+        /// The id of the aggregate.
         id: Token,
         /// Name of the deadline inside the aggregate.
         name: Token,
     },
     /// Something that could not be processed.
     DeadLetter {
-        /// By which service.
+        /// The service that could not process it.
         service: Service,
-        /// Why, in one token.
+        /// The reason, as one token.
         reason: Token,
     },
 }
@@ -129,9 +129,9 @@ impl SubjectForm for SystemSubject {
 /// Any subject of an installation, for whoever reads all streams.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AnySubject {
-    /// One that agents use.
+    /// A subject that agents use.
     Agents(Subject),
-    /// One that only services use.
+    /// A subject that only services use.
     System(SystemSubject),
 }
 

@@ -1,4 +1,5 @@
-//! Streams and consumers as data. Services create what is missing and report what differs; nothing else defines one.
+//! Streams and consumers as data: every stream and consumer is defined here. Services create those that are missing and report
+//! those that differ.
 
 use std::time::Duration;
 
@@ -7,26 +8,26 @@ use concord_wire::subject::{DEFAULT_PREFIX, Lane, SubjectSpace};
 mod consumer;
 
 pub use consumer::{
-    Channel, ConsumerDefinition, ConsumerKind, EXCHANGED, WAKING, is_given_twice, may_wake,
+    Channel, ConsumerDefinition, ConsumerKind, EXCHANGED, WAKING, is_second_delivery, may_wake,
 };
 
-/// Oldest broker that has what Concord needs: message schedules that survive and can be cancelled.
+/// The oldest version of the broker that has what Concord needs: message schedules that survive and can be cancelled.
 pub const BROKER_VERSION_MIN: (u64, u64) = (2, 14);
 
 /// The streams of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamKind {
-    /// What is said, at normal priority; also the audit log.
+    /// Messages at normal priority; also the audit log.
     Messages,
-    /// What is said urgently.
+    /// Messages at urgent priority.
     Urgent,
-    /// Facts: the system of record.
+    /// Events: the system of record.
     Events,
     /// Deadlines.
     Timers,
     /// Shared memory.
     Memory,
-    /// What could not be processed.
+    /// Dead letters: messages that could not be processed.
     Dead,
 }
 
@@ -72,7 +73,7 @@ impl StreamKind {
                 "What is said at priority critical or system_critical, so that no backlog delays it."
             }
             Self::Events => {
-                "Facts: the system of record. No age limit; messages cannot be deleted one by one."
+                "Events: the system of record. No age limit; messages cannot be deleted one by one."
             }
             Self::Timers => "Deadlines held and delivered by the broker's scheduler.",
             Self::Memory => "Shared memory with the history of each topic.",
@@ -119,13 +120,13 @@ impl Default for StorageChoices {
 /// One stream's definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamDefinition {
-    /// Which stream.
+    /// The stream that is defined.
     pub kind: StreamKind,
     /// Its name on the broker.
     pub name: String,
     /// The subjects it holds.
     pub subjects: Vec<String>,
-    /// How long messages are kept; `None` for ever.
+    /// How long messages are kept; `None` without limit.
     pub max_age: Option<Duration>,
     /// Messages kept for each subject; `None` without limit.
     pub max_messages_per_subject: Option<i64>,
@@ -135,7 +136,7 @@ pub struct StreamDefinition {
     pub deny_delete: bool,
     /// Whether the broker's scheduler works on it.
     pub schedules: bool,
-    /// Copies.
+    /// How many copies are kept.
     pub replicas: usize,
 }
 
@@ -186,7 +187,7 @@ impl Layout {
             name: self.stream_name(kind),
             subjects: vec![self.subjects.all(kind.subject_kind())],
             max_age: by_age.then_some(self.choices.message_age),
-            // One message a subject: arming a deadline again replaces it.
+            // One message for each subject, so that arming a deadline again replaces it.
             max_messages_per_subject: match kind {
                 StreamKind::Timers => Some(1),
                 StreamKind::Memory => Some(64),
@@ -200,7 +201,7 @@ impl Layout {
     }
 }
 
-/// The name of the consumer by which messages are read past a flood in another.
+/// The name of the consumer that reads messages past the backlog of another.
 pub fn bypass(consumer: &str) -> String {
     format!("{consumer}-bypass")
 }

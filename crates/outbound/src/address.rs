@@ -1,5 +1,5 @@
-//! Who may be called. The addresses are written by strangers, so only listed hosts are called, and nothing inside this
-//! machine or its network unless that is allowed: neither by number, nor by a name that leads there.
+//! The hosts that may be called. Strangers write the addresses, so only listed hosts are called. An address inside this machine
+//! or its network is called only where that is allowed, whether it is given as a number or by a name that leads there.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -16,7 +16,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// That of an address; none when it is neither `https://` nor `http://`.
+    /// The origin of an address. None when it is neither `https://` nor `http://`.
     pub fn of(url: &Url) -> Option<Self> {
         let is_tls = match url.scheme() {
             "https" => true,
@@ -50,7 +50,7 @@ fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// Who may be called.
+/// The hosts that may be called.
 #[derive(Debug, Clone)]
 pub struct Allowed {
     origins: Vec<Origin>,
@@ -58,7 +58,7 @@ pub struct Allowed {
     settings: (&'static str, &'static str),
 }
 
-/// An address that may be called, as far as can be said before its name is looked up.
+/// An address whose host is listed. Its name has not been looked up yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
     is_tls: bool,
@@ -69,12 +69,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether it is spoken to under TLS.
+    /// Whether the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         self.is_tls
     }
 
-    /// The host.
+    /// The host of the address.
     pub fn host(&self) -> &Host<String> {
         &self.host
     }
@@ -84,15 +84,15 @@ impl Target {
         &self.authority
     }
 
-    /// Path and query.
+    /// The path and the query.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
 impl Allowed {
-    /// These, and what is inside this machine and its network only if that is said. Refusals name the two settings that
-    /// would allow it: that of hosts and that of private addresses.
+    /// Allows these origins, and private addresses only if `private` is true. `settings` are the names of the two settings that
+    /// would allow more, for refusals: that of the hosts and that of private addresses.
     pub fn new(
         origins: Vec<Origin>,
         private: bool,
@@ -105,7 +105,7 @@ impl Allowed {
         }
     }
 
-    /// Reads an address and looks whether it is listed.
+    /// Parses an address. Fails if its origin is not listed.
     pub fn target(&self, address: &str) -> Result<Target, Error> {
         let refused = |why: String| Error::Refused(why);
         let url = Url::parse(address)
@@ -140,8 +140,8 @@ impl Allowed {
         })
     }
 
-    /// Where a target can be reached. What is looked up here is what is connected to, so that a name cannot lead
-    /// elsewhere in between.
+    /// Looks up the socket addresses of a target. The connection is made to these addresses, so a name cannot lead elsewhere in
+    /// between.
     pub(crate) async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Error> {
         let found: Vec<SocketAddr> = match &target.host {
             Host::Ipv4(ip) => vec![(*ip, target.port).into()],
@@ -196,14 +196,14 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [a, b, c, ..] = ip.segments();
     let [.., w, x, y, z] = ip.octets();
     let last = Ipv4Addr::new(w, x, y, z);
-    // What holds an address of version 4 leads there.
+    // An address that holds one of version 4 leads to that one.
     if let Some(ip) = ip.to_ipv4_mapped() {
         return is_public_v4(ip);
     }
     if a == 0x64 && b == 0xff9b {
         return c == 0 && is_public_v4(last);
     }
-    // 2000::/3 is all that is given out; of that, 2001::/23 (Teredo among it), 2001:db8::/32 and 2002::/16 (6to4) are not.
+    // Only 2000::/3 is assigned. Of that, 2001::/23 (with Teredo), 2001:db8::/32 and 2002::/16 (6to4) are not public.
     (a & 0xe000) == 0x2000
         && !(a == 0x2001 && (b < 0x200 || b == 0xdb8))
         && a != 0x2002

@@ -1,4 +1,4 @@
-//! One request, one answer, everything bounded.
+//! One request and its answer, with bounds on time and size.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,48 +20,48 @@ use crate::address::{Allowed, Target};
 use crate::{Authorities, Error, TlsError, tls};
 
 const USER_AGENT: &str = concat!("concord/", env!("CARGO_PKG_VERSION"));
-/// Bytes of an answer's head; a server that sends more is not understood.
+/// Most bytes of an answer's head. An answer with a longer head is an error.
 const HEAD_BYTES_MAX: usize = 65_536;
 
-/// Calls addresses.
+/// Makes calls to the hosts that it is allowed to call.
 pub struct Caller {
     allowed: Allowed,
     tls: TlsConnector,
 }
 
-/// What is sent.
+/// One request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
     /// The whole address, `https://host/path?query`.
     pub url: String,
     /// Headers besides `Host`, `User-Agent`, `Connection` and `Content-Length`, which are added.
     pub headers: HeaderMap,
-    /// The body.
+    /// The body of the request.
     pub body: Bytes,
-    /// Its bounds.
+    /// The bounds of the call.
     pub limits: Limits,
 }
 
 /// The bounds of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long it may take, from looking up the name to the answer's last byte.
+    /// The longest time from looking up the name to the last byte of the answer.
     pub timeout: Duration,
-    /// Most bytes of the answer's body; none when the body does not matter and is not read.
+    /// Most bytes of the answer's body. None when the body does not matter; then it is not read.
     pub body_bytes_max: Option<usize>,
 }
 
-/// What was answered, whatever its status: redirects among them, which are not followed because they could lead to who may
-/// not be called.
+/// An answer of any status. Redirects are answers, too: they are not followed, because they could lead to a host that may not
+/// be called.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The status.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// The headers.
+    /// The headers of the answer.
     pub headers: HeaderMap,
-    /// The body; empty when it was not read.
+    /// The body of the answer; empty when it was not read.
     pub body: Bytes,
 }
 
@@ -79,12 +79,12 @@ impl Caller {
         }
     }
 
-    /// Who may be called.
+    /// The hosts that may be called.
     pub fn allowed(&self) -> &Allowed {
         &self.allowed
     }
 
-    /// Makes one call.
+    /// Makes one call. Fails if the host may not be called, or if there is no answer within the bounds.
     pub async fn call(&self, request: Request) -> Result<Response, Error> {
         let limit = request.limits.timeout;
         let begun = AtomicBool::new(false);
@@ -141,7 +141,7 @@ fn head(request: Request, target: &Target) -> Result<hyper::Request<Full<Bytes>>
     Ok(built)
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a connection of its own and reads the answer.
 async fn exchange<S>(
     stream: S,
     request: hyper::Request<Full<Bytes>>,
@@ -190,7 +190,7 @@ async fn read(body: Incoming, max: usize) -> Result<Bytes, Error> {
         })
 }
 
-/// An error with its causes, on one line.
+/// The text of an error and its causes, on one line.
 fn could_not(what: &str, error: &dyn std::error::Error) -> String {
     let mut text = format!("could not {what}: {error}");
     let mut cause = error.source();

@@ -1,7 +1,7 @@
-//! Calls to addresses outside of NATS, guarded: only listed hosts are called, nothing inside this machine or its network
-//! unless that is allowed, redirects are not followed, certificates are checked, and time and size have bounds.
+//! Guarded calls to addresses outside of NATS. Only listed hosts are called. Addresses inside this machine or its network are
+//! called only where that is allowed. Redirects are not followed, certificates are checked, and time and size have bounds.
 //!
-//! Each call has a connection of its own: what is connected to is what was looked up and checked, each time.
+//! Each call has a connection of its own, to the address that was looked up and checked for this call.
 
 mod address;
 mod call;
@@ -15,7 +15,7 @@ pub use hyper::{Method, StatusCode, header};
 pub use sign::Key;
 pub use tls::{Authorities, Error as TlsError};
 
-/// Why a call has no answer. Texts name hosts, never whole addresses, because the rest of an address may be a secret.
+/// Why a call has no answer. The texts name hosts and never whole addresses, because the rest of an address may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The address or the request may not be used, now or later.
@@ -30,23 +30,23 @@ pub enum Error {
     /// There was no end in time.
     #[error("no end within {after_ms} ms")]
     Timeout {
-        /// How long was waited.
+        /// How long the caller waited.
         after_ms: u64,
         /// Whether the server may have received the request.
         may_have_arrived: bool,
     },
-    /// The answer has more bytes than were asked for.
+    /// The answer has more bytes than the bound allows.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
 }
 
 impl Error {
-    /// Whether the same call would fail at any other time, too.
+    /// Whether the same call would also fail at any other time.
     pub fn is_lasting(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
 
-    /// Whether the server may have received the request, so that to send it again may have it done twice.
+    /// Whether the server may have received the request. Then a second call could have the work done twice.
     pub fn may_have_arrived(&self) -> bool {
         match self {
             Self::Refused(_) | Self::Unreachable(_) => false,

@@ -5,12 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// How a key is written: this, and its bytes in base64.
+/// The beginning of a written key. The bytes of the key follow in base64.
 const PREFIX: &str = "whsec_";
-/// Bytes of a key: the specification's 24 to 64.
+/// How many bytes a key has, by the specification.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A key.
+/// A key that signs webhooks.
 pub struct Key(Hmac<Sha256>);
 
 impl std::fmt::Debug for Key {
@@ -20,7 +20,7 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// Reads a key; the error does not repeat it.
+    /// Reads a key. The error does not repeat it.
     pub fn read(secret: &str) -> Result<Self, &'static str> {
         const FORM: &str = "it is whsec_ and 24 to 64 bytes in base64, for example: \
                             echo whsec_$(head -c 32 /dev/urandom | base64)";
@@ -33,7 +33,7 @@ impl Key {
         Hmac::new_from_slice(&bytes).map(Self).map_err(|_| FORM)
     }
 
-    /// The value of `webhook-signature`.
+    /// The value of the header `webhook-signature`. `timestamp` is in seconds since 1970.
     pub fn sign(&self, id: &str, timestamp: i64, body: &[u8]) -> String {
         let mut mac = self.0.clone();
         mac.update(format!("{id}.{timestamp}.").as_bytes());

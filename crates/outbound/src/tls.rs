@@ -11,18 +11,18 @@ use url::Host;
 
 use crate::address::Target;
 
-/// Why TLS cannot be set up.
+/// Why the authorities cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file of authorities is not one.
+    /// The file cannot be read, or is no file of certificates.
     #[error("{}: {why}", .path.display())]
     Authorities {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the reader.
         why: String,
     },
-    /// The library refuses its own defaults.
+    /// The TLS library refuses its own defaults.
     #[error("TLS cannot be set up: {0}")]
     Setup(#[from] rustls::Error),
 }
@@ -65,7 +65,7 @@ fn connector(authorities: Option<&Path>) -> Result<TlsConnector, Error> {
     )))
 }
 
-/// Whose certificate the server must show.
+/// The name that the certificate of the server must have.
 pub(crate) fn server_name(target: &Target) -> Result<ServerName<'static>, crate::Error> {
     match target.host() {
         Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|error| {

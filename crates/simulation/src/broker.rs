@@ -69,7 +69,7 @@ pub(crate) struct Broker {
     streams: BTreeMap<StreamKind, Stream>,
     pub(crate) consumers: Vec<Consumer>,
     /// Sequences of the events of each aggregate, by the wildcard subject that its lock is taken on.
-    facts: BTreeMap<String, Vec<u64>>,
+    events: BTreeMap<String, Vec<u64>>,
     /// The last message under the lock of each aggregate that was no event.
     foreign: BTreeMap<String, u64>,
     /// The last event of each aggregate that has deadlines open, with these.
@@ -117,7 +117,7 @@ impl Broker {
             layout,
             streams,
             consumers,
-            facts: BTreeMap::new(),
+            events: BTreeMap::new(),
             foreign: BTreeMap::new(),
             open: BTreeMap::new(),
             scheduler: Scheduler::default(),
@@ -139,7 +139,7 @@ impl Broker {
 
     /// The events of the aggregate that `lock` is the wildcard subject of.
     pub(crate) fn events_of_lock(&self, lock: &str) -> &[u64] {
-        self.facts.get(lock).map_or(&[], Vec::as_slice)
+        self.events.get(lock).map_or(&[], Vec::as_slice)
     }
 
     /// Sequence of the last message under `lock`, an event or not; 0 where there is none.
@@ -177,15 +177,15 @@ impl Broker {
         now: u64,
         lock: &str,
         expected: Option<u64>,
-        fact: Publication,
+        event: Publication,
     ) -> Appended {
         if expected.is_some_and(|expected| expected != self.head_of(lock)) {
             return Appended::Conflict;
         }
-        let open = EventMeta::decode(&fact.body)
+        let open = EventMeta::decode(&event.body)
             .map(|meta| meta.deadlines)
             .unwrap_or_default();
-        let receipt = self.publish(now, StreamKind::Events, fact);
+        let receipt = self.publish(now, StreamKind::Events, event);
         if receipt.duplicate {
             return Appended::Conflict;
         }
@@ -194,7 +194,7 @@ impl Broker {
         } else {
             self.open.insert(lock.to_owned(), (receipt.sequence, open));
         }
-        self.facts
+        self.events
             .entry(lock.to_owned())
             .or_default()
             .push(receipt.sequence);

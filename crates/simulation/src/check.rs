@@ -6,16 +6,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use concord_domain::activation::conversation::WakeMachine;
-use concord_domain::aggregates::agent::AgentMachine;
-use concord_domain::aggregates::debate::DebateMachine;
-use concord_domain::aggregates::detection::DetectionMachine;
-use concord_domain::aggregates::precedent::PrecedentMachine;
-use concord_domain::aggregates::request::RequestMachine;
-use concord_domain::aggregates::review_queue::ReviewQueueMachine;
-use concord_domain::aggregates::track_record::TrackRecordMachine;
 use concord_domain::assurance::audit::{Auditor, Content, Dead, Ending, RawEvent, StoredMessage};
-use concord_domain::{aggregates::case::CaseMachine, aggregates::deadline::DeadlineMachine};
+use concord_domain::assurance::replay::{Difference, rebuild, recount};
+use concord_domain::{Machine, MachineVisitor, visit_machine};
 use concord_events::Aggregate;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
@@ -59,12 +52,7 @@ pub(crate) fn check(seed: u64, world: &World, stuck: Option<String>) -> SeedRepo
     queue::check(&archive, &mut violations);
     exchange::check(&archive, &mut violations);
     wake::check(&archive, &mut violations);
-    effects::check::<CaseMachine>(&archive, &archive.cases, &mut violations);
-    effects::check::<DetectionMachine>(&archive, &archive.detections, &mut violations);
-    effects::check::<DebateMachine>(&archive, &archive.debates, &mut violations);
-    effects::check::<AgentMachine>(&archive, &archive.agents, &mut violations);
-    effects::check::<RequestMachine>(&archive, &archive.requests, &mut violations);
-    effects::check::<WakeMachine>(&archive, &archive.wakes, &mut violations);
+    effects::check(&archive, &mut violations);
     let ladder = ladder::counts(&archive);
     let counts = Counts {
         ladder,
@@ -119,7 +107,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
         let Ok(SystemSubject::Event {
             aggregate,
             id,
-            event: fact,
+            event,
         }) = world.subjects().parse(&stored.publication.subject)
         else {
             violations.push(format!(
@@ -133,7 +121,7 @@ fn audit(world: &World, archive: &Archive, quiescent: bool, violations: &mut Vec
             sequence: stored.sequence,
             aggregate,
             id: &id,
-            event: &fact,
+            event: &event,
             bytes,
         });
     }
@@ -250,41 +238,26 @@ pub(crate) struct Message {
 impl Archive {
     /// Rebuilds everything: the same events give the same state, deadlines and votes.
     fn rebuilt(&self, violations: &mut Vec<String>) {
-        use concord_domain::assurance::replay::{rebuild, recount};
-        let mut differences = Vec::new();
-        self.cases
-            .values()
-            .for_each(|records| differences.extend(rebuild::<CaseMachine>(records).1));
-        self.detections
-            .values()
-            .for_each(|records| differences.extend(rebuild::<DetectionMachine>(records).1));
-        self.deadlines
-            .values()
-            .for_each(|records| differences.extend(rebuild::<DeadlineMachine>(records).1));
-        self.records
-            .values()
-            .for_each(|records| differences.extend(rebuild::<TrackRecordMachine>(records).1));
-        self.precedents
-            .values()
-            .for_each(|records| differences.extend(rebuild::<PrecedentMachine>(records).1));
-        self.queues
-            .values()
-            .for_each(|records| differences.extend(rebuild::<ReviewQueueMachine>(records).1));
-        self.agents
-            .values()
-            .for_each(|records| differences.extend(rebuild::<AgentMachine>(records).1));
-        self.requests
-            .values()
-            .for_each(|records| differences.extend(rebuild::<RequestMachine>(records).1));
-        self.wakes
-            .values()
-            .for_each(|records| differences.extend(rebuild::<WakeMachine>(records).1));
-        for records in self.debates.values() {
-            differences.extend(rebuild::<DebateMachine>(records).1);
-            differences.extend(recount::<DebateMachine>(records));
-        }
-        let told = differences.into_iter();
+        let all = Aggregate::ALL.iter();
+        let told = all.flat_map(|aggregate| visit_machine(*aggregate, Rebuild(self)));
         violations
             .extend(told.map(|d| format!("replay: {} at {}: {}", d.aggregate, d.sequence, d.what)));
+    }
+}
+
+/// Rebuilds all aggregates of one kind.
+struct Rebuild<'a>(&'a Archive);
+
+impl MachineVisitor for Rebuild<'_> {
+    type Output = Vec<Difference>;
+
+    fn visit<M: Machine>(self) -> Vec<Difference> {
+        let lives = self.0.lives::<M::Event>();
+        let mut differences = Vec::new();
+        for records in lives.values() {
+            differences.extend(rebuild::<M>(records).1);
+            differences.extend(recount::<M>(records));
+        }
+        differences
     }
 }

@@ -27,7 +27,7 @@ pub(crate) enum Request {
     Append {
         lock: String,
         expected: Option<u64>,
-        fact: Publication,
+        event: Publication,
     },
     /// Events under `lock` after a sequence.
     Events {
@@ -189,13 +189,13 @@ impl World {
             Request::Append {
                 lock,
                 expected,
-                fact,
-            } => self.append(&lock, expected, fact),
+                event,
+            } => self.append(&lock, expected, event),
             Request::Events {
                 lock,
                 after,
                 leader,
-            } => self.facts(&lock, after, leader),
+            } => self.events(&lock, after, leader),
             Request::Publish { kind, publication } => {
                 Reply::Published(self.publish(kind, publication))
             }
@@ -232,15 +232,15 @@ impl World {
         }
     }
 
-    fn append(&mut self, lock: &str, expected: Option<u64>, fact: Publication) -> Reply {
+    fn append(&mut self, lock: &str, expected: Option<u64>, event: Publication) -> Reply {
         let expected = expected.filter(|_| self.injected_bug != Some(InjectedBug::MissingFence));
-        let subject = fact.subject.clone();
+        let subject = event.subject.clone();
         let foreign = self.faults.foreign;
         if self.random.chance(foreign) {
             self.counts.foreign += 1;
             self.broker.disturb(self.now, lock, &subject);
         }
-        let appended = self.broker.append(self.now, lock, expected, fact);
+        let appended = self.broker.append(self.now, lock, expected, event);
         match appended {
             Appended::Stored(sequence) => self.announce(StreamKind::Events, sequence, &subject),
             Appended::Conflict => {
@@ -251,7 +251,7 @@ impl World {
         Reply::Appended(appended)
     }
 
-    fn facts(&mut self, lock: &str, after: u64, leader: bool) -> Reply {
+    fn events(&mut self, lock: &str, after: u64, leader: bool) -> Reply {
         let leader = leader && self.injected_bug != Some(InjectedBug::StaleRefusal);
         let all = self.broker.events_of_lock(lock).len();
         let mut seen = all;
@@ -263,13 +263,13 @@ impl World {
             }
             seen -= lag;
         }
-        let facts = self.broker.events_of_lock(lock).iter().take(seen);
+        let events = self.broker.events_of_lock(lock).iter().take(seen);
         let head = if seen == all {
             self.broker.head_of(lock)
         } else {
-            facts.clone().next_back().copied().unwrap_or(0)
+            events.clone().next_back().copied().unwrap_or(0)
         };
-        let stored = facts.filter(|sequence| **sequence > after);
+        let stored = events.filter(|sequence| **sequence > after);
         let stored =
             stored.filter_map(|sequence| self.broker.message(StreamKind::Events, *sequence));
         Reply::Events(stored.map(content).collect(), head)

@@ -6,7 +6,7 @@ use concord_domain::assurance::audit::{
     Auditor, Content, Dead, Ending, RawEvent, Report, StoredMessage,
 };
 use concord_events::dead_letter::header;
-use concord_events::non_event::{COPIED_FROM, Foreign};
+use concord_events::non_event::{COPIED_FROM, NonEvent};
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_wire::header::DIALECT;
@@ -19,27 +19,34 @@ use crate::stored::{Stored, layout, stored};
 pub async fn audit(client: &async_nats::Client) -> Result<Report, String> {
     let subjects = layout().subjects;
     let mut auditor = Auditor::new();
-    for fact in stored(client, StreamKind::Events, ">").await? {
-        if let Some(foreign) = Foreign::of(!fact.header(COPIED_FROM).is_empty(), &fact.payload) {
-            auditor.foreign(fact.sequence, &fact.subject, foreign);
+    for message in stored(client, StreamKind::Events, ">").await? {
+        if let Some(foreign) =
+            NonEvent::of(!message.header(COPIED_FROM).is_empty(), &message.payload)
+        {
+            auditor.foreign(message.sequence, &message.subject, foreign);
             continue;
         }
-        match subjects.parse(&fact.subject) {
+        match subjects.parse(&message.subject) {
             Ok(SystemSubject::Event {
                 aggregate,
                 id,
                 event: name,
             }) => {
-                let bytes = &fact.payload;
+                let bytes = &message.payload;
                 auditor.event(&RawEvent {
-                    sequence: fact.sequence,
+                    sequence: message.sequence,
                     aggregate,
                     id: &id,
                     event: &name,
                     bytes,
                 });
             }
-            _ => return Err(format!("{} is not the subject of a fact", fact.subject)),
+            _ => {
+                return Err(format!(
+                    "{} is not the subject of an event",
+                    message.subject
+                ));
+            }
         }
     }
     for (kind, lane) in [

@@ -9,12 +9,12 @@ for line in sys.stdin:
     message = json.loads(line)
     if message["message_type"] == "task_assignment":
         finding = {"summary": "Said by a program.", "risk_score": 50, "recommendation": "negotiate"}
-        said = {"message_type": "finding", "payload": finding, "metadata": {"confidence": 0.65}}
+        answer = {"message_type": "finding", "payload": finding, "metadata": {"confidence": 0.65}}
     elif message["message_type"] == "question":
-        said = {"message_type": "disagreement", "payload": {"reasoning": "A program keeps its position."}}
+        answer = {"message_type": "disagreement", "payload": {"reasoning": "A program keeps its position."}}
     else:
-        said = {}
-    print(json.dumps(said), flush=True)
+        answer = {}
+    print(json.dumps(answer), flush=True)
 "#;
 
 /// The plan with an agent `hosted`, which has a finding for every task and keeps its position in every debate.

@@ -138,7 +138,7 @@ impl TestInstallation {
         assert_eq!(answer["fact"], "expert_registered");
     }
 
-    /// Waits for the decision of a case: the contents of its `decided` fact.
+    /// Waits for the decision of a case: the contents of its `decided` event.
     ///
     /// # Panics
     /// When there is none in time.
@@ -154,13 +154,13 @@ impl TestInstallation {
                 .get_stream_no_info("CONCORD_EVENTS")
                 .await
                 .map_err(|error| error.to_string())?;
-            let fact = stream
+            let event = stream
                 .get_last_raw_message_by_subject(&subject)
                 .await
                 .map_err(|error| error.to_string())?;
-            let fact: Value =
-                serde_json::from_slice(&fact.payload).map_err(|error| error.to_string())?;
-            Ok(fact["data"].clone())
+            let event: Value =
+                serde_json::from_slice(&event.payload).map_err(|error| error.to_string())?;
+            Ok(event["data"].clone())
         });
         decided
             .await

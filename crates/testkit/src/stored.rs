@@ -158,7 +158,7 @@ impl Look {
             last.push(stream.info().await?.state.last_sequence);
         }
         let mut busy = None;
-        // The escalation timer may hold a fact back for a while before it arms its deadline; until that is due nothing
+        // The escalation timer may hold an event back for a while before it arms its deadline; until that is due nothing
         // follows from it.
         let consumers = layout
             .consumers()

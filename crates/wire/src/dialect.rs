@@ -1,7 +1,7 @@
-//! The wire formats that agents speak beside the canonical envelope: the five of the specification's documents.
+//! The wire formats that agents may use besides the canonical envelope: the five of the specification's documents.
 //!
-//! [`read`] and [`write`] translate, and do nothing else: no clock, no state. What a dialect has no field for is carried
-//! in its most general one (`metadata`, or the content) under [`ROOM`]; what fits nowhere is a [`Fault`] that names it.
+//! [`read`] and [`write`] translate and do nothing else: no clock, no state. What a dialect has no field for is written into
+//! its most general field (`metadata`, or the content) under [`OVERFLOW_FIELD`]; what fits nowhere is a [`Fault`] that names it.
 //! `docs/adr/0025` has the rules.
 
 mod analyst;
@@ -25,8 +25,8 @@ use crate::fault::Fault;
 use crate::subject::Subject;
 use crate::{Envelope, MessageId};
 
-pub use answer::{Answering, read_answer};
-pub use overflow_fields::ROOM;
+pub use answer::{AnswerContext, read_answer};
+pub use overflow_fields::OVERFLOW_FIELD;
 
 /// How an agent writes its messages.
 #[derive(
@@ -83,7 +83,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect that a message's `Concord-Dialect` header names; none when there is no such header.
+    /// The dialect that the `Concord-Dialect` header of a message names; none if there is no such header.
     pub fn declared(header: Option<&str>) -> Result<Option<Self>, Fault> {
         let Some(name) = header else { return Ok(None) };
         Self::parse(name).map(Some).ok_or_else(|| {
@@ -92,7 +92,7 @@ impl Dialect {
                 format!(
                     "The header {} names no dialect: {:?}.",
                     crate::header::DIALECT,
-                    crate::payload::beginning(name)
+                    crate::payload::shortened(name)
                 ),
                 format!(
                     "Name one of {}, or leave the header out.",
@@ -110,11 +110,10 @@ impl Dialect {
     }
 }
 
-/// Reads a message in the dialect its sender has declared, or else in the one that its shape is of.
+/// Reads a message in the dialect that its sender has declared, or else in the dialect that its fields are those of.
 ///
-/// What the dialect leaves out follows from the subject; an id, where there is none, from subject and bytes, so that the
-/// same message has the same id whenever and by whomever it is read. A time that was not said is the epoch. Pointers of
-/// faults point into the message as it was written.
+/// What the dialect leaves out follows from the subject. A missing id follows from subject and bytes, so that the same message
+/// has the same id in every process. A missing time is the epoch. Pointers of faults point into the message as it was written.
 pub fn read(
     bytes: &[u8],
     declared: Option<Dialect>,
@@ -124,10 +123,12 @@ pub fn read(
     let dialect = match declared {
         Some(dialect) => dialect,
         None => match Envelope::decode(bytes, subject) {
-            // Nobody but one who speaks the exchange carries anything.
-            Ok(envelope) if envelope.metadata.extensions.get(ROOM).is_some() => Dialect::Exchange,
+            // Only messages of the exchange dialect have overflow fields in their metadata.
+            Ok(envelope) if envelope.metadata.extensions.get(OVERFLOW_FIELD).is_some() => {
+                Dialect::Exchange
+            }
             Ok(envelope) => return Ok((envelope, Dialect::Concord)),
-            // What is of no other shape is answered as what it may have been meant to be.
+            // A message with the fields of no other dialect is refused as a canonical one.
             Err(fault) => match detect::dialect(bytes, subject) {
                 Dialect::Concord => return Err(fault),
                 dialect => dialect,
@@ -145,7 +146,7 @@ pub fn read(
     Ok((envelope, dialect))
 }
 
-/// Writes a message in a dialect. What the dialect cannot say is a fault with a pointer into the canonical envelope.
+/// Writes a message in a dialect. What the dialect cannot express is a fault with a pointer into the canonical envelope.
 pub fn write(envelope: &Envelope, dialect: Dialect) -> Result<Vec<u8>, Fault> {
     let fields = match dialect {
         Dialect::Concord => {
@@ -162,7 +163,7 @@ pub fn write(envelope: &Envelope, dialect: Dialect) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// The dialect that the shape of a message is of, whether or not it can be read; the canonical one when none is.
+/// The dialect that the fields of a message are those of, also if it cannot be read; the canonical one if there is none.
 pub fn of_shape(bytes: &[u8], subject: &Subject) -> Dialect {
     if bytes.len() > ENVELOPE_BYTES_MAX {
         Dialect::Concord
@@ -171,7 +172,7 @@ pub fn of_shape(bytes: &[u8], subject: &Subject) -> Dialect {
     }
 }
 
-/// The id that a message gives itself, in whatever dialect and however wrong the rest of it is.
+/// The id in a message of any dialect, also if the rest of the message is wrong.
 pub fn id_of(bytes: &[u8]) -> Option<MessageId> {
     #[derive(Deserialize)]
     struct Ids {

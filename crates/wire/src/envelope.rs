@@ -1,8 +1,7 @@
-//! The one envelope of everything that is said.
+//! The one envelope of all messages.
 
 mod check;
-
-use std::fmt;
+mod message_type;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -11,170 +10,20 @@ use serde_json::value::RawValue;
 
 use crate::extensions::{Extensions, keeps_unknown};
 use crate::fault::Fault;
-use crate::id::{AgentId, CaseId, MessageId, Recipient, Token};
+use crate::id::{AgentId, CaseId, MessageId, Recipient};
 use crate::subject::{Lane, Subject};
 use crate::timestamp::Timestamp;
 
 pub use check::{check_confidence, from_json};
 pub(crate) use check::{check_size, differs, impostor, not_an_object};
+pub use message_type::MessageType;
 
-/// Largest envelope, in bytes: the specification's payload limit. Larger contents travel by reference.
+/// The largest envelope, in bytes: the specification's payload limit. Larger payloads are sent by reference.
 pub const ENVELOPE_BYTES_MAX: usize = 1_048_576;
 /// The longest name of a conversation or of an answered message.
 pub const REFERENCE_BYTES_MAX: usize = 256;
-/// The major version of the envelope that this build speaks.
+/// The major version of the envelope that this build reads and writes.
 pub const VERSION_MAJOR: u64 = 1;
-
-macro_rules! message_types {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal),+ $(,)?) => {
-        /// What kind of thing is said; decides the schema of the payload.
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum MessageType {
-            $($(#[doc = $doc])+ $variant,)+
-            /// A type this build does not know; stored, counted and otherwise ignored.
-            Unknown(Token),
-        }
-
-        impl MessageType {
-            /// Every type this build knows.
-            pub const KNOWN: &'static [&'static str] = &[$($text),+];
-
-            /// What each known type is for, for the generated reference; in the order of [`Self::KNOWN`].
-            pub const DOCS: &'static [(&'static str, &'static str)] = &[$(($text, concat!($($doc),+).trim_ascii())),+];
-
-            /// The type as a subject token.
-            pub fn as_str(&self) -> &str {
-                match self {
-                    $(Self::$variant => $text,)+
-                    Self::Unknown(name) => name.as_str(),
-                }
-            }
-        }
-
-        impl From<Token> for MessageType {
-            fn from(token: Token) -> Self {
-                match token.as_str() {
-                    $($text => Self::$variant,)+
-                    _ => Self::Unknown(token),
-                }
-            }
-        }
-    };
-}
-
-message_types! {
-    /// What one agent concluded.
-    Finding = "finding",
-    /// A finding with earlier cases it rests on.
-    FindingWithPrecedent = "finding_with_precedent",
-    /// A question to an agent.
-    Question = "question",
-    /// The answer to a question that asked for more detail.
-    Clarification = "clarification",
-    /// In a debate: the sender now holds a peer's position.
-    Agreement = "agreement",
-    /// In a debate: the sender keeps its position.
-    Disagreement = "disagreement",
-    /// In a debate: the sender changed its position.
-    Revision = "revision",
-    /// Supporting evidence.
-    Evidence = "evidence",
-    /// One agent disputes another's finding on purpose.
-    Challenge = "challenge",
-    /// Receipt of a challenge.
-    Acknowledgement = "acknowledgement",
-    /// Validates information.
-    Confirmation = "confirmation",
-    /// Urgent attention needed.
-    Alert = "alert",
-    /// A person's binding answer.
-    Ruling = "ruling",
-    /// What proved right of what was debated, known later.
-    Outcome = "outcome",
-    /// A person's review at a gate.
-    Review = "review",
-    /// Asks another to do something.
-    Request = "request",
-    /// The answer to a request.
-    Response = "response",
-    /// Tells without expecting an answer.
-    Notification = "notification",
-    /// Says what went wrong.
-    Error = "error",
-    /// State of an agent or of work.
-    Status = "status",
-    /// Hands work over.
-    Handoff = "handoff",
-    /// Gives a participant its task.
-    TaskAssignment = "task_assignment",
-    /// The result of a task.
-    TaskResult = "task_result",
-    /// News without a question.
-    InfoUpdate = "info_update",
-    /// What a newcomer must know.
-    SessionBriefing = "session_briefing",
-    /// An agent has joined.
-    AgentJoined = "agent_joined",
-    /// A question to the group.
-    GroupQuery = "group_query",
-    /// Asks a peer for help.
-    PeerRequest = "peer_request",
-    /// Offers expertise.
-    ExpertiseOffer = "expertise_offer",
-    /// Invites to collaborate.
-    CollaborationInvite = "collaboration_invite",
-    /// Contract net: asks for bids.
-    CallForProposals = "call_for_proposals",
-    /// Contract net: a bid.
-    Bid = "bid",
-    /// Contract net: the award.
-    Award = "award",
-    /// A commitment to do something.
-    Commitment = "commitment",
-}
-
-impl MessageType {
-    /// The type as a subject token.
-    pub fn token(&self) -> Token {
-        Token::trusted(self.as_str())
-    }
-
-    /// Whether it ends what it replies to: of all of these there is one to a message, and others may be said beside it.
-    pub fn is_answer(&self) -> bool {
-        use MessageType as T;
-        matches!(
-            self,
-            T::Finding | T::FindingWithPrecedent | T::Agreement | T::Disagreement | T::Revision
-        ) || matches!(self, T::Response | T::Error | T::TaskResult)
-    }
-}
-
-impl fmt::Display for MessageType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for MessageType {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for MessageType {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Token::deserialize(deserializer).map(Self::from)
-    }
-}
-
-impl JsonSchema for MessageType {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "MessageType".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "examples": Self::KNOWN })
-    }
-}
 
 /// How urgent a message is. From `critical` on it travels on the urgent lane.
 #[derive(
@@ -217,7 +66,7 @@ impl Priority {
     }
 }
 
-/// Facts about a message.
+/// Data about a message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Metadata {
     /// How sure the sender is, 0 to 1.
@@ -248,13 +97,13 @@ keeps_unknown!(Metadata {
 pub struct Envelope {
     /// Identity of the message, unique in the installation.
     pub message_id: MessageId,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub timestamp: Timestamp,
-    /// Who says it; must equal the subject's sender.
+    /// The sender; must equal the sender in the subject.
     pub from_agent: AgentId,
-    /// To whom it is said; must equal the subject's recipient.
+    /// The recipient; must equal the recipient in the subject.
     pub to_agent: Recipient,
-    /// What kind of thing is said; must equal the subject's type.
+    /// The message type; must equal the type in the subject.
     pub message_type: MessageType,
     /// The case, if in one; must equal the subject's case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,19 +119,19 @@ pub struct Envelope {
     /// Discussion round; 0 or absent outside a discussion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// How urgent it is.
+    /// The priority.
     #[serde(default)]
     pub priority: Priority,
     /// Whether the sender waits for an answer.
     #[serde(default)]
     pub requires_response: bool,
-    /// Until when an answer is of use.
+    /// The time until which an answer is of use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// What is said; its schema follows from `message_type`.
+    /// The contents; their schema follows from `message_type`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub payload: Box<RawValue>,
-    /// Facts about the message.
+    /// Data about the message.
     #[serde(default)]
     pub metadata: Metadata,
     /// Unknown fields, kept as they were written.
@@ -365,7 +214,7 @@ impl Envelope {
             ("/correlation_id", &self.correlation_id),
             ("/reply_to", &self.reply_to),
         ] {
-            // Services remember threads by them.
+            // Services keep these ids in memory, so their length is limited.
             if let Some(bytes) = named
                 .as_ref()
                 .map(String::len)
@@ -393,14 +242,18 @@ impl Envelope {
         Ok(())
     }
 
-    /// Completes a message of a dialect that has no id or no time by where and when it was stored, as far as that is known:
-    /// [`Timestamp::default`] leaves the time open.
+    /// Completes a message of a dialect without id or time by the sequence and time at which it was stored.
+    /// [`Timestamp::default`] as the time leaves it missing.
     #[must_use]
     pub fn completed(self, sequence: u64, stored_at: Timestamp) -> Self {
-        let unsaid = self.timestamp == Timestamp::default();
-        let timestamp = if unsaid { stored_at } else { self.timestamp };
+        let is_missing = self.timestamp == Timestamp::default();
+        let timestamp = if is_missing {
+            stored_at
+        } else {
+            self.timestamp
+        };
         Self {
-            message_id: self.message_id.at_place(sequence),
+            message_id: self.message_id.at_sequence(sequence),
             timestamp,
             ..self
         }
@@ -411,10 +264,10 @@ impl Envelope {
         from_json(self.payload.get().as_bytes(), "/payload")
     }
 
-    /// The answer of `by` to this message: back to its sender, with `reply_to`, in the same case and conversation.
+    /// The answer of `by` to this message: to its sender, with `reply_to`, in the same case and conversation.
     ///
-    /// Its id follows from this message and `by`, so that an answer given twice is one message; what may come beside an answer
-    /// has its type in it.
+    /// Its id follows from this message and `by`, so that an answer that is sent twice is one message. The id of a reply beside
+    /// the answer also contains its type.
     pub fn reply(
         &self,
         by: &AgentId,
@@ -422,10 +275,8 @@ impl Envelope {
         message_type: MessageType,
         payload: Box<RawValue>,
     ) -> Self {
-        let (id, to) = (
-            MessageId::of_reply(&self.message_id, by, &message_type),
-            Recipient::Agent(self.from_agent.clone()),
-        );
+        let id = MessageId::of_reply(&self.message_id, by, &message_type);
+        let to = Recipient::Agent(self.from_agent.clone());
         Self {
             case_id: self.case_id.clone(),
             correlation_id: self
@@ -438,7 +289,7 @@ impl Envelope {
         }
     }
 
-    /// A message that says no more than it must: in no case, to nobody's question, at normal priority.
+    /// A message with the required fields only: in no case, in reply to nothing, at normal priority.
     pub fn new(
         message_id: MessageId,
         timestamp: Timestamp,

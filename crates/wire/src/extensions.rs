@@ -21,7 +21,7 @@ impl Extensions {
         self.0.get(name).map(|value| &**value)
     }
 
-    /// Keeps a field; what was there under this name, if anything.
+    /// Adds a field. Returns the field that had this name before, if there was one.
     pub fn insert(
         &mut self,
         name: impl Into<String>,
@@ -30,7 +30,7 @@ impl Extensions {
         self.0.insert(name.into(), value)
     }
 
-    /// Takes a field out.
+    /// Removes a field and returns it.
     pub fn remove(&mut self, name: &str) -> Option<Box<RawValue>> {
         self.0.remove(name)
     }
@@ -60,8 +60,8 @@ impl Serialize for Extensions {
     }
 }
 
-/// A reader of a struct that keeps unknown fields in its field `extensions`, in one pass. A derived reader can only do so
-/// by buffering everything first, which a message on its way has no time for.
+/// Implements `Deserialize` for a struct that keeps unknown fields in its field `extensions`, in one pass. The derived
+/// implementation would buffer the whole message first, which costs too much for each message.
 macro_rules! keeps_unknown {
     ($name:ident { $($field:ident: $presence:ident),+ $(,)? }) => {
         impl<'de> serde::Deserialize<'de> for $name {
@@ -92,7 +92,7 @@ macro_rules! keeps_unknown {
                                     }
                                     $field = Some(map.next_value()?);
                                 })+
-                                // Of one that is there twice the last counts, as with most readers of JSON.
+                                // If a field is there twice, the last one counts, as with most readers of JSON.
                                 Key::Unknown(name) => {
                                     extensions.insert(name, map.next_value()?);
                                 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::ErrorCode;
 
-/// A refusal: which code, where in the message, what was expected there, and how to mend it.
+/// Why a message is refused: the code, the place in the message, what is wrong there, and how to correct it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The wire code.
@@ -13,7 +13,7 @@ pub struct Fault {
     pub pointer: String,
     /// What is wrong, as one sentence.
     pub message: String,
-    /// How to mend it, as one sentence.
+    /// How to correct it, as one sentence.
     pub advice: String,
 }
 

@@ -1,6 +1,8 @@
 //! Identifiers: every one is a subject token, so that none can smuggle a dot, a space or a wildcard into a subject.
 //!
-//! They are in every message and copied many times on its way, so the short ones are kept in place and the long ones shared.
+//! Every message has several, and they are copied many times, so short ones are stored in place and long ones are shared.
+
+mod message;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,6 +10,8 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use smol_str::{SmolStr, ToSmolStr, format_smolstr};
+
+pub use message::without_sequence;
 
 /// Longest token of a subject, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 64;
@@ -17,18 +21,18 @@ pub const MESSAGE_ID_BYTES_MAX: usize = 128;
 /// Why a string is not an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing between the quotes.
+    /// The text is empty.
     #[error("is empty; expected 1 to {max} characters of A-Z a-z 0-9 _ -")]
     Empty {
-        /// Most bytes allowed.
+        /// How many bytes are allowed.
         max: usize,
     },
     /// Too many characters.
     #[error("has {length} characters; at most {max} are allowed")]
     TooLong {
-        /// Bytes found.
+        /// How many bytes there are.
         length: usize,
-        /// Most bytes allowed.
+        /// How many bytes are allowed.
         max: usize,
     },
     /// A character that may not be part of a subject token.
@@ -46,7 +50,7 @@ fn check(text: &str, max: usize, allow_reserved: bool) -> Result<(), Error> {
     if text.is_empty() {
         return Err(Error::Empty { max });
     }
-    // Bytes, because all that is allowed is one byte each, and several identifiers are read from every message.
+    // By bytes, which is faster: every allowed character is one byte, and each message has several identifiers.
     let is_wrong = |byte: u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     if let Some(at) = text.bytes().position(is_wrong) {
         let character = text
@@ -197,120 +201,6 @@ impl Token {
     }
 }
 
-/// What the ids of messages begin with that had none.
-const UNNAMED: &str = "said-";
-/// Characters of a UUID.
-const UUID_CHARS: usize = 36;
-
-/// Of the id of a message that had none, the place where it was stored, if that is part of it; none of any other id.
-fn unnamed(id: &str) -> Option<Option<u64>> {
-    let (uuid, place) = id.strip_prefix(UNNAMED)?.split_at_checked(UUID_CHARS)?;
-    uuid::Uuid::try_parse(uuid).ok()?;
-    if place.is_empty() {
-        return Some(None);
-    }
-    Some(Some(place.strip_prefix('-')?.parse().ok()?))
-}
-
-/// What an id says without the place where its message was stored: those who have heard a message and not read it from
-/// its stream know it by this.
-pub fn without_place(id: &str) -> &str {
-    match unnamed(id) {
-        Some(Some(_)) => id.get(..UNNAMED.len() + UUID_CHARS).unwrap_or(id),
-        Some(None) | None => id,
-    }
-}
-
-impl MessageId {
-    /// The id of the refusal of the message at `sequence` of a stream.
-    pub fn of_refusal(lane: &'static str, sequence: u64) -> Self {
-        Self(format_smolstr!("{}-{sequence}-refused", Token::fixed(lane)))
-    }
-
-    /// The id of an agent's answer to a message: the same whichever process gives it.
-    pub fn of_answer(asked: &Self, agent: &AgentId) -> Self {
-        Self::readable(format_smolstr!("{asked}-{agent}"))
-    }
-
-    /// The id of what an agent says to a message beside its answer, one of each type: that it will answer later, what it needs
-    /// to know first, evidence.
-    pub fn of_reply(asked: &Self, agent: &AgentId, kind: &crate::MessageType) -> Self {
-        if kind.is_answer() {
-            Self::of_answer(asked, agent)
-        } else {
-            Self::readable(format_smolstr!("{asked}-{agent}-{kind}"))
-        }
-    }
-
-    fn readable(text: SmolStr) -> Self {
-        // Two long ids do not fit side by side.
-        if text.len() <= MESSAGE_ID_BYTES_MAX {
-            Self(text)
-        } else {
-            Self(Token::derived(&text).0)
-        }
-    }
-
-    /// The id of a message that has none, from where it was published and what it says: the same for the same bytes. What is
-    /// stored has the id of its place beside ([`Self::at_place`]), since the same may be said again.
-    pub(crate) fn of_bytes(subject: &str, bytes: &[u8]) -> Self {
-        let name = [subject.as_bytes(), b" ", bytes].concat();
-        Self(format_smolstr!(
-            "{UNNAMED}{}",
-            uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &name)
-        ))
-    }
-
-    /// The id of the message at `sequence` of its stream: its own, or, where it has none, what follows from its bytes with the
-    /// sequence. So what is delivered again is the same, and what is said again, in the same words, is not.
-    #[must_use]
-    pub fn at_place(self, sequence: u64) -> Self {
-        match unnamed(&self.0) {
-            Some(None) => Self(format_smolstr!("{}-{sequence}", self.0)),
-            Some(Some(_)) | None => self,
-        }
-    }
-
-    /// The same without the place where the message was stored; see [`without_place`].
-    #[must_use]
-    pub fn without_place(&self) -> Self {
-        Self(without_place(&self.0).into())
-    }
-
-    /// Whether the message had no id of its own.
-    pub fn is_unnamed(&self) -> bool {
-        unnamed(&self.0).is_some()
-    }
-
-    /// The id of the passing of a deadline: the same whoever notices it.
-    pub fn of_deadline(aggregate_id: &Token, name: &Token, due: crate::Timestamp) -> Self {
-        let text = format!("{aggregate_id}/{name}/{due}");
-        Self(format_smolstr!("due-{}", Token::derived(&text)))
-    }
-
-    /// The id of a request through the API to open this case: the same for the same case.
-    pub fn of_api_request(case: &CaseId) -> Self {
-        Self(format_smolstr!("api-{case}"))
-    }
-
-    /// The id of an operator's request through the API, from anything that is new each time.
-    pub fn of_operator_request(unique: &str) -> Self {
-        Self(format_smolstr!("operator-{}", Token::derived(unique)))
-    }
-
-    /// An id derived from any text: the same for the same text.
-    pub fn derived(text: &str) -> Self {
-        let id = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, text.as_bytes()).hyphenated();
-        Self::trusted(&*id.encode_lower(&mut uuid::Uuid::encode_buffer()))
-    }
-
-    /// The id of the effect at `place` of the fact at `sequence` of an aggregate: at most 64 + 20 + 20 characters and
-    /// two hyphens, so it always fits.
-    pub fn of_effect(aggregate_id: &Token, sequence: u64, place: usize) -> Self {
-        Self(format_smolstr!("{aggregate_id}-{sequence}-{place}"))
-    }
-}
-
 impl CaseId {
     /// A case id derived from any text: the same for the same text.
     pub fn derived(text: &str) -> Self {
@@ -319,7 +209,7 @@ impl CaseId {
 }
 
 impl DebateId {
-    /// The id of the debate about one conflict of a case: the same whoever computes it.
+    /// The id of the debate about one conflict of a case: the same from every process.
     pub fn of_conflict(case: &CaseId, kind: &str, subject: &str) -> Self {
         let name = format!("{case}/{kind}/{subject}");
         let hex = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, name.as_bytes())

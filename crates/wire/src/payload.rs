@@ -1,4 +1,4 @@
-//! What is said, by message type. A payload is read by [`crate::Envelope::payload`].
+//! The payloads, by message type. A payload is read by [`crate::Envelope::payload`].
 
 mod action;
 mod agent;
@@ -68,14 +68,14 @@ pub use track_record::{
     Version as CredibilityVersion,
 };
 
-/// Whether there is nothing to count; such a field is left out.
+/// Whether a count is zero; such a field is not written.
 #[allow(clippy::trivially_copy_pass_by_ref)] // The serialiser gives a reference.
 pub fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// As much of a wrong text as an answer should repeat.
-pub(crate) fn beginning(text: &str) -> String {
+/// The first characters of a wrong text, to be repeated in an answer.
+pub(crate) fn shortened(text: &str) -> String {
     const CHARACTERS: usize = 64;
     text.chars().take(CHARACTERS).collect()
 }

@@ -12,7 +12,7 @@ mod ladder;
 
 pub use ladder::{CautionRule, ConflictHandling, LadderPolicy, LevelTimes};
 
-/// How votes are weighed.
+/// The rule by which votes are weighed.
 #[derive(
     Debug,
     Clone,
@@ -78,10 +78,10 @@ pub struct Policy {
     pub caution_order: Vec<String>,
     /// Late and repeated messages recorded for a case or debate; more are refused.
     pub set_aside_max: u32,
-    /// What becomes of detected conflicts.
+    /// What happens to detected conflicts.
     #[serde(default)]
     pub conflict_handling: ConflictHandling,
-    /// The rules of the ladder. Left out where they are the usual ones: policies are in many facts.
+    /// The rules of the ladder. Left out if they are the defaults, because a policy is stored in many events.
     #[serde(default, skip_serializing_if = "LadderPolicy::is_usual")]
     pub ladder: LadderPolicy,
 }
@@ -154,7 +154,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Every fact of a case that depends on these limits fits into one message: decision record 0011 has the sum.
+    /// Every event of a case that depends on these limits fits into one message: decision record 0011 has the sum.
     fn check(&self, pointer: &str) -> Result<(), Fault> {
         const DAY_MS: u64 = 86_400_000;
         let whole = [
@@ -253,7 +253,7 @@ fn merge(preset: &mut Value, overrides: &serde_json::Map<String, Value>) {
     };
     for (key, value) in overrides {
         match (fields.get_mut(key), value) {
-            (Some(stands @ Value::Object(_)), Value::Object(inner)) => merge(stands, inner),
+            (Some(merged @ Value::Object(_)), Value::Object(inner)) => merge(merged, inner),
             _ => {
                 fields.insert(key.clone(), value.clone());
             }

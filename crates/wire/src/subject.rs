@@ -1,4 +1,4 @@
-//! Every subject that agents use is built and parsed here; nothing else spells one.
+//! Every subject that agents use. They are built and parsed here and nowhere else.
 //!
 //! The subjects that only services use (events, deadlines, dead letters) are in the module `subject` of `concord-events`.
 //! The grammar is that of `docs/subjects.md`, which is generated from [`GRAMMAR`].
@@ -151,7 +151,7 @@ impl Lane {
 /// One concrete subject, without prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// Something said.
+    /// A message.
     Message {
         /// Normal or urgent.
         lane: Lane,
@@ -166,19 +166,19 @@ pub enum Subject {
     },
     /// A topic of shared memory.
     Memory {
-        /// Who wrote it.
+        /// The agent that wrote it.
         agent: AgentId,
-        /// About what.
+        /// The topic.
         topic: Token,
     },
     /// A heartbeat.
     Beat {
-        /// Whose.
+        /// The agent that is alive.
         agent: AgentId,
     },
     /// A query or operator command.
     Api {
-        /// Of which service.
+        /// The service that is asked.
         service: Service,
         /// What to do.
         verb: Token,
@@ -295,7 +295,7 @@ impl SubjectSpace {
         S::parse(&tokens)
     }
 
-    /// The sender token of a message subject whose other tokens need not be valid: whom to tell what is wrong with it.
+    /// The sender in a message's subject whose other tokens need not be valid. It is told what is wrong with the message.
     pub fn sender_of(&self, text: &str) -> Option<AgentId> {
         let rest = text.strip_prefix(&self.root)?;
         let mut tokens = rest.split('.');

@@ -46,7 +46,7 @@ impl Timestamp {
     }
 }
 
-/// As text on the wire: always as long, because the year has four digits.
+/// A time as it is written; its length is fixed, because the year has four digits.
 struct Text([u8; 24]);
 
 impl Text {
@@ -56,15 +56,13 @@ impl Text {
 }
 
 impl From<Timestamp> for Text {
-    /// Digit by digit: several are written for every fact, and `write!` takes ten times as long for one.
+    /// Digit by digit: several are written for every event, and `write!` takes ten times as long.
     fn from(Timestamp(millis): Timestamp) -> Self {
         let at = OffsetDateTime::from_unix_timestamp(millis.div_euclid(1_000))
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        let (year, millis) = (
-            at.year().unsigned_abs(),
-            u32::try_from(millis.rem_euclid(1_000)).unwrap_or(0),
-        );
+        let year = at.year().unsigned_abs();
+        let millis = u32::try_from(millis.rem_euclid(1_000)).unwrap_or(0);
         let two = [
             u8::from(at.month()),
             at.day(),

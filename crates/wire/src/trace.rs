@@ -1,5 +1,5 @@
-//! W3C trace context of a case: derived from the case id, so that whatever happens in one case belongs to one trace,
-//! even when an agent drops the header.
+//! W3C trace context of a case: derived from the case id, so that all messages and events of one case belong to
+//! one trace, even if an agent drops the header.
 
 use sha2::{Digest, Sha256};
 

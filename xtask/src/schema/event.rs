@@ -52,7 +52,7 @@ fn stored_event(aggregate: Aggregate, info: &EventInfo, make: MakeSchema) -> (St
     }
     document(
         &name(aggregate, info.name),
-        &format!("{} The record as it is stored.", info.doc),
+        &format!("{} The event as it is stored.", info.doc),
         schema,
     )
 }

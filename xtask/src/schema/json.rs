@@ -1,4 +1,4 @@
-//! JSON as a reader wants it: what a document is before what it contains, short lists on one line.
+//! JSON for human readers: what a document is before what it contains, short lists on one line.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ const LAST: [&str; 1] = ["$defs"];
 /// Longest list on one line, in characters.
 const LINE_MAX: usize = 100;
 
-/// A schema as indented text that ends with a newline. The same for the same value, whatever the order of its keys.
+/// A schema as indented text that ends with a newline. The order of its keys does not matter.
 pub fn pretty(value: &Value) -> String {
     let mut out = String::new();
     write(value, 0, true, &mut out);

@@ -1,4 +1,4 @@
-//! The little of YAML that the AsyncAPI document needs. Its keys keep their order, which a JSON map here does not.
+//! A writer for the part of YAML that the AsyncAPI document needs. Its keys keep their order; those of `serde_json` here do not.
 
 /// A YAML node.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ fn after(value: &Node, depth: usize, out: &mut String) {
     }
 }
 
-/// A text as it may stand unquoted, or in JSON's quotes, which are also YAML's.
+/// A text without quotation marks if that is safe, or else in those of JSON, which YAML reads as well.
 fn scalar(text: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = (text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '$')

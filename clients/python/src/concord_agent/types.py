@@ -41,7 +41,7 @@ class Skill(TypedDict):
 
 
 class Card(TypedDict):
-    """What an agent says of itself."""
+    """The description that an agent gives of itself."""
 
     actions: NotRequired[list[CardAction]]
     agent_id: AgentId
@@ -210,7 +210,7 @@ DebateId = str
 
 
 class Position(TypedDict):
-    """What one agent holds in a conflict."""
+    """The position of one agent in a conflict."""
 
     agent_id: AgentId
     confidence: float
@@ -283,7 +283,7 @@ class MediatedSide(TypedDict):
 
 
 class Mediation(TypedDict):
-    """What mediation by track record came to, with everything it rests on."""
+    """The result of mediation by track record, with everything it rests on."""
 
     evidence_considered: int
     gap: float
@@ -324,7 +324,7 @@ class RoundRecord(TypedDict):
 
 
 class RuledBy(TypedDict):
-    """Who decided, where a person did, and why."""
+    """The person who decided, and the reason."""
 
     digest: NotRequired[str | None]
     expert: AgentId
@@ -379,7 +379,7 @@ class Tally(TypedDict):
 
 
 class ConflictOutcome(TypedDict):
-    """What became of one debated conflict."""
+    """The result of one debated conflict."""
 
     conflict_id: DebateId
     debated_again_as: NotRequired[DebateId | None]
@@ -615,7 +615,7 @@ class Woken(TypedDict):
 
 
 class RecordContext(TypedDict):
-    """In which circumstances something was judged."""
+    """The circumstances in which something was judged."""
 
     horizon: NotRequired[str | None]
     metric: NotRequired[str | None]
@@ -647,7 +647,7 @@ CaseId = str
 
 
 class ConflictView(TypedDict):
-    """What a party needs to know of the conflict."""
+    """The conflict as a party is told of it."""
 
     conflict_id: DebateId
     subject: str

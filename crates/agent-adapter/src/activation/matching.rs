@@ -1,4 +1,4 @@
-//! The matcher of all registered cards, and the vectors that it compares.
+//! The matcher with all registered cards, and the source of the vectors that it compares.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +17,10 @@ use crate::AnyError;
 use crate::metrics::{AdapterMetrics, MatchingLabel};
 use crate::settings::wake::WakeSettings;
 
-/// How often it is looked whether a server that failed makes the vectors that cards lack.
+/// The time between two attempts to get the vectors that cards lack from a server that failed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The matcher, with what makes vectors where there is such a thing.
+/// The matcher and its source of vectors.
 pub struct Matching {
     matcher: RwLock<Matcher>,
     source: VectorSource,
@@ -28,7 +28,7 @@ pub struct Matching {
     changed: Notify,
 }
 
-/// What makes vectors.
+/// The source of vectors.
 enum VectorSource {
     /// Nothing: n-grams alone decide.
     Letters,
@@ -38,11 +38,11 @@ enum VectorSource {
     Server(Box<ServedVectors>),
 }
 
-/// A server, and how it stands.
+/// A server and its state.
 struct ServedVectors {
     server: Server,
-    /// Whether every card has its vectors. While one lacks them its agent would lose against all that have them, so that then
-    /// everyone is matched by letters.
+    /// Whether every card has its vectors. While one card lacks them, its agent would lose against all others, so all agents are
+    /// matched by letters.
     is_whole: AtomicBool,
     is_failing: AtomicBool,
 }
@@ -89,8 +89,8 @@ impl Vectors {
 }
 
 impl Matching {
-    /// Knows nobody yet. A model that is named and cannot be read is an error: whoever named it counts on it. A server that does not
-    /// answer is none: it may come back.
+    /// Opens the model or server of the settings; knows no cards yet. A model that cannot be read is an error, because the operator
+    /// relies on it. A server that does not answer is none, because it may come back.
     pub(super) fn open(
         settings: &WakeSettings,
         server: Option<ServerSettings>,

@@ -1,14 +1,14 @@
-//! What a message says, as text.
+//! The text of a message, for matching.
 
 use concord_domain::text::beginning;
 use concord_wire::{AgentId, Envelope};
 use serde_json::Value;
 
-/// As much text as is taken from a message, in bytes.
+/// Most bytes of text that are taken from a message.
 const TEXT_BYTES_MAX: usize = 4_096;
-/// Agents that are preferred beyond this number are not even read.
+/// Most preferred agents that are read.
 const PREFERRED_MAX: usize = 64;
-/// Fields in which agents say what they want to say, before all others.
+/// The payload fields that hold the text of a message, in the order in which they are looked for.
 const FIELDS: [&str; 6] = ["content", "question", "request", "offer", "summary", "text"];
 
 /// The text of a message: the field that is meant for it or, where there is none, every text of the payload.
@@ -43,7 +43,7 @@ fn collect(value: &Value, text: &mut String) {
     }
 }
 
-/// Whom a peer request prefers, in the metadata or the payload.
+/// The agents that a peer request prefers, from the metadata or the payload.
 pub(super) fn preferred(envelope: &Envelope) -> Vec<AgentId> {
     let of_metadata = envelope.metadata.extensions.get("preferred_agents");
     let named: Option<Value> = match of_metadata {

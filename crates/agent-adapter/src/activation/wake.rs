@@ -15,7 +15,7 @@ use concord_domain::activation::{
 };
 use concord_embedding::ServerSettings;
 use concord_events::Remembered;
-use concord_events::topology::{ConsumerKind, is_given_twice};
+use concord_events::topology::{ConsumerKind, is_second_delivery};
 use concord_runtime::delivery::handlers::{self, EffectHandler};
 use concord_runtime::delivery::{Ack, Delivery, HandleError, Handler};
 use concord_runtime::service::{Binder, ServiceContext, ServiceRunner};
@@ -114,7 +114,7 @@ impl<P: Ports> Handler for WakeHandler<P> {
         let sender = self.context.ports.subjects().sender_of(&delivery.subject);
         let is_of_service = sender.is_some_and(|sender| Service::parse(sender.as_str()).is_ok());
         let message_type = delivery.subject.rsplit('.').next();
-        let is_copy = message_type.is_some_and(|kind| is_given_twice(&delivery.consumer, kind));
+        let is_copy = message_type.is_some_and(|kind| is_second_delivery(&delivery.consumer, kind));
         if is_of_service || is_copy {
             return Ok(self.ignore("nobody_to_wake"));
         }

@@ -28,7 +28,7 @@ pub struct AgentCall<'a> {
     pub is_usable: &'a (dyn Fn(&[u8]) -> bool + Sync),
 }
 
-/// What came back.
+/// The reply to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentReply {
     /// The HTTP status, one of success; 200 for a program.

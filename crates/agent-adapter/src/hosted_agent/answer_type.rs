@@ -16,15 +16,15 @@ const DIGEST_BYTES: usize = 12;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExpectedAnswer {
-    /// Of a task.
+    /// The answer to a task.
     Finding,
-    /// Of a challenge, and of a mediator's opinion.
+    /// The answer to a challenge, and the opinion of a mediator.
     Evidence,
-    /// Of a question outside a debate.
+    /// The answer to a question outside a debate.
     Clarification,
-    /// Of a question in a debate; with the digest of the position that the agent holds.
+    /// The answer to a question in a debate, with the digest of the position that the agent holds.
     Position(String),
-    /// Of all else.
+    /// The answer to any other message.
     #[default]
     Response,
 }

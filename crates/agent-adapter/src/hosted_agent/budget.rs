@@ -1,7 +1,7 @@
-//! Budgets of providers: requests and tokens a minute, kept to by all replicas together (`docs/adr/0026`).
+//! Budgets of providers: how many requests and tokens all replicas together may use in a minute (`docs/adr/0026`).
 //!
-//! A replica takes leases from a note that all share, the last message on one subject of the shared memory, under an
-//! optimistic lock. While the broker is away nothing is granted, so nothing is called: that is the safe side.
+//! A replica takes leases from a record that all replicas share: the last message on one subject of the shared memory, which
+//! is replaced under an optimistic lock. While the broker is away nothing is granted and nothing is called.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -228,7 +228,7 @@ impl Budget {
         Ok(renewed)
     }
 
-    /// Takes note of what a call has used in fact.
+    /// Corrects the lease by the tokens that a call has really used.
     pub(crate) fn settle(&self, charge: Charge, used: u64) {
         if self.limits.tokens.is_some() {
             self.lease().settle(charge, used);
@@ -263,7 +263,7 @@ enum Renewed {
     Never,
 }
 
-/// Why there was no word of a budget.
+/// Why a lease could not be renewed.
 #[derive(Debug, thiserror::Error)]
 enum RenewError {
     #[error("the shared value cannot be used")]

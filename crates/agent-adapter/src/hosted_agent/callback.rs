@@ -1,8 +1,10 @@
-//! Answers that come later: an agent that answers a message with status 202 posts its answer to an address that it was given.
+//! Answers that come later. An agent that answers a message with status 202 posts its answer later, to an address that the
+//! adapter gave it.
 //!
-//! The address holds all that is needed to publish the answer, signed, so that any replica can. That an answer is due is known
-//! to the replica that asked: it waits for it to be said, whoever publishes it, and says that it did not come when the time is
-//! over. When that replica is killed the message is delivered to another, which asks again under the same idempotency key.
+//! The address holds everything that is needed to publish the answer, and is signed, so any replica can take the answer. Only the
+//! replica that called the agent knows that an answer is due. It waits until the answer is published, by whichever replica, and
+//! reports a failure when the time is over. If that replica is killed, the message is delivered to another one, which calls the
+//! agent again under the same idempotency key.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -26,7 +28,7 @@ pub(crate) mod token;
 pub(crate) use server::serve;
 use token::{AnswerTarget, Key};
 
-/// Where answers are posted, and what makes the addresses unguessable.
+/// The address to which answers are posted, and the key that signs it.
 pub(crate) struct CallbackAddress {
     pub(crate) listen: SocketAddr,
     public_url: String,
@@ -45,13 +47,13 @@ impl CallbackAddress {
         })
     }
 
-    /// Until when an answer to a message can come.
+    /// The end of the time for an answer to a message.
     pub(crate) fn until(&self, now: Timestamp, deadline: Option<Timestamp>) -> Timestamp {
         let most = now.plus_millis(self.lifetime_ms);
         deadline.map_or(most, |deadline| deadline.min(most))
     }
 
-    /// Where the answer is to be posted.
+    /// The address for the answer to one message.
     pub(crate) fn url(&self, target: &AnswerTarget) -> String {
         format!(
             "{}{}{}",
@@ -62,7 +64,7 @@ impl CallbackAddress {
     }
 }
 
-/// What a replica needs for answers that come later.
+/// The state of a replica for answers that come later.
 pub(crate) struct AsyncAnswers {
     pub(crate) address: Arc<CallbackAddress>,
     pub(crate) pending: PendingAnswers,
@@ -116,7 +118,7 @@ impl PendingAnswers {
 
     /// Listens to what an agent says, until the service stops.
     pub(crate) async fn listen(self, runner: ServiceRunner, agent: AgentId) {
-        let filters = Lane::ALL.map(|lane| runner.broker.subjects().said_by(lane, &agent));
+        let filters = Lane::ALL.map(|lane| runner.broker.subjects().messages_from(lane, &agent));
         let mut heard = Vec::new();
         for filter in filters {
             match runner.broker.listen(filter, None).await {
@@ -131,7 +133,7 @@ impl PendingAnswers {
         loop {
             tokio::select! {
                 next = heard.next() => match next {
-                    Some(said) => self.complete(&runner, &agent, &said),
+                    Some(message) => self.complete(&runner, &agent, &message),
                     None => return,
                 },
                 () = runner.stop.cancelled() => return,

@@ -1,6 +1,6 @@
 //! Reads the answers of hosted agents, in any dialect, into messages.
 
-use concord_wire::dialect::{self, Answering};
+use concord_wire::dialect::{self, AnswerContext};
 use concord_wire::envelope::Metadata;
 use concord_wire::payload::ErrorReport;
 use concord_wire::{
@@ -37,11 +37,11 @@ pub(crate) fn parse_answer(
         expected,
         ..
     } = target;
-    let answering = Answering {
+    let answering = AnswerContext {
         from: agent,
         to: from,
         case: case_id.as_ref(),
-        speaks: raw.card_dialect,
+        dialect: raw.card_dialect,
     };
     let read = dialect::read_answer(raw.body, declared, &answering, |payload| {
         expected.kind(payload)

@@ -18,8 +18,8 @@ pub(crate) fn with_task(
     Ok(message)
 }
 
-/// The message as one line of a dialect; a fault that names what the dialect cannot say. What was said before, and why the
-/// message wakes the agent, are fields beside the message's own (`context`, `reason`, `score`), which every dialect keeps.
+/// Writes the message as one line of a dialect. Fails with the field that the dialect cannot express. The earlier messages and
+/// the reason why the message wakes the agent are the fields `context`, `reason` and `score`, which every dialect keeps.
 pub(crate) fn write_line(message: &Envelope, dialect_of_agent: Dialect) -> Result<Vec<u8>, Fault> {
     let mut line = dialect::write(message, dialect_of_agent)?;
     // Line breaks inside texts are escaped; what is left of them is space between tokens, as somebody had written it.

@@ -96,7 +96,7 @@ impl RequestTerms {
             return Some(Err(Inadmissible));
         };
         let due = admissibility::due(incoming, &request, stored_at);
-        // No card says what a request must be that is for whoever can help.
+        // A request to everyone is checked against no card.
         let is_for_it = incoming.to_agent == Recipient::Agent(card.agent_id.clone());
         let is_refused = admissibility::refusal(&request, due, stored_at).is_some()
             || is_for_it && admissibility::unfit(card, &request).is_some();

@@ -1,4 +1,4 @@
-//! One running copy of a program: a line in, a line out.
+//! One running copy of a program, which reads one line and writes one line.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::settings::HostedAgent;
 /// Longest line that a program may answer.
 const LINE_BYTES_MAX: u64 = 1_048_576;
 
-/// How much of a line of its standard error is logged at once.
+/// Bytes of a line of standard error that are logged at once.
 const LOGGED_BYTES_MAX: u64 = 500;
 
 /// Logs what a program writes to its standard error, to the end: one that is not read would be held up, and what has no end must
@@ -47,7 +47,7 @@ pub(crate) enum Error {
     Start {
         /// Its name.
         program: String,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// It ended, or closed its standard output.
@@ -104,7 +104,7 @@ impl Program {
         })
     }
 
-    /// Whether it has written nothing that was not read, and has not ended.
+    /// Whether the program runs and has written nothing unasked.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.output.fill_buf().now_or_never().is_none()
     }

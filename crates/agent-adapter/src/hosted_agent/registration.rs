@@ -1,4 +1,4 @@
-//! Hosted agents are on the register like all others: the adapter enters their cards, and sends their heartbeats.
+//! Registers the cards of hosted agents, and sends their heartbeats, as other agents do themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,39 +11,39 @@ use concord_wire::subject::{Service, Subject};
 use concord_wire::{AgentId, Envelope, MessageId, MessageType, Recipient};
 use serde_json::Map;
 
-/// How often a hosted agent sends a heartbeat, when its settings say nothing, in milliseconds.
+/// The time between two heartbeats of a hosted agent whose settings name none, in milliseconds.
 const HEARTBEAT_MS: u64 = 10_000;
-/// How often it is tried to enter a card while that fails, and looked whether it is there still.
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// The time between two attempts to register a card.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Enters the cards, and sends heartbeats until the service stops.
+/// Registers the cards, and sends heartbeats until the service stops.
 pub(crate) fn start(runner: &ServiceRunner, cards: Vec<Card>, directory: &Arc<Directory>) {
     for mut card in cards {
         let every = *card.heartbeat_ms.get_or_insert(HEARTBEAT_MS);
-        runner.spawn(beat(
+        runner.spawn(send_heartbeats(
             runner.clone(),
             card.agent_id.clone(),
             Duration::from_millis(every.max(1)),
         ));
-        runner.spawn(enter(runner.clone(), card, Arc::clone(directory)));
+        runner.spawn(register(runner.clone(), card, Arc::clone(directory)));
     }
 }
 
-/// Enters a card where another, or none, is on the register. An agent that an operator takes off it is entered again when
+/// Registers a card if the agent has another one or none. An agent that an operator has deregistered is registered again when
 /// the adapter starts again, not before.
-async fn enter(runner: ServiceRunner, card: Card, directory: Arc<Directory>) {
-    let mut look = tokio::time::interval(LOOK_INTERVAL);
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+async fn register(runner: ServiceRunner, card: Card, directory: Arc<Directory>) {
+    let mut due = tokio::time::interval(RETRY_INTERVAL);
+    due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = look.tick() => {}
+            _ = due.tick() => {}
             () = runner.stop.cancelled() => return,
         }
         let known = directory.agent(&card.agent_id).and_then(|state| state.card);
         if known.as_ref() == Some(&card) {
             return;
         }
-        let Some(message) = registration(&card) else {
+        let Some(message) = registration_request(&card) else {
             return;
         };
         if let Err(error) = runner.broker.publish(&message, None).await {
@@ -52,7 +52,7 @@ async fn enter(runner: ServiceRunner, card: Card, directory: Arc<Directory>) {
     }
 }
 
-fn registration(card: &Card) -> Option<Envelope> {
+fn registration_request(card: &Card) -> Option<Envelope> {
     let request = Request {
         action: REGISTER_AGENT.into(),
         parameters: serde_json::to_value(card).ok()?,
@@ -74,7 +74,7 @@ fn registration(card: &Card) -> Option<Envelope> {
     ))
 }
 
-async fn beat(runner: ServiceRunner, agent: AgentId, every: Duration) {
+async fn send_heartbeats(runner: ServiceRunner, agent: AgentId, every: Duration) {
     let subject = runner.broker.subjects().build(&Subject::Beat {
         agent: agent.clone(),
     });

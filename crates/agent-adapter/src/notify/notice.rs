@@ -57,7 +57,7 @@ pub(crate) enum What {
     Reminded(u8),
     /// It was decided provisionally, on this position.
     FellBack(Option<Position>),
-    /// The gate must review what stands.
+    /// The gate must review the provisional decision.
     AwaitsGate,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Position {
     pub(crate) value: Option<Value>,
 }
 
-/// What of a notice follows from the content of an event alone.
+/// The part of a notice that follows from the content of the event.
 struct Content {
     case_id: CaseId,
     topic: String,

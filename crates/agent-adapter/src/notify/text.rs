@@ -107,7 +107,7 @@ fn sentence(notice: &Notice) -> String {
     }
 }
 
-/// How to answer.
+/// The lines that say how to answer.
 fn answer(notice: &Notice) -> Vec<String> {
     let (debate, case) = (&notice.debate_id, &notice.case_id);
     match &notice.to {
@@ -134,7 +134,7 @@ fn answer(notice: &Notice) -> Vec<String> {
     }
 }
 
-/// As one word of a shell: whoever copies a command runs nothing that a stranger wrote.
+/// Quotes a text as one word of a shell, so that a copied command runs nothing that a stranger wrote.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

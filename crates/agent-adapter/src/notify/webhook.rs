@@ -118,7 +118,7 @@ impl From<concord_outbound::Error> for Failure {
     }
 }
 
-/// What an answer means. A redirect is not followed: it could lead to who may not be called.
+/// Judges an answer by its status. A redirect is not followed, because it could lead to a host that may not be called.
 fn judge(status: StatusCode) -> Result<(), Failure> {
     if status.is_success() {
         return Ok(());

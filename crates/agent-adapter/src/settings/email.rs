@@ -118,6 +118,7 @@ fn credentials(notify: &NotifySettings) -> Result<Option<Credentials>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use concord_runtime::service::settings::Secret;
 
     use super::super::EmailSettings;
     use super::*;
@@ -137,68 +138,37 @@ mod tests {
         };
         assert!(of(EmailSettings::default()).unwrap().is_none(), "it is off");
         assert!(of(usual()).unwrap().is_some());
-        let secret = || Some(concord_runtime::service::settings::Secret::new("s3cret"));
-        let user = || Some("concord".to_owned());
+        let with = |change: fn(&mut EmailSettings)| {
+            let mut email = usual();
+            change(&mut email);
+            email
+        };
+        let logged_in = |change: fn(&mut EmailSettings)| {
+            let mut email = usual();
+            email.username = Some("concord".into());
+            email.password = Some(Secret::new("s3cret"));
+            change(&mut email);
+            email
+        };
         for (email, key) in [
+            (with(|email| email.from = None), "email.from"),
             (
-                EmailSettings {
-                    from: None,
-                    ..usual()
-                },
+                with(|email| email.from = Some("Concord".into())),
                 "email.from",
             ),
             (
-                EmailSettings {
-                    from: Some("Concord".into()),
-                    ..usual()
-                },
-                "email.from",
-            ),
-            (
-                EmailSettings {
-                    gate_to: vec!["board".into()],
-                    ..usual()
-                },
+                with(|email| email.gate_to = vec!["board".into()]),
                 "email.gate_to",
             ),
+            (logged_in(|email| email.password = None), "email.username"),
+            (logged_in(|email| email.username = None), "email.password"),
+            (logged_in(|email| email.tls = Tls::None), "email.tls"),
             (
-                EmailSettings {
-                    username: user(),
-                    ..usual()
-                },
-                "email.username",
-            ),
-            (
-                EmailSettings {
-                    password: secret(),
-                    ..usual()
-                },
-                "email.password",
-            ),
-            (
-                EmailSettings {
-                    username: user(),
-                    password: secret(),
-                    tls: Tls::None,
-                    ..usual()
-                },
-                "email.tls",
-            ),
-            (
-                EmailSettings {
-                    username: user(),
-                    password_file: Some("/nowhere".into()),
-                    ..usual()
-                },
+                with(|email| email.password_file = Some("/nowhere".into())),
                 "email.password_file",
             ),
             (
-                EmailSettings {
-                    username: user(),
-                    password: secret(),
-                    password_file: Some("/x".into()),
-                    ..usual()
-                },
+                logged_in(|email| email.password_file = Some("/x".into())),
                 "email.password",
             ),
         ] {

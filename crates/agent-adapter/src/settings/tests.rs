@@ -48,154 +48,8 @@ fn each_way_to_run_an_agent_is_accepted() {
     }
 }
 
-#[test]
-fn settings_that_could_not_work_are_refused_by_name() {
-    let one = |fields: Value| {
-        let mut agent = json!({ "agent_id": "a", "command": ["x"] });
-        agent
-            .as_object_mut()
-            .unwrap()
-            .extend(fields.as_object().unwrap().clone());
-        agents(json!([agent]))
-    };
-    let http = json!({ "url": "https://a.example/" });
-    let callback = |fields: Value| settings(json!({ "callback": fields }));
-    let good =
-        json!({ "listen": "127.0.0.1:0", "public_url": "http://x", "secret": "0".repeat(32) });
-    let without = |name: &str| {
-        let mut fields = good.clone();
-        fields.as_object_mut().unwrap().remove(name);
-        callback(fields)
-    };
-    for (settings, key) in [
-        (
-            agents(json!([{ "agent_id": "coordinator", "command": ["x"] }])),
-            "agents[0].agent_id",
-        ),
-        (
-            agents(
-                json!([{ "agent_id": "a", "command": ["x"] }, { "agent_id": "a", "command": ["y"] }]),
-            ),
-            "agents[1].agent_id",
-        ),
-        (agents(json!([{ "agent_id": "a" }])), "agents[0]"),
-        (one(json!({ "http": http })), "agents[0]"),
-        (
-            agents(json!([{ "agent_id": "a", "http": http, "environment": { "A": "b" } }])),
-            "agents[0]",
-        ),
-        (one(json!({ "instances": 0 })), "agents[0].instances"),
-        (one(json!({ "timeout_ms": 0 })), "agents[0].timeout_ms"),
-        (one(json!({ "tries_max": 0 })), "agents[0].tries_max"),
-        (
-            one(json!({ "breaker": { "failures_max": 0 } })),
-            "agents[0].breaker.failures_max",
-        ),
-        (
-            one(json!({ "skills": [{ "name": " " }] })),
-            "agents[0].skills.0.name",
-        ),
-        (one(json!({ "heartbeat_ms": 1 })), "agents[0].heartbeat_ms"),
-        (one(json!({ "provider": "groq" })), "agents[0].provider"),
-        (
-            agents(server(json!({ "url": "ftp://a.example/" }))),
-            "agents[0].http.url",
-        ),
-        (
-            agents(server(json!({ "url": "http://u:p@a.example/" }))),
-            "agents[0].http.url",
-        ),
-        (
-            agents(server(json!({ "headers": { "a b": "c" } }))),
-            "agents[0].http.headers",
-        ),
-        (
-            agents(server(json!({ "headers": { "a": "c\nd" } }))),
-            "agents[0].http.headers",
-        ),
-        (
-            agents(server(json!({ "api_key_env": "NO_SUCH_VARIABLE_HERE" }))),
-            "agents[0].http.api_key_env",
-        ),
-        (
-            agents(server(json!({ "api_key_file": "/nowhere" }))),
-            "agents[0].http.api_key_file",
-        ),
-        (
-            agents(server(json!({ "tls_ca": "/nowhere" }))),
-            "agents[0].http.tls_ca",
-        ),
-        (
-            agents(model(json!({ "base_url": "models" }))),
-            "agents[0].openai.base_url",
-        ),
-        (
-            agents(model(json!({ "model": "" }))),
-            "agents[0].openai.model",
-        ),
-        (
-            agents(model(json!({ "max_tokens": 0 }))),
-            "agents[0].openai.max_tokens",
-        ),
-        (
-            agents(model(json!({ "temperature": 3 }))),
-            "agents[0].openai.temperature",
-        ),
-        (
-            agents(model(json!({ "api_key_env": "A", "api_key_file": "/b" }))),
-            "agents[0].openai.api_key_env",
-        ),
-        (
-            agents(model(
-                json!({ "system_prompt": "a", "system_prompt_file": "/b" }),
-            )),
-            "agents[0].openai.system_prompt",
-        ),
-        (
-            agents(model(json!({ "task_template": "/nowhere" }))),
-            "agents[0].openai.task_template",
-        ),
-        (
-            settings(json!({ "budgets": { "groq": {} } })),
-            "budgets.groq",
-        ),
-        (
-            settings(json!({ "budgets": { "groq": { "requests_per_minute": 0 } } })),
-            "budgets.groq.requests_per_minute",
-        ),
-        (
-            settings(json!({ "budgets": { "g".repeat(49): { "requests_per_minute": 1 } } })),
-            &format!("budgets.{}", "g".repeat(49)),
-        ),
-        (
-            settings(json!({ "loops": { "depth_max": 128 } })),
-            "loops.depth_max",
-        ),
-        (
-            settings(json!({ "loops": { "window_ms": 0 } })),
-            "loops.window_ms",
-        ),
-        (
-            settings(json!({ "loops": { "pause_ms": 0 } })),
-            "loops.pause_ms",
-        ),
-        (
-            callback(json!({ "public_url": "http://x" })),
-            "callback.listen",
-        ),
-        (
-            callback(json!({ "listen": "somewhere" })),
-            "callback.listen",
-        ),
-        (without("public_url"), "callback.public_url"),
-        (without("secret"), "callback.secret"),
-        (
-            callback(
-                json!({ "listen": "127.0.0.1:0", "public_url": "http://x", "secret": "short" }),
-            ),
-            "callback.secret",
-        ),
-    ] {
+fn assert_refused<'a>(rows: impl IntoIterator<Item = (AdapterSettings, &'a str)>) {
+    for (settings, key) in rows {
         let error = check(&settings).unwrap_err().to_string();
         assert!(
             error.contains(&format!("\"service.{key}\"")),
@@ -206,6 +60,119 @@ fn settings_that_could_not_work_are_refused_by_name() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn agents_that_could_not_work_are_refused_by_name() {
+    let one = |fields: Value| {
+        let mut agent = json!({ "agent_id": "a", "command": ["x"] });
+        agent
+            .as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        agents(json!([agent]))
+    };
+    let program = |id: &str| json!({ "agent_id": id, "command": ["x"] });
+    let http = json!({ "url": "https://a.example/" });
+    let surrounded = json!([{ "agent_id": "a", "http": http, "environment": { "A": "b" } }]);
+    let unbroken = json!({ "breaker": { "failures_max": 0 } });
+    let nameless = json!({ "skills": [{ "name": " " }] });
+    assert_refused([
+        (
+            agents(json!([program("coordinator")])),
+            "agents[0].agent_id",
+        ),
+        (
+            agents(json!([program("a"), program("a")])),
+            "agents[1].agent_id",
+        ),
+        (agents(json!([{ "agent_id": "a" }])), "agents[0]"),
+        (one(json!({ "http": http })), "agents[0]"),
+        (agents(surrounded), "agents[0]"),
+        (one(json!({ "instances": 0 })), "agents[0].instances"),
+        (one(json!({ "timeout_ms": 0 })), "agents[0].timeout_ms"),
+        (one(json!({ "tries_max": 0 })), "agents[0].tries_max"),
+        (one(unbroken), "agents[0].breaker.failures_max"),
+        (one(nameless), "agents[0].skills.0.name"),
+        (one(json!({ "heartbeat_ms": 1 })), "agents[0].heartbeat_ms"),
+        (one(json!({ "provider": "groq" })), "agents[0].provider"),
+    ]);
+}
+
+#[test]
+fn servers_and_models_that_could_not_work_are_refused_by_name() {
+    let missing = json!({ "api_key_env": "NO_SUCH_VARIABLE_HERE" });
+    for (fields, name) in [
+        (json!({ "url": "ftp://a.example/" }), "url"),
+        (json!({ "url": "http://u:p@a.example/" }), "url"),
+        (json!({ "headers": { "a b": "c" } }), "headers"),
+        (json!({ "headers": { "a": "c\nd" } }), "headers"),
+        (missing, "api_key_env"),
+        (json!({ "api_key_file": "/nowhere" }), "api_key_file"),
+        (json!({ "tls_ca": "/nowhere" }), "tls_ca"),
+    ] {
+        let key = format!("agents[0].http.{name}");
+        assert_refused([(agents(server(fields)), &*key)]);
+    }
+    let two_keys = json!({ "api_key_env": "A", "api_key_file": "/b" });
+    let two_prompts = json!({ "system_prompt": "a", "system_prompt_file": "/b" });
+    for (fields, name) in [
+        (json!({ "base_url": "models" }), "base_url"),
+        (json!({ "model": "" }), "model"),
+        (json!({ "max_tokens": 0 }), "max_tokens"),
+        (json!({ "temperature": 3 }), "temperature"),
+        (two_keys, "api_key_env"),
+        (two_prompts, "system_prompt"),
+        (json!({ "task_template": "/nowhere" }), "task_template"),
+    ] {
+        let key = format!("agents[0].openai.{name}");
+        assert_refused([(agents(model(fields)), &*key)]);
+    }
+}
+
+#[test]
+fn budgets_loops_and_callbacks_that_could_not_work_are_refused_by_name() {
+    let budget = |name: &str, fields: Value| settings(json!({ "budgets": { name: fields } }));
+    let loops = |fields: Value| settings(json!({ "loops": fields }));
+    let callback = |fields: Value| settings(json!({ "callback": fields }));
+    let good =
+        json!({ "listen": "127.0.0.1:0", "public_url": "http://x", "secret": "0".repeat(32) });
+    let with = |name: &str, value: Value| {
+        let mut fields = good.clone();
+        fields[name] = value;
+        callback(fields)
+    };
+    let without = |name: &str| {
+        let mut fields = good.clone();
+        fields.as_object_mut().unwrap().remove(name);
+        callback(fields)
+    };
+    let long = "g".repeat(49);
+    assert_refused([
+        (budget("groq", json!({})), "budgets.groq"),
+        (
+            budget("groq", json!({ "requests_per_minute": 0 })),
+            "budgets.groq.requests_per_minute",
+        ),
+        (
+            budget(&long, json!({ "requests_per_minute": 1 })),
+            &format!("budgets.{long}"),
+        ),
+        (loops(json!({ "depth_max": 128 })), "loops.depth_max"),
+        (loops(json!({ "window_ms": 0 })), "loops.window_ms"),
+        (loops(json!({ "pause_ms": 0 })), "loops.pause_ms"),
+        (
+            callback(json!({ "public_url": "http://x" })),
+            "callback.listen",
+        ),
+        (
+            callback(json!({ "listen": "somewhere" })),
+            "callback.listen",
+        ),
+        (without("public_url"), "callback.public_url"),
+        (without("secret"), "callback.secret"),
+        (with("secret", json!("short")), "callback.secret"),
+    ]);
 }
 
 #[test]

@@ -126,64 +126,39 @@ mod tests {
             .unwrap()
             .is_some()
         );
-        let url = |text: &str| Some(text.to_owned());
+        let with = |change: fn(&mut WebhookSettings)| {
+            let mut webhook = usual();
+            change(&mut webhook);
+            webhook
+        };
         for (webhook, key) in [
+            (with(|one| one.hosts = vec!["a.example/x".into()]), "hosts"),
             (
-                WebhookSettings {
-                    hosts: vec!["a.example/x".into()],
-                    ..usual()
-                },
-                "hosts",
-            ),
-            (
-                WebhookSettings {
-                    gate_url: url("https://b.example/"),
-                    ..usual()
-                },
+                with(|one| one.gate_url = Some("https://b.example/".into())),
                 "gate_url",
             ),
             (
-                WebhookSettings {
-                    gate_url: url("http://a.example/"),
-                    ..usual()
-                },
+                with(|one| one.gate_url = Some("http://a.example/".into())),
                 "gate_url",
             ),
             (
-                WebhookSettings {
-                    gate_url: url("https://a.example/"),
-                    hosts: Vec::new(),
-                    ..usual()
-                },
+                with(|one| {
+                    one.gate_url = Some("https://a.example/".into());
+                    one.hosts.clear();
+                }),
                 "gate_url",
             ),
+            (with(|one| one.secret = None), "secret"),
             (
-                WebhookSettings {
-                    secret: None,
-                    ..usual()
-                },
+                with(|one| one.secret = Some(Secret::new("MfKQ9r8G"))),
                 "secret",
             ),
+            (with(|one| one.secret_file = Some("/x".into())), "secret"),
             (
-                WebhookSettings {
-                    secret: Some(Secret::new("MfKQ9r8G")),
-                    ..usual()
-                },
-                "secret",
-            ),
-            (
-                WebhookSettings {
-                    secret_file: Some("/x".into()),
-                    ..usual()
-                },
-                "secret",
-            ),
-            (
-                WebhookSettings {
-                    secret: None,
-                    secret_file: Some("/nowhere".into()),
-                    ..usual()
-                },
+                with(|one| {
+                    one.secret = None;
+                    one.secret_file = Some("/nowhere".into());
+                }),
                 "secret_file",
             ),
         ] {

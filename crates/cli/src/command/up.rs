@@ -78,7 +78,7 @@ pub(crate) async fn run(connection: &ConnectionArgs, args: UpArgs) -> Result<u8,
     let (directory, temporary) = directory(args.directory.as_deref())?;
     let plan = plan(connection, &args, &directory)?;
     let stop = shutdown::on_signal()
-        .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
     let installation = tokio::select! {
         installation = Installation::start(plan, |step| print_progress(&step)) => installation?,
         () = stop.cancelled() => return Ok(0),

@@ -97,7 +97,7 @@ impl RecordedEvent {
     /// Reads the contents as a type.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Failure> {
         let what =
-            |error| Failure::failed(format!("the fact {} cannot be read: {error}", self.name));
+            |error| Failure::failed(format!("the event {} cannot be read: {error}", self.name));
         T::deserialize(&self.data).map_err(what)
     }
 }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_printed_with_its_fact() {
+    fn what_is_recorded_is_printed_with_its_event() {
         let event = json!({ "fact": "resolved", "at": clock::now(), "cause": "m-1", "data": {} });
         let result = SendResult::Recorded(serde_json::from_value(event).unwrap());
         let printed = serde_json::to_value(Receipt {

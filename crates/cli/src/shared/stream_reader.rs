@@ -7,7 +7,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use bytes::Bytes;
-use concord_events::non_event::Foreign;
+use concord_events::non_event::NonEvent;
 use concord_events::topology::StreamKind;
 use concord_runtime::{Broker, broker, broker::non_event, codec::dialect};
 use concord_wire::Timestamp;
@@ -34,7 +34,7 @@ pub(crate) struct StreamMessage {
     /// Its body, decompressed.
     pub(crate) payload: Bytes,
     /// Why a message in the stream of events is no event of a service; none for events, and where bodies were not read.
-    pub(crate) non_event: Option<Foreign>,
+    pub(crate) non_event: Option<NonEvent>,
 }
 
 impl StreamMessage {

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use concord_testkit::{COMMAND_MAX, CommandOutput, finish};
+use concord_testkit::{COMMAND_MAX, CommandOutput, finish, until};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -35,6 +35,19 @@ pub(crate) async fn run_with(arguments: &[&str], input: &[u8]) -> CommandOutput 
         .into()
 }
 
+/// The arguments of a command line; words in single quotes are one argument.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (place, part) in line.split('\'').enumerate() {
+        if place % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
 /// A case with these participants.
 pub(crate) fn case(id: &str, participants: &[&str]) -> Value {
     json!({
@@ -43,4 +56,65 @@ pub(crate) fn case(id: &str, participants: &[&str]) -> Value {
         "policy": { "preset": "contract-review", "rounds_max": 1 },
         "task": { "type": "contract_review", "title": "Lease of a warehouse", "input": {} },
     })
+}
+
+/// The command on one installation.
+pub(crate) struct Session {
+    url: String,
+}
+
+impl Session {
+    pub(crate) fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into() }
+    }
+
+    fn arguments(&self, line: &str) -> Vec<String> {
+        let mut arguments = words(line);
+        arguments.extend(["--server".to_owned(), self.url.clone()]);
+        arguments
+    }
+
+    /// Runs a command line; words in single quotes are one argument.
+    pub(crate) async fn run(&self, line: &str) -> CommandOutput {
+        finish(concord().args(self.arguments(line))).await
+    }
+
+    pub(crate) async fn good(&self, line: &str) -> String {
+        self.run(line).await.good()
+    }
+
+    pub(crate) async fn json(&self, line: &str) -> Value {
+        self.run(&format!("{line} --json")).await.json()
+    }
+
+    /// The command is refused with a message that contains `part`.
+    pub(crate) async fn refused(&self, line: &str, part: &str) {
+        let error = self.run(line).await.refused(1);
+        assert!(error.contains(part), "{line}: {error}");
+    }
+
+    /// Runs a command line with this on standard input.
+    pub(crate) async fn with_input(&self, line: &str, input: &str) -> CommandOutput {
+        let arguments = self.arguments(line);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        run_with(&arguments, input.as_bytes()).await
+    }
+
+    /// Runs the command again and again until its answer is as it should be.
+    pub(crate) async fn until(&self, line: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let answered = until(line, COMMAND_MAX, async || {
+            let answer = self.json(line).await;
+            if is_it(&answer) {
+                Ok(answer)
+            } else {
+                Err(answer.to_string())
+            }
+        });
+        answered.await.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// The number of elements of a JSON array.
+pub(crate) fn length(list: &Value) -> usize {
+    list.as_array().unwrap().len()
 }

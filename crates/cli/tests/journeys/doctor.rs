@@ -4,7 +4,7 @@ use concord_testkit::TestInstallation;
 use concord_wire::subject::Service;
 use serde_json::Value;
 
-use crate::command::run;
+use crate::command::{Session, run};
 
 fn faults(report: &Value) -> Vec<String> {
     let checks = report["checks"]
@@ -136,15 +136,12 @@ async fn the_object_store_of_large_payloads_is_looked_at() {
         "[storage]\npayload_store_bytes = 1048576\n",
     )
     .unwrap();
-    let said = run(&[
-        "doctor",
-        "--server",
-        url,
-        "--config",
-        settings.path().to_str().unwrap(),
-    ])
-    .await;
-    assert!(!said.out.contains("max_bytes is"), "{}", said.out);
+    let line = format!("doctor --config '{}'", settings.path().display());
+    let with_settings = Session::new(url).run(&line).await;
+    assert!(
+        !with_settings.out.contains("max_bytes is"),
+        "{with_settings:?}"
+    );
 }
 
 #[tokio::test]

@@ -121,41 +121,55 @@ async fn wakes(stage: &Stage, woken: u64) {
     decided.await.unwrap_or_else(|error| panic!("{error}"));
 }
 
+/// What the agents have sent to each other, as far as its times are compared.
+struct Sent {
+    asked: Message,
+    answered: Message,
+    invited: Message,
+    joined: Message,
+}
+
+fn content(text: &str) -> Value {
+    json!({ "content": text })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_agents_do_for_each_other_is_counted_exactly() {
     let stage = Stage::start().await;
     let nothing = stage.metrics(&[]).await.good();
     assert_eq!(nothing.matches("no data").count(), 5, "{nothing}");
     assert!(nothing.ends_with("leads: coordinator, lea\n"), "{nothing}");
+    let sent = help(&stage).await;
+    counted(&stage, &sent).await;
+    selected(&stage, &sent).await;
+    goes_on(&stage).await;
+    stage.installation.holds(COMMAND_MAX).await;
+}
 
-    let content = |text: &str| json!({ "content": text });
-    let yes = || json!({ "status": "success", "result": {} });
-    let no = || json!({ "status": "failure", "result": { "accepted": false, "reason": "not_relevant" } });
+/// The agents ask each other for help: one answers, one declines, one joins; and two messages pass the lead.
+async fn help(stage: &Stage) -> Sent {
+    let yes = json!({ "status": "success", "result": {} });
+    let no =
+        json!({ "status": "failure", "result": { "accepted": false, "reason": "not_relevant" } });
     let tax = content("Is the value added tax included in the price?");
     let asked = stage
         .say("_", "ann", "_any", "group_query", tax, None)
         .await;
-    wakes(&stage, 1).await;
+    wakes(stage, 1).await;
     let answered = stage
-        .say("_", "ben", "ann", "response", yes(), Some(&asked))
+        .say("_", "ben", "ann", "response", yes, Some(&asked))
         .await;
     let help = content("Which indexes does this query need?");
     let declined = stage
         .say("_", "ann", "_any", "peer_request", help, None)
         .await;
-    wakes(&stage, 2).await;
+    wakes(stage, 2).await;
     stage
-        .say("_", "cleo", "ann", "response", no(), Some(&declined))
+        .say("_", "cleo", "ann", "response", no, Some(&declined))
         .await;
+    let join = content("Join us.");
     let invited = stage
-        .say(
-            "_",
-            "ann",
-            "ben",
-            "collaboration_invite",
-            content("Join us."),
-            None,
-        )
+        .say("_", "ann", "ben", "collaboration_invite", join, None)
         .await;
     let joined = stage
         .say("_", "ben", "ann", "commitment", json!({}), Some(&invited))
@@ -166,11 +180,20 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
     stage
         .say("_", "ann", "lea", "task_result", content("Done."), None)
         .await;
-    wakes(&stage, 4).await;
+    wakes(stage, 4).await;
     settled(stage.installation.client(), COMMAND_MAX)
         .await
         .unwrap();
+    Sent {
+        asked,
+        answered,
+        invited,
+        joined,
+    }
+}
 
+/// Every number is exactly what follows from the messages.
+async fn counted(stage: &Stage, sent: &Sent) {
     let report = stage.metrics(&["--json"]).await.json();
     assert_eq!(
         (&report["messages"], &report["messages_through_lead"]),
@@ -181,8 +204,8 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
         report["lead_share"],
         json!({ "value": 0.25, "target": 0.5, "above": false, "met": true })
     );
-    let first = stage.stored_at(&answered).await - stage.stored_at(&asked).await;
-    let second = stage.stored_at(&joined).await - stage.stored_at(&invited).await;
+    let first = stage.stored_at(&sent.answered).await - stage.stored_at(&sent.asked).await;
+    let second = stage.stored_at(&sent.joined).await - stage.stored_at(&sent.invited).await;
     let help = json!({
         "asked": 3, "answered": 2, "unanswered": 0, "waiting": 1, "average_ms": (first + second) / 2,
         "p50_ms": first.min(second), "p95_ms": first.max(second),
@@ -203,7 +226,10 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
         (&json!(5), &json!(5))
     );
     assert_eq!(report["events_per_session"]["met"], false);
+}
 
+/// The same for other leads, and for what was sent since some time.
+async fn selected(stage: &Stage, sent: &Sent) {
     let text = stage.metrics(&["--since", "1h"]).await.good();
     assert!(
         text.contains("25.0 %") && text.contains("2 of 8 messages between agents"),
@@ -214,30 +240,18 @@ async fn what_agents_do_for_each_other_is_counted_exactly() {
         (&led["leads"], &led["lead_share"]["value"]),
         (&json!(["ann", "coordinator"]), &json!(1.0))
     );
-    let since =
-        concord_wire::Timestamp::from_unix_millis(stage.stored_at(&answered).await).to_string();
+    let answered = stage.stored_at(&sent.answered).await;
+    let since = concord_wire::Timestamp::from_unix_millis(answered).to_string();
     let later = stage.metrics(&["--since", &since, "--json"]).await.json();
     assert_eq!(
         (&later["messages"], &later["since"]),
         (&json!(7), &json!(since))
     );
-    assert!(
-        stage
-            .metrics(&["--since", "2999-01-01T00:00:00Z"])
-            .await
-            .refused(2)
-            .contains("in the future")
-    );
-    assert!(
-        stage
-            .metrics(&["--case", "c-none"])
-            .await
-            .refused(1)
-            .contains("there is no case c-none")
-    );
+    let future = stage.metrics(&["--since", "2999-01-01T00:00:00Z"]).await;
+    assert!(future.refused(2).contains("in the future"));
+    let unknown = stage.metrics(&["--case", "c-none"]).await;
+    assert!(unknown.refused(1).contains("there is no case c-none"));
     assert_eq!(stage.metrics(&["--since", "soon"]).await.code, 2);
-    goes_on(&stage).await;
-    stage.installation.holds(COMMAND_MAX).await;
 }
 
 /// With `--watch` what has changed is printed again, and a case is counted by itself.

@@ -13,7 +13,7 @@ use concord_wire::payload::track_record::{self, Source};
 use concord_wire::{AgentId, DebateId, MessageId, Timestamp};
 use serde_json::{Value, json};
 
-use crate::command::run;
+use crate::command::Session;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -73,10 +73,7 @@ fn names(list: &Value, field: &str) -> Vec<String> {
 #[tokio::test]
 async fn a_track_record_is_explained_factor_by_factor() {
     let broker = TestBroker::start().await;
-    let url = broker.url();
-    let record = async |arguments: &[&str]| {
-        run(&[&["record", "show"], arguments, &["--server", &url]].concat()).await
-    };
+    let session = Session::new(broker.url());
     let mut observations: Vec<_> = (0..20)
         .map(|n| observation(n, n % 4 != 0, "valuation"))
         .collect();
@@ -85,8 +82,27 @@ async fn a_track_record_is_explained_factor_by_factor() {
         observation(0, false, "credit risk"),
     ]);
     fill(&broker, "ann", observations).await;
+    simple(&session).await;
+    comprehensive(&session).await;
+    let unknown = "nothing is recorded of the agent ben";
+    session.refused("record show ben", unknown).await;
+    let cooking = "record show ann --domain cooking";
+    session.refused(cooking, "\"cooking\"").await;
+    session.refused(cooking, "credit risk, valuation").await;
 
-    let text = record(&["ann"]).await.good();
+    let replay = session.json("replay --all").await;
+    assert_eq!(replay["identical"], true);
+    let mut rebuilt = replay["rebuilt"].as_array().unwrap().iter();
+    let records = rebuilt.find(|row| row["aggregate"] == "record").unwrap();
+    assert_eq!(
+        (&records["aggregates"], &records["facts"]),
+        (&json!(1), &json!(22))
+    );
+}
+
+/// The simple version, of all domains.
+async fn simple(session: &Session) {
+    let text = session.good("record show ann").await;
     for seen in [
         "record ann  22 observations",
         "version  simple",
@@ -98,7 +114,7 @@ async fn a_track_record_is_explained_factor_by_factor() {
     ] {
         assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
     }
-    let all = record(&["ann", "--json"]).await.json();
+    let all = session.json("record show ann").await;
     assert_eq!(
         names(&all["domains"], "domain"),
         ["credit risk", "valuation"]
@@ -107,18 +123,13 @@ async fn a_track_record_is_explained_factor_by_factor() {
         (&all["agent_id"], &all["observations"], &all["forgotten"]),
         (&json!("ann"), &json!(22), &json!(0))
     );
+}
 
-    let asked = [
-        "ann",
-        "--domain",
-        " Valuation",
-        "--version",
-        "comprehensive",
-        "--regime",
-        "bull_low_rates",
-    ];
-    let asked = [&asked[..], &["--sector", "software", "--horizon", "1y"]].concat();
-    let shown = record(&[&asked[..], &["--json"]].concat()).await.json();
+/// The comprehensive version, of one domain under circumstances.
+async fn comprehensive(session: &Session) {
+    let line = "record show ann --domain ' Valuation' --version comprehensive --regime bull_low_rates \
+                --sector software --horizon 1y";
+    let shown = session.json(line).await;
     assert_eq!(
         (&shown["version"], &shown["regime"]),
         (&json!("comprehensive"), &json!("bull_low_rates"))
@@ -140,55 +151,23 @@ async fn a_track_record_is_explained_factor_by_factor() {
             "override_penalty"
         ]
     );
-    let product: f64 = factors
+    let values = factors
         .iter()
-        .map(|factor| factor["value"].as_f64().unwrap())
-        .product();
+        .map(|factor| factor["value"].as_f64().unwrap());
+    let product: f64 = values.product();
     assert!(
         (product - credibility["score"].as_f64().unwrap()).abs() < 1e-9,
         "{credibility}"
     );
+    let explanation = factors[2]["explanation"].as_str().unwrap();
     assert!(
-        factors[2]["explanation"]
-            .as_str()
-            .unwrap()
-            .contains("of the 50 data points needed"),
+        explanation.contains("of the 50 data points needed"),
         "{factors:?}"
     );
-    let text = record(&asked).await.good();
-    assert!(
-        text.contains("asked    regime bull_low_rates, sector software, horizon 1y\n"),
-        "{text}"
-    );
-    let text = record(&["ann", "--sector", "software"]).await.good();
-    assert!(
-        text.contains("only the comprehensive version takes that into account"),
-        "{text}"
-    );
-
-    let error = record(&["ben"]).await.refused(1);
-    assert!(
-        error.contains("nothing is recorded of the agent ben"),
-        "{error}"
-    );
-    let error = record(&["ann", "--domain", "cooking"]).await.refused(1);
-    assert!(
-        error.contains("\"cooking\"") && error.contains("credit risk, valuation"),
-        "{error}"
-    );
-
-    let replay = run(&["replay", "--all", "--json", "--server", &url])
-        .await
-        .json();
-    assert_eq!(replay["identical"], true);
-    let records = replay["rebuilt"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|row| row["aggregate"] == "record")
-        .unwrap();
-    assert_eq!(
-        (&records["aggregates"], &records["facts"]),
-        (&json!(1), &json!(22))
-    );
+    let text = session.good(line).await;
+    let asked = "asked    regime bull_low_rates, sector software, horizon 1y\n";
+    assert!(text.contains(asked), "{text}");
+    let text = session.good("record show ann --sector software").await;
+    let unused = "only the comprehensive version takes that into account";
+    assert!(text.contains(unused), "{text}");
 }

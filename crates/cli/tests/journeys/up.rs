@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::Command;
 
-use crate::command::{concord, run};
+use crate::command::{Session, concord, run};
 use concord_testkit::COMMAND_MAX;
 
 fn up(arguments: &[&str]) -> Command {
@@ -76,26 +76,7 @@ async fn an_installation_comes_up_whole_heals_and_goes_down() {
             .contains("hosts no agents")
     );
 
-    let pid = processes
-        .iter()
-        .find(|p| p["service"] == "debate-facilitator")
-        .unwrap()["pid"]
-        .as_u64()
-        .unwrap();
-    signal("-KILL", pid).await;
-    let whole = until(
-        "the killed service to be started again",
-        COMMAND_MAX,
-        async || {
-            let said = run(&["doctor", "--server", url]).await;
-            if said.code == 0 && !said.out.contains(&pid.to_string()) {
-                Ok(())
-            } else {
-                Err(said.out)
-            }
-        },
-    );
-    whole.await.unwrap();
+    heals(&Session::new(url), processes).await;
 
     signal("-TERM", child.id().unwrap().into()).await;
     let status = tokio::time::timeout(COMMAND_MAX, child.wait())
@@ -122,6 +103,24 @@ async fn an_installation_comes_up_whole_heals_and_goes_down() {
         "a directory that was named is kept"
     );
     run(&["doctor", "--server", url]).await.refused(69);
+}
+
+/// A service that is killed is started again.
+async fn heals(session: &Session, processes: &[Value]) {
+    let is_facilitator = |process: &&Value| process["service"] == "debate-facilitator";
+    let facilitator = processes.iter().find(is_facilitator).unwrap();
+    let pid = facilitator["pid"].as_u64().unwrap();
+    signal("-KILL", pid).await;
+    let started = "the killed service to be started again";
+    let whole = until(started, COMMAND_MAX, async || {
+        let doctor = session.run("doctor").await;
+        if doctor.code == 0 && !doctor.out.contains(&pid.to_string()) {
+            Ok(())
+        } else {
+            Err(doctor.out)
+        }
+    });
+    whole.await.unwrap();
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use concord_events::{
     Deadline, DeadlineElapsed, HeardAnswer, RequestAcknowledged, RequestAnswered, RequestEvent,
     RequestFailed, RequestOpened, StoredEvent,
 };
-use concord_wire::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_place};
+use concord_wire::{AgentId, CaseId, ErrorCode, MessageId, Timestamp, Token, without_sequence};
 
 use crate::effect::Effect;
 use crate::machine::{Context, Decision, Machine};
@@ -144,7 +144,7 @@ pub struct Refusal {
 /// the message. A request without an id of its own shares its aggregate with all requests in the
 /// same words, one after the other: whoever answers may not know where it is stored.
 pub fn id_of(from: &AgentId, request_id: &str) -> Token {
-    Token::derived(&format!("request/{from}/{}", without_place(request_id)))
+    Token::derived(&format!("request/{from}/{}", without_sequence(request_id)))
 }
 
 impl Machine for RequestMachine {
@@ -262,7 +262,7 @@ impl Machine for RequestMachine {
         begins
             && event
                 .request()
-                .is_some_and(|request| request.request_id.is_unnamed())
+                .is_some_and(|request| request.request_id.is_derived())
     }
 
     fn may_rest(state: &RequestState) -> bool {

@@ -7,7 +7,7 @@
 
 use std::any::Any;
 
-use concord_events::non_event::Foreign;
+use concord_events::non_event::NonEvent;
 use concord_events::subject::SystemSubject;
 use concord_events::{
     Aggregate, AggregateEvent, CaseEvent, DeadlineEvent, Origin, ReviewQueueEvent, StoredEvent,
@@ -165,7 +165,7 @@ impl Auditor {
     }
 
     /// Takes an entry of the stream of events into account that is no event.
-    pub fn foreign(&mut self, sequence: u64, subject: &str, foreign: Foreign) {
+    pub fn foreign(&mut self, sequence: u64, subject: &str, foreign: NonEvent) {
         let first = || Violation {
             what: format!("It is {}.", foreign.as_str()),
             place: subject.to_owned(),
@@ -181,7 +181,7 @@ impl Auditor {
 
     /// Takes a stored event into account. Events are given in the order of their stream.
     pub fn event(&mut self, stored: &RawEvent<'_>) {
-        if let Some(foreign) = Foreign::of(false, stored.bytes) {
+        if let Some(foreign) = NonEvent::of(false, stored.bytes) {
             let subject = SystemSubject::Event {
                 aggregate: stored.aggregate,
                 id: stored.id.clone(),
@@ -292,7 +292,7 @@ impl Auditor {
                     &read
                 }
                 Err(fault) => {
-                    let foreign = Foreign::of(false, bytes).filter(|_| from.is_some());
+                    let foreign = NonEvent::of(false, bytes).filter(|_| from.is_some());
                     let Some(foreign) = foreign else {
                         return self.unreadable(from, to, position, &fault);
                     };

@@ -1,4 +1,4 @@
-//! Facts of agents: who is registered, and how they are.
+//! Events of agents: who is registered, and how they are.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ events! {
         "An agent is available, busy or unavailable, other than before.";
 }
 
-/// What a registration changed.
+/// The change that a registration made.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -38,9 +38,9 @@ pub enum CardChange {
 pub struct AgentRegistered {
     /// The card, in place of an earlier one.
     pub card: Card,
-    /// What that changed.
+    /// The change.
     pub change: CardChange,
-    /// Who says so: the agent itself, or an operator.
+    /// The agent itself, or the operator who registered it.
     pub by: AgentId,
     /// The request that is answered, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,11 +50,11 @@ pub struct AgentRegistered {
 /// Contents of `deregistered`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentDeregistered {
-    /// Which agent.
+    /// The agent.
     pub agent_id: AgentId,
-    /// Who says so.
+    /// The agent itself, or the operator who took it off the register.
     pub by: AgentId,
-    /// Why; may be empty.
+    /// The reason; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// The request that is answered, where there was one.
@@ -65,11 +65,11 @@ pub struct AgentDeregistered {
 /// Contents of `status_changed`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentStatusChanged {
-    /// Which agent.
+    /// The agent.
     pub agent_id: AgentId,
-    /// How it is now.
+    /// Its status now.
     pub status: AgentStatus,
-    /// Why; may be empty.
+    /// The reason; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }

@@ -1,4 +1,4 @@
-//! Facts of a case.
+//! Events of a case.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,26 +43,26 @@ events! {
 /// Contents of `opened`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseOpened {
-    /// Who asked for it.
+    /// The agent that asked for it.
     pub opened_by: AgentId,
-    /// In which message.
+    /// The `message_id` of the message.
     pub request_id: MessageId,
-    /// The rules, frozen.
+    /// The policy, frozen at the opening.
     pub policy: Policy,
-    /// SHA-256 of the rules.
+    /// SHA-256 of the policy.
     pub policy_digest: String,
-    /// Who takes part, ordered.
+    /// The participants, ordered.
     pub participants: Vec<AgentId>,
-    /// What to deliberate on.
+    /// The matter of the case.
     pub task: Task,
-    /// Until when findings count.
+    /// The time until which findings count.
     pub findings_due: Timestamp,
-    /// Until when the case must be decided.
+    /// The time until which the case must be decided.
     pub case_due: Timestamp,
     /// Its gates, in the order in which they are passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
-    /// In which circumstances it is judged.
+    /// The circumstances in which the case is judged.
     #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
 }
@@ -70,15 +70,15 @@ pub struct CaseOpened {
 /// A finding as it was received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceivedFinding {
-    /// Who sent it.
+    /// The sender.
     pub agent_id: AgentId,
-    /// In which message.
+    /// The `message_id` of the message.
     pub message_id: MessageId,
     /// SHA-256 of the message's payload, to tell a repetition from an attempt to replace it.
     pub digest: String,
     /// The stated confidence, 0 to 1; 0.5 when none was stated.
     pub confidence: f64,
-    /// What was concluded.
+    /// The finding itself.
     pub finding: Finding,
 }
 
@@ -94,7 +94,7 @@ pub struct FindingRecorded {
 pub struct SetAsideFinding {
     /// The finding.
     pub received: ReceivedFinding,
-    /// Why it is not used.
+    /// The reason why it is not used.
     pub reason: SetAsideReason,
 }
 
@@ -104,16 +104,16 @@ pub struct FindingsClosed {
     /// The finding that completed the phase; none when the deadline closed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<ReceivedFinding>,
-    /// Who has not answered.
+    /// The participants that have not answered.
     pub missing: Vec<AgentId>,
 }
 
 /// Contents of `conflicts_received`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictsReceived {
-    /// To be debated, in ranking order.
+    /// The conflicts to be debated, in ranking order.
     pub debated: Vec<Conflict>,
-    /// Beyond the policy's limit.
+    /// The conflicts beyond the policy's limit; they are not debated.
     pub deferred: Vec<Conflict>,
     /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -123,7 +123,7 @@ pub struct ConflictsReceived {
 /// Contents of `debate_settled`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DebateSettled {
-    /// How it ended.
+    /// The result.
     pub outcome: ConflictOutcome,
     /// Its entry in the decision log; none in cases of before there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,7 +150,7 @@ pub struct DebateAsked {
     pub conflict: Conflict,
     /// The case's policy.
     pub policy: Policy,
-    /// What concerns the ladder.
+    /// The terms of the ladder for this debate.
     pub terms: DebateTerms,
 }
 
@@ -170,7 +170,7 @@ pub struct GateReviewed {
     pub heard: Heard,
     /// The provisional decision.
     pub debate_id: DebateId,
-    /// What was decided.
+    /// The review as it was sent.
     pub review: Review,
     /// The debate that takes it up again, for `redebate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,7 +190,7 @@ pub struct GatePassed {
     /// Provisional decisions that nobody has reviewed, where the policy lets the case pass with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreviewed: Vec<DebateId>,
-    /// Why.
+    /// The reason for passing the gate.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rationale: String,
 }
@@ -198,9 +198,9 @@ pub struct GatePassed {
 /// Contents of `cancelled`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseCancelled {
-    /// By whom.
+    /// The operator who cancelled the case.
     pub by: AgentId,
-    /// Why.
+    /// The reason for the cancellation.
     pub why: String,
     /// Its debates that have not ended, which end with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! Facts of a deadline.
+//! Events of a deadline.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ events! {
 }
 
 impl DeadlineEvent {
-    /// The fact by which whoever owns the aggregate, and nobody else, is told.
+    /// The event by which the service that owns the aggregate, and no other, learns of it.
     pub fn of(elapsed: DeadlineElapsed) -> Self {
         match elapsed.aggregate {
             Aggregate::Case => Self::CaseElapsed(elapsed),
@@ -32,7 +32,7 @@ impl DeadlineEvent {
         }
     }
 
-    /// What has passed.
+    /// The deadline that has passed.
     pub fn elapsed(&self) -> &DeadlineElapsed {
         match self {
             Self::CaseElapsed(elapsed)
@@ -42,7 +42,7 @@ impl DeadlineEvent {
         }
     }
 
-    /// What has passed.
+    /// The deadline that has passed.
     pub fn into_elapsed(self) -> DeadlineElapsed {
         match self {
             Self::CaseElapsed(elapsed)
@@ -53,7 +53,7 @@ impl DeadlineEvent {
     }
 }
 
-/// Who noticed that a deadline had passed.
+/// The component that noticed that a deadline had passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FiredBy {
@@ -63,18 +63,18 @@ pub enum FiredBy {
     Watchdog,
 }
 
-/// Contents of every fact of a deadline.
+/// Contents of every event of a deadline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeadlineElapsed {
-    /// Whose deadline: kind of aggregate.
+    /// The kind of the aggregate that has the deadline.
     pub aggregate: Aggregate,
-    /// Which aggregate.
+    /// The id of the aggregate.
     pub id: Token,
     /// Name of the deadline.
     pub name: Token,
-    /// When it was due.
+    /// The time at which it was due.
     pub due: Timestamp,
-    /// Who noticed.
+    /// The component that noticed it.
     pub fired_by: FiredBy,
     /// How long after it was due, in milliseconds.
     pub lateness_ms: u64,

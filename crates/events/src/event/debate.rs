@@ -1,4 +1,4 @@
-//! Facts of a debate.
+//! Events of a debate.
 
 use std::collections::BTreeMap;
 
@@ -80,16 +80,16 @@ impl DebateEvent {
 pub struct DebateOpened {
     /// The case.
     pub case_id: CaseId,
-    /// What is disputed, with the positions at the start.
+    /// The conflict, with the positions at the start.
     pub conflict: Conflict,
     /// The case's policy.
     pub policy: Policy,
-    /// Who is asked in the first round, ordered.
+    /// The agents that are asked in the first round, ordered.
     pub asked: Vec<AgentId>,
-    /// Until when answers of the first round count; none when no round is held.
+    /// The time until which answers of the first round count; none when no round is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
-    /// What concerns the ladder.
+    /// The terms of the ladder for this debate.
     #[serde(default, skip_serializing_if = "DebateTerms::is_usual")]
     pub terms: DebateTerms,
     /// How far each party is to be believed, as its track record was when the debate was opened: everything that is
@@ -99,7 +99,7 @@ pub struct DebateOpened {
     /// Earlier debates like this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub precedents: Vec<Precedent>,
-    /// What a challenge waits for; rounds have `due`.
+    /// The open deadlines of a challenge; rounds have `due`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Deadline>,
 }
@@ -107,19 +107,19 @@ pub struct DebateOpened {
 /// An answer as it was received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceivedAnswer {
-    /// Who sent it.
+    /// The sender.
     pub agent_id: AgentId,
-    /// In which message.
+    /// The `message_id` of the message.
     pub message_id: MessageId,
     /// SHA-256 of the message's payload.
     pub digest: String,
-    /// Which round it answers.
+    /// The number of the round that it answers.
     pub round: u32,
     /// Whether the party now holds a peer's position.
     pub agrees: bool,
-    /// What was answered.
+    /// The answer itself.
     pub answer: Answer,
-    /// What the party holds now.
+    /// The position of the party after the answer.
     pub position: Position,
 }
 
@@ -135,19 +135,19 @@ pub struct Answered {
 pub struct AnswerSetAside {
     /// The case, to tell the sender.
     pub case_id: CaseId,
-    /// Who sent it.
+    /// The sender.
     pub agent_id: AgentId,
-    /// In which message.
+    /// The `message_id` of the message.
     pub message_id: MessageId,
     /// SHA-256 of the message's payload.
     pub digest: String,
-    /// What was answered.
+    /// The answer itself.
     pub answer: Answer,
-    /// Why it changes nothing.
+    /// The reason why it changes nothing.
     pub reason: SetAsideReason,
 }
 
-/// Why a round ended.
+/// The reason why a round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CloseReason {
@@ -162,24 +162,24 @@ pub enum CloseReason {
 pub struct RoundClosed {
     /// The case.
     pub case_id: CaseId,
-    /// What is disputed; `positions` are those after the round.
+    /// The conflict; `positions` are those after the round.
     pub conflict: Conflict,
     /// The answer that completed the round; none when the deadline closed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<ReceivedAnswer>,
-    /// Why it ended.
+    /// The reason why it ended.
     pub reason: CloseReason,
     /// The round in figures.
     pub record: RoundRecord,
-    /// The round that begins, from 2.
+    /// The number of the round that begins, from 2.
     pub next_round: u32,
-    /// The last round there will be.
+    /// The number of the last round.
     pub rounds_max: u32,
-    /// Tokens of an answer.
+    /// How many tokens an answer may have.
     pub tokens_per_message_max: u32,
-    /// Who is asked in it, ordered.
+    /// The agents that are asked in it, ordered.
     pub asked: Vec<AgentId>,
-    /// Until when its answers count.
+    /// The time until which its answers count.
     pub due: Timestamp,
 }
 
@@ -191,9 +191,9 @@ pub struct DebateResolved {
     /// The answer that completed the last round, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<ReceivedAnswer>,
-    /// For a reader: what was disputed.
+    /// The disputed subject, for people to read.
     pub topic: String,
-    /// How it ended.
+    /// The result.
     pub outcome: ConflictOutcome,
     /// The message that ended it, where that was no answer of a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]

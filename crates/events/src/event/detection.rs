@@ -1,4 +1,4 @@
-//! Facts of a detection: the conflicts among a case's findings.
+//! Events of a detection: the conflicts among a case's findings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,12 +26,12 @@ pub struct Detected {
     /// The first gate of the case, for provisional decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
-    /// In which circumstances the case is judged.
+    /// The circumstances in which the case is judged.
     #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
-    /// To be debated, in ranking order.
+    /// The conflicts to be debated, in ranking order.
     pub debated: Vec<Conflict>,
-    /// Beyond the policy's limit.
+    /// The conflicts beyond the policy's limit; they are not debated.
     pub deferred: Vec<Conflict>,
     /// Further conflicts, of lower rank, for which there is no room here; they follow from the findings.
     #[serde(default, skip_serializing_if = "is_zero")]

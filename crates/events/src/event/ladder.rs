@@ -1,4 +1,4 @@
-//! Facts of a debate on the ladder. Each that changes what the debate waits for states all of it in `waits_for`.
+//! Events of a debate on the ladder. Each that changes what the debate waits for states all of it in `waits_for`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,9 @@ use concord_wire::timestamp::Timestamp;
 /// A message of the ladder as it was received, to know a repetition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Heard {
-    /// Who sent it.
+    /// The sender.
     pub agent_id: AgentId,
-    /// In which message.
+    /// The `message_id` of the message.
     pub message_id: MessageId,
     /// SHA-256 of the message's payload.
     pub digest: String,
@@ -30,14 +30,14 @@ pub struct Acknowledged {
     pub case_id: CaseId,
     /// The acknowledgement.
     pub heard: Heard,
-    /// Who challenged, and is told.
+    /// The challenger, who is told.
     pub challenger: AgentId,
-    /// Until when the challenged agent means to answer.
+    /// The time until which the challenged agent means to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_by: Option<Timestamp>,
-    /// Everything the debate waits for now.
+    /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
-    /// What runs again when an operator resumes it, where the deadlines are held.
+    /// The deadlines that run again when an operator resumes the debate; empty unless they are held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Deadline>,
 }
@@ -49,9 +49,9 @@ pub struct Clarified {
     pub case_id: CaseId,
     /// The question or answer.
     pub heard: Heard,
-    /// To whom it is passed on.
+    /// The agent to which it is passed on.
     pub to: AgentId,
-    /// Its words.
+    /// The text of the question or answer.
     pub text: String,
 }
 
@@ -65,16 +65,16 @@ pub struct EvidenceGiven {
     /// The challenger's question whether it settles the challenge; none beyond level 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<ChallengerAsked>,
-    /// What was given.
+    /// The evidence.
     pub evidence: Evidence,
-    /// What its sender holds now.
+    /// The position of its sender after it.
     pub position: Position,
     /// The expert's brief as it is now, where one has been given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<Briefed>,
-    /// Everything the debate waits for now.
+    /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
-    /// What runs again when an operator resumes it, where the deadlines are held.
+    /// The deadlines that run again when an operator resumes the debate; empty unless they are held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Deadline>,
 }
@@ -88,7 +88,7 @@ pub struct ChallengerAsked {
     pub question: Question,
 }
 
-/// A brief with whom it is for and what a ruling on it must name.
+/// A brief, the expert that it is for, and the digest that a ruling on it must name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Briefed {
     /// The expert.
@@ -97,17 +97,17 @@ pub struct Briefed {
     pub digest: String,
     /// The brief.
     pub brief: Brief,
-    /// Until when a ruling counts.
+    /// The time until which a ruling counts.
     pub due: Timestamp,
 }
 
-/// How the discussion ended that a debate climbed from.
+/// The end of the discussion that a debate climbed from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiscussionEnded {
     /// The answer that completed the last round, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<ReceivedAnswer>,
-    /// Why the round ended.
+    /// The reason why the last round ended.
     pub reason: CloseReason,
     /// The rounds in figures.
     pub rounds: Vec<RoundRecord>,
@@ -121,13 +121,13 @@ pub struct DiscussionEnded {
 pub struct Escalated {
     /// The case.
     pub case_id: CaseId,
-    /// For a reader: what is disputed.
+    /// The disputed subject, for people to read.
     pub topic: String,
     /// The level that it leaves.
     pub from: Level,
     /// The level that it enters.
     pub to: Level,
-    /// Why.
+    /// The reason for the escalation.
     pub reason: EscalationReason,
     /// The message that brought it about, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,45 +135,45 @@ pub struct Escalated {
     /// The discussion that it leaves behind, where it comes from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discussion: Option<DiscussionEnded>,
-    /// What mediation came to, when it leaves level 2.
+    /// The result of mediation, when the debate leaves level 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mediation: Option<Mediation>,
-    /// Who is asked for an opinion, at level 2.
+    /// The mediator that is asked for an opinion, at level 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mediator: Option<MediatorAsked>,
-    /// What the queue of people must know, at level 3.
+    /// The entry for the review queue, at level 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueEntry>,
-    /// Everything the debate waits for now.
+    /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
 }
 
 /// The mediator's question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MediatorAsked {
-    /// Who.
+    /// The mediator.
     pub mediator: AgentId,
     /// The positions.
     pub positions: Vec<Position>,
-    /// Until when an opinion is considered.
+    /// The time until which an opinion is considered.
     pub due: Timestamp,
 }
 
-/// What the queue of people must know of a debate.
+/// The entry of a debate in the review queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueEntry {
-    /// How much waits for it.
+    /// The priority in the review queue.
     pub priority: DebatePriority,
-    /// Which expertise it needs.
+    /// The expertise that it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Who may not rule: the parties.
+    /// The agents that may not rule: the parties.
     pub excluded: Vec<AgentId>,
-    /// Until when a ruling counts.
+    /// The time until which a ruling counts.
     pub due: Timestamp,
-    /// What becomes of it when there is no place.
+    /// What happens to the debate if the queue is full.
     pub overflow: Overflow,
-    /// How many debates may wait.
+    /// How many debates may wait in the queue.
     pub queue_max: u32,
 }
 
@@ -184,11 +184,11 @@ pub struct OpinionGiven {
     pub case_id: CaseId,
     /// The opinion's message.
     pub heard: Heard,
-    /// Its words.
+    /// The text of the opinion.
     pub text: String,
-    /// Everything the debate waits for now.
+    /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
-    /// What runs again when an operator resumes it, where the deadlines are held.
+    /// The deadlines that run again when an operator resumes the debate; empty unless they are held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Deadline>,
 }
@@ -198,12 +198,12 @@ pub struct OpinionGiven {
 pub struct DebateAssigned {
     /// The case.
     pub case_id: CaseId,
-    /// What the expert is given.
+    /// The brief, and the expert that it is for.
     pub briefed: Briefed,
-    /// Where the expert is notified, as registered then.
+    /// The addresses at which the expert is notified, as registered then.
     #[serde(default, skip_serializing_if = "Contact::is_empty")]
     pub contact: Contact,
-    /// Everything the debate waits for now.
+    /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
 }
 
@@ -212,9 +212,9 @@ pub struct DebateAssigned {
 pub struct Unassigned {
     /// The case.
     pub case_id: CaseId,
-    /// For a reader: what is disputed.
+    /// The disputed subject, for people to read.
     pub topic: String,
-    /// Who had it.
+    /// The expert that had it.
     pub expert: AgentId,
 }
 
@@ -223,23 +223,23 @@ pub struct Unassigned {
 pub struct Reminded {
     /// The case.
     pub case_id: CaseId,
-    /// For a reader: what is disputed.
+    /// The disputed subject, for people to read.
     pub topic: String,
     /// Whose ruling is awaited; nobody's yet when it still waits in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expert: Option<AgentId>,
-    /// Where the expert is notified, as registered then.
+    /// The addresses at which the expert is notified, as registered then.
     #[serde(default, skip_serializing_if = "Contact::is_empty")]
     pub contact: Contact,
     /// How much of the time has passed, in percent.
     pub percent: u8,
-    /// Until when a ruling counts.
+    /// The time until which a ruling counts.
     pub due: Timestamp,
-    /// Everything the debate waits for now.
+    /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
 }
 
-/// Why a ruling was recorded and does not count.
+/// The reason why a ruling is recorded and does not count.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -260,7 +260,7 @@ pub struct RulingSetAside {
     pub case_id: CaseId,
     /// The ruling's message.
     pub heard: Heard,
-    /// Why it does not count.
+    /// The reason why it does not count.
     pub reason: RulingRefusal,
     /// In words: what stands instead, or what has changed.
     pub explanation: String,
@@ -278,11 +278,11 @@ pub struct RulingSetAside {
 pub struct FellBack {
     /// The case.
     pub case_id: CaseId,
-    /// For a reader: what is disputed.
+    /// The disputed subject, for people to read.
     pub topic: String,
     /// The cautious position, provisionally.
     pub outcome: ConflictOutcome,
-    /// Everything the debate waits for now.
+    /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
 }
 
@@ -291,14 +291,14 @@ pub struct FellBack {
 pub struct AwaitsGate {
     /// The case.
     pub case_id: CaseId,
-    /// For a reader: what is disputed. Empty in facts of the first versions.
+    /// The disputed subject, for people to read. Empty in events of the first versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub topic: String,
     /// The gate that must review it.
     pub gate: String,
 }
 
-/// What an operator did to the deadlines of a debate.
+/// An operator's change to the deadlines of a debate.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -317,18 +317,18 @@ pub enum DeadlineControl {
 pub struct DeadlinesMoved {
     /// The case.
     pub case_id: CaseId,
-    /// What was done.
+    /// The change.
     pub control: DeadlineControl,
-    /// By whom.
+    /// The operator.
     pub by: AgentId,
-    /// Why.
+    /// The reason of the operator.
     pub why: String,
     /// By how much, in milliseconds; 0 for `hold`.
     pub later_ms: u64,
     /// Names and times that are held and will be later when resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Deadline>,
-    /// Everything the debate waits for now.
+    /// All open deadlines of the debate.
     pub waits_for: Vec<Deadline>,
 }
 

@@ -14,7 +14,7 @@ use concord_wire::timestamp::Timestamp;
 pub struct OutcomeKnown {
     /// The case.
     pub case_id: CaseId,
-    /// For a reader: what was disputed.
+    /// The disputed subject, for people to read.
     pub topic: String,
     /// The message that says so, and who sent it.
     pub heard: Heard,
@@ -25,7 +25,7 @@ pub struct OutcomeKnown {
     pub value: Option<Value>,
     /// How that is known.
     pub explanation: String,
-    /// When it became known.
+    /// The time at which it became known.
     pub at: Timestamp,
     /// In which circumstances: those of the message, else those of the case.
     #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]

@@ -1,4 +1,4 @@
-//! Facts of a precedent: how debates of one kind about one subject turned out.
+//! Events of a precedent: how debates of one kind about one subject turned out.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Facts of the queue of debates that wait for a person.
+//! Events of the queue of debates that wait for a person.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use concord_wire::payload::{Contact, DebatePriority, Expert, Overflow};
 use concord_wire::timestamp::Timestamp;
 
 events! {
-    /// What can happen to the queue. What follows from it, follows from the facts of the debates concerned.
+    /// What can happen to the review queue. Messages follow from the events of the debates concerned.
     ReviewQueueEvent of Aggregate::ReviewQueue;
     ExpertRegistered(ExpertRegistered) = "expert_registered", effects: false, deadlines: false,
         "An expert can be given debates, or has other particulars than before.";
@@ -33,7 +33,7 @@ events! {
 pub struct ExpertRegistered {
     /// The expert, in place of an earlier registration under the same id.
     pub expert: Expert,
-    /// Who says so.
+    /// The person, or the operator, who sent the request.
     pub by: AgentId,
 }
 
@@ -42,9 +42,9 @@ pub struct ExpertRegistered {
 pub struct ExpertLeft {
     /// The expert.
     pub agent_id: AgentId,
-    /// Who says so.
+    /// The person, or the operator, who sent the request.
     pub by: AgentId,
-    /// Why; may be empty.
+    /// The reason; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// Debates that the expert had. They wait again, each at the place that it had.
@@ -59,12 +59,12 @@ pub struct Enqueued {
     pub debate_id: DebateId,
     /// Its case.
     pub case_id: CaseId,
-    /// How urgent it is.
+    /// The priority.
     pub priority: DebatePriority,
     /// What it is about. Only experts who have this domain are given it, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// Who may not be given it: nobody judges their own case.
+    /// The agents that may not be given it: nobody judges their own case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<AgentId>,
     /// Since when it needs a person: its place among debates of the same priority.
@@ -81,9 +81,9 @@ pub struct Assigned {
     pub debate_id: DebateId,
     /// Its case.
     pub case_id: CaseId,
-    /// Who has it now.
+    /// The expert that has it now.
     pub expert: AgentId,
-    /// Where the expert is notified, as registered then.
+    /// The addresses at which the expert is notified, as registered then.
     #[serde(default, skip_serializing_if = "Contact::is_empty")]
     pub contact: Contact,
     /// How long after it entered the queue, in milliseconds.
@@ -97,11 +97,11 @@ pub struct Overflowed {
     pub debate_id: DebateId,
     /// Its case.
     pub case_id: CaseId,
-    /// What becomes of it.
+    /// What happens to the debate.
     pub handling: Overflow,
 }
 
-/// Why a debate needs no person any more.
+/// The reason why a debate needs no person any more.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -122,10 +122,10 @@ pub enum ReleaseReason {
 pub struct Released {
     /// The debate.
     pub debate_id: DebateId,
-    /// Who had it; none when nobody did.
+    /// The expert that had it; none if nobody had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expert: Option<AgentId>,
-    /// Why.
+    /// The reason why the debate needs no person any more.
     pub reason: ReleaseReason,
 }
 
@@ -136,16 +136,16 @@ pub struct Reassigned {
     pub debate_id: DebateId,
     /// Its case.
     pub case_id: CaseId,
-    /// Who had it; none when it waited.
+    /// The expert that had it; none if it waited in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<AgentId>,
-    /// Who has it now.
+    /// The expert that has it now.
     pub to: AgentId,
-    /// Where the expert is notified, as registered then.
+    /// The addresses at which the expert is notified, as registered then.
     #[serde(default, skip_serializing_if = "Contact::is_empty")]
     pub contact: Contact,
-    /// Who says so.
+    /// The operator who gave it to somebody else.
     pub by: AgentId,
-    /// Why.
+    /// The reason for giving it to somebody else.
     pub why: String,
 }

@@ -1,4 +1,4 @@
-//! Facts of a track record: how often an agent was right.
+//! Events of a track record: how often an agent was right.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ events! {
 /// Contents of `observed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observed {
-    /// What became known.
+    /// The observation.
     pub observation: Observation,
     /// The debate in which the agent held what proved right or wrong, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,6 +26,6 @@ pub struct Observed {
     /// The case in which it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_id: Option<CaseId>,
-    /// Who says so.
+    /// The person or agent that reported it.
     pub by: AgentId,
 }

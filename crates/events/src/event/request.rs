@@ -1,4 +1,4 @@
-//! Facts of requests between agents: each is opened once and ends once.
+//! Events of requests between agents: each is opened once and ends once.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,28 +33,28 @@ events! {
 pub struct RequestOpened {
     /// `message_id` of the request, which its answer carries as `correlation_id`.
     pub request_id: MessageId,
-    /// Who asks.
+    /// The agent that asks.
     pub from: AgentId,
-    /// Who is asked; `_any` for whoever answers first.
+    /// The agent that is asked; `_any` for whichever answers first.
     pub to: Recipient,
     /// The case, if in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_id: Option<CaseId>,
-    /// What for.
+    /// The action that is asked for.
     pub action: String,
-    /// When the broker stored it.
+    /// The time at which the broker stored it.
     pub asked_at: Timestamp,
-    /// Where in its stream.
+    /// Its sequence in its stream.
     pub sequence: u64,
     /// Whether that is the stream of urgent messages.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub urgent: bool,
-    /// Until when an answer counts.
+    /// The time until which an answer counts.
     pub due: Timestamp,
-    /// Until when it must be acknowledged, where the answer may take long.
+    /// The time until which it must be acknowledged, if the answer may take long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledge_due: Option<Timestamp>,
-    /// Where the completion is posted to, where that was asked for.
+    /// The address that the completion is posted to, if the request has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
     /// Digest of who asked what, to tell a repetition from another request under the same id.
@@ -62,7 +62,7 @@ pub struct RequestOpened {
 }
 
 impl RequestEvent {
-    /// The request, where the fact repeats it.
+    /// The request, if the event repeats it.
     pub fn request(&self) -> Option<&RequestOpened> {
         match self {
             Self::Opened(opened) => Some(opened),
@@ -83,15 +83,15 @@ impl RequestOpened {
 /// Contents of `acknowledged`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestAcknowledged {
-    /// Who has.
+    /// The agent that acknowledged.
     pub by: AgentId,
-    /// In which message.
+    /// The `message_id` of the message.
     pub message_id: MessageId,
-    /// When the broker stored it.
+    /// The time at which the broker stored it.
     pub at: Timestamp,
 }
 
-/// In what form an answer came.
+/// The form of an answer.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -107,24 +107,24 @@ pub enum AnswerForm {
     Notification,
 }
 
-/// An answer that was heard.
+/// An answer that was received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeardAnswer {
-    /// Whose.
+    /// The agent that answered.
     pub by: AgentId,
-    /// In which message.
+    /// The `message_id` of the message.
     pub message_id: MessageId,
-    /// In what form.
+    /// The form of the answer.
     pub form: AnswerForm,
-    /// When the broker stored it.
+    /// The time at which the broker stored it.
     pub at: Timestamp,
-    /// How it ended, where a response says so.
+    /// The status, if a response has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ResponseStatus>,
     /// The code, where it is an error with a known one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<ErrorCode>,
-    /// What it says, for the callback; none where it was too large to repeat.
+    /// The payload, for the callback; none if it was too large to repeat.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub payload: Value,
 }
@@ -166,14 +166,14 @@ pub struct RequestAnswered {
 pub struct RequestFailed {
     /// The request.
     pub request: RequestOpened,
-    /// Why, as a code.
+    /// The reason as a code.
     pub error_code: ErrorCode,
     /// Place in the request that is wrong, where that is the reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pointer: String,
-    /// Why, as a sentence.
+    /// The reason as a sentence.
     pub why: String,
-    /// What to do about it.
+    /// How to correct it.
     pub recovery_suggestions: Vec<String>,
 }
 

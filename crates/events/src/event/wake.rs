@@ -1,4 +1,4 @@
-//! Facts of conversations: whom each message of a group woke, and why.
+//! Events of conversations: whom each message of a group woke, and why.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ events! {
         "Two agents that answer each other without end are not given each other's messages for a while.";
 }
 
-/// What an agent does about a message.
+/// The decision about one agent and one message.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -29,18 +29,18 @@ pub enum WakeOutcome {
     Wake,
     /// It is given the message as context when it wakes.
     Observe,
-    /// Nothing.
+    /// The message does not concern it.
     Ignore,
 }
 
-/// What was decided for one agent.
+/// The decision about one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Weighed {
-    /// Which agent.
+    /// The agent.
     pub agent_id: AgentId,
-    /// What it does.
+    /// The decision.
     pub outcome: WakeOutcome,
-    /// Why: `direct_target`, `mention`, `semantic:<skill>`, ...
+    /// The reason: `direct_target`, `mention`, `semantic:<skill>`, ...
     pub reason: String,
     /// The probability that it is concerned, where that counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,15 +61,15 @@ pub struct WakeDecided {
     /// Its case, if in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case_id: Option<CaseId>,
-    /// Those whom it wakes.
+    /// The agents that it wakes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub woken: Vec<Weighed>,
-    /// The likeliest of those whom it does not wake.
+    /// Agents that it does not wake, the likeliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Weighed>,
-    /// How many observe it.
+    /// How many agents observe it.
     pub observing: u32,
-    /// How many it does not concern.
+    /// How many agents it does not concern.
     pub ignoring: u32,
     /// How many it names beyond the number that a message may wake in such a way.
     #[serde(default, skip_serializing_if = "concord_wire::payload::is_zero")]
@@ -79,7 +79,7 @@ pub struct WakeDecided {
     /// The whole message, for those who wake; none where nobody does, or where it was too large to repeat.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub message: Value,
-    /// What was said before, for those who wake, oldest first.
+    /// The messages before it, for the agents that wake, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Remembered>,
     /// With this message two agents have answered each other too often.
@@ -97,16 +97,16 @@ pub struct LoopBroken {
     pub case_id: Option<CaseId>,
     /// The message with which it went too deep.
     pub message_id: MessageId,
-    /// Who said it.
+    /// The sender.
     pub from: AgentId,
-    /// The other one.
+    /// The other agent.
     pub to: AgentId,
-    /// How often the word went from one to the other.
+    /// How often the two have answered each other.
     pub depth: u32,
-    /// Within so many milliseconds.
+    /// The time in which they did, in milliseconds.
     pub window_ms: u64,
     /// When the broker stored the message.
     pub at: Timestamp,
-    /// Until when neither wakes the other by this thread, and hosted agents are not given its messages.
+    /// The time until which neither wakes the other by this thread, and hosted agents are not given its messages.
     pub until: Timestamp,
 }

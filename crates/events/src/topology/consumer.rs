@@ -17,92 +17,105 @@ impl Layout {
     /// `docs/adr/0004`.
     pub fn consumers_of(&self, kind: ConsumerKind) -> Vec<ConsumerDefinition> {
         let subjects = &self.subjects;
-        let define = |stream, name, fact, filter| ConsumerDefinition {
+        let single = |stream, filter| vec![self.define(kind, stream, kind.name(), filter)];
+        match kind {
+            ConsumerKind::Inbox(service) => single(
+                StreamKind::Messages,
+                subjects.service_inbox(Lane::Normal, service),
+            ),
+            ConsumerKind::UrgentInbox(service) => single(
+                StreamKind::Urgent,
+                subjects.service_inbox(Lane::Urgent, service),
+            ),
+            ConsumerKind::Events(service) => self.of_events(kind, |aggregate, info| {
+                aggregate.is_read_by(service, info.name)
+            }),
+            ConsumerKind::Effects(service) => self.of_events(kind, |aggregate, info| {
+                aggregate.owner() == service && info.has_effects
+            }),
+            ConsumerKind::Deadlines => self.of_events(kind, |_, info| info.moves_deadlines),
+            ConsumerKind::Due => single(StreamKind::Timers, subjects.due()),
+            ConsumerKind::Wake => {
+                let mut consumers = self.of_types(kind, &WAKING);
+                consumers.extend(self.of_groups(kind));
+                consumers
+            }
+            ConsumerKind::Exchange => self.of_types(kind, &EXCHANGED),
+            ConsumerKind::Completions => {
+                self.of_events(kind, |aggregate, info| aggregate.completes(info.name))
+            }
+            ConsumerKind::Notices(_) => {
+                self.of_events(kind, |aggregate, info| aggregate.notifies(info.name))
+            }
+        }
+    }
+
+    fn define(
+        &self,
+        kind: ConsumerKind,
+        stream: StreamKind,
+        name: String,
+        filter: String,
+    ) -> ConsumerDefinition {
+        ConsumerDefinition {
             kind,
             service: kind.service(),
             stream: self.stream_name(stream),
             stream_kind: stream,
             name,
-            fact,
+            event: None,
             filter,
-        };
-        let alone = |stream, filter| vec![define(stream, kind.name(), None, filter)];
-        let facts = |keep: &dyn Fn(Aggregate, &EventInfo) -> bool| -> Vec<ConsumerDefinition> {
-            let kept = all_events().filter(|(aggregate, info)| keep(*aggregate, info));
-            kept.map(|(aggregate, info)| {
-                let name = format!("{}-{aggregate}-{}", kind.name(), info.name);
-                let filter = subjects.event_of_kind(aggregate, info.name);
-                define(StreamKind::Events, name, Some((aggregate, info)), filter)
-            })
-            .collect()
-        };
-        match kind {
-            ConsumerKind::Inbox(service) => alone(
-                StreamKind::Messages,
-                subjects.service_inbox(Lane::Normal, service),
-            ),
-            ConsumerKind::UrgentInbox(service) => alone(
-                StreamKind::Urgent,
-                subjects.service_inbox(Lane::Urgent, service),
-            ),
-            ConsumerKind::Events(service) => {
-                facts(&|aggregate, info| aggregate.is_read_by(service, info.name))
-            }
-            ConsumerKind::Effects(service) => {
-                facts(&|aggregate, info| aggregate.owner() == service && info.has_effects)
-            }
-            ConsumerKind::Deadlines => facts(&|_, info| info.moves_deadlines),
-            ConsumerKind::Due => alone(StreamKind::Timers, subjects.due()),
-            ConsumerKind::Wake => {
-                let each = |lane| WAKING.iter().map(move |message_type| (lane, message_type));
-                let all = Lane::ALL.into_iter().flat_map(each);
-                let of_types = all.map(|(lane, message_type)| {
-                    let name = format!("{}-{}-{message_type}", kind.name(), lane.as_str());
-                    define(
-                        StreamKind::of_lane(lane),
-                        name,
-                        None,
-                        subjects.of_type(lane, &message_type.token()),
-                    )
-                });
-                let to_groups = GROUPS.into_iter().flat_map(|(suffix, to)| {
-                    let kind = kind.name();
-                    Lane::ALL.into_iter().map(move |lane| {
-                        let name = format!("{kind}-{}{suffix}", lane.as_str());
-                        define(
-                            StreamKind::of_lane(lane),
-                            name,
-                            None,
-                            subjects.inbox(lane, &to),
-                        )
-                    })
-                });
-                of_types.chain(to_groups).collect()
-            }
-            ConsumerKind::Exchange => {
-                let each = |lane| {
-                    EXCHANGED
-                        .iter()
-                        .map(move |message_type| (lane, message_type))
-                };
-                let all = Lane::ALL.into_iter().flat_map(each);
-                all.map(|(lane, message_type)| {
-                    let name = format!("{}-{}-{message_type}", kind.name(), lane.as_str());
-                    define(
-                        StreamKind::of_lane(lane),
-                        name,
-                        None,
-                        subjects.of_type(lane, &message_type.token()),
-                    )
-                })
-                .collect()
-            }
-            ConsumerKind::Completions => facts(&|aggregate, info| aggregate.completes(info.name)),
-            ConsumerKind::Notices(_) => facts(&|aggregate, info| aggregate.notifies(info.name)),
         }
     }
 
-    /// Every consumer that an installation has. Hosted agents' inboxes are added by the adapter.
+    /// One consumer for each event that `is_given` lets through.
+    fn of_events(
+        &self,
+        kind: ConsumerKind,
+        is_given: impl Fn(Aggregate, &EventInfo) -> bool,
+    ) -> Vec<ConsumerDefinition> {
+        let events = all_events().filter(|(aggregate, info)| is_given(*aggregate, info));
+        events
+            .map(|(aggregate, info)| {
+                let name = format!("{}-{aggregate}-{}", kind.name(), info.name);
+                let filter = self.subjects.event_of_kind(aggregate, info.name);
+                ConsumerDefinition {
+                    event: Some((aggregate, info)),
+                    ..self.define(kind, StreamKind::Events, name, filter)
+                }
+            })
+            .collect()
+    }
+
+    /// One consumer for each lane and each of these message types.
+    fn of_types(&self, kind: ConsumerKind, types: &[MessageType]) -> Vec<ConsumerDefinition> {
+        let pairs = Lane::ALL
+            .into_iter()
+            .flat_map(|lane| types.iter().map(move |message_type| (lane, message_type)));
+        pairs
+            .map(|(lane, message_type)| {
+                let name = format!("{}-{}-{message_type}", kind.name(), lane.as_str());
+                let filter = self.subjects.of_type(lane, &message_type.token());
+                self.define(kind, StreamKind::of_lane(lane), name, filter)
+            })
+            .collect()
+    }
+
+    /// One consumer for each group that a message can be addressed to, and each lane.
+    fn of_groups(&self, kind: ConsumerKind) -> Vec<ConsumerDefinition> {
+        let pairs = GROUPS
+            .iter()
+            .flat_map(|group| Lane::ALL.map(|lane| (group, lane)));
+        pairs
+            .map(|((suffix, to), lane)| {
+                let name = format!("{}-{}{suffix}", kind.name(), lane.as_str());
+                let filter = self.subjects.inbox(lane, to);
+                self.define(kind, StreamKind::of_lane(lane), name, filter)
+            })
+            .collect()
+    }
+
+    /// Every consumer that each installation has. The adapter adds the inboxes of hosted agents.
     pub fn consumers(&self) -> Vec<ConsumerDefinition> {
         ConsumerKind::all()
             .into_iter()
@@ -155,7 +168,7 @@ impl Channel {
     }
 }
 
-/// What agents send each other about requests: the request, and what may end it.
+/// The message types of requests between agents: the request, and what may answer it.
 pub const EXCHANGED: [MessageType; 5] = [
     MessageType::Request,
     MessageType::Acknowledgement,
@@ -164,7 +177,7 @@ pub const EXCHANGED: [MessageType; 5] = [
     MessageType::Notification,
 ];
 
-/// Messages that may concern others than whom they are addressed to, or that others remember.
+/// The message types that may concern agents they are not addressed to, or that those remember as context.
 pub const WAKING: [MessageType; 8] = [
     MessageType::GroupQuery,
     MessageType::PeerRequest,
@@ -176,47 +189,46 @@ pub const WAKING: [MessageType; 8] = [
     MessageType::SessionBriefing,
 ];
 
-/// Whoever can help and everyone, and how the names of the consumers end that are given what is addressed to them.
+/// The groups that a message can be addressed to, and how the names of their consumers end.
 const GROUPS: [(&str, Recipient); 2] = [("-any", Recipient::Any), ("-all", Recipient::All)];
 
-/// Whether a message of an agent may concern others than whom it is addressed to.
+/// Whether a message of an agent may concern agents that it is not addressed to.
 pub fn may_wake(message_type: &MessageType, to: &Recipient) -> bool {
     WAKING.contains(message_type) || GROUPS.iter().any(|(_, group)| group == to)
 }
 
-/// Whether a message is given to two consumers of [`ConsumerKind::Wake`] and this is the second of them: one is given what is
-/// addressed to a group, of whatever type, and another each type [that wakes](WAKING).
-pub fn is_given_twice(consumer: &str, message_type: &str) -> bool {
+/// Whether this is the second of two consumers of [`ConsumerKind::Wake`] that are given a message: one is given what is
+/// addressed to a group, of any type, and another each type of [`WAKING`].
+pub fn is_second_delivery(consumer: &str, message_type: &str) -> bool {
     GROUPS.iter().any(|(suffix, _)| consumer.ends_with(suffix))
         && WAKING.iter().any(|kind| kind.as_str() == message_type)
 }
 
-/// The kinds of consumers of the services: durable, pulled, shared by all replicas. Of a kind that is given facts there
-/// is one consumer for each fact.
+/// The kinds of consumers of the services: durable, pulled, shared by all replicas. A kind that is given events has one
+/// consumer for each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConsumerKind {
     /// Messages addressed to a service.
     Inbox(Service),
     /// Urgent messages addressed to a service.
     UrgentInbox(Service),
-    /// Facts of others that a service acts on.
+    /// Events of other services that a service acts on.
     Events(Service),
-    /// A service's own facts, to publish what follows from them.
+    /// A service's own events, to publish the messages that follow from them.
     Effects(Service),
-    /// Every fact that may move a deadline, for the escalation timer.
+    /// Every event that may move a deadline, for the escalation timer.
     Deadlines,
     /// Deadlines the broker has delivered, for the escalation timer.
     Due,
-    /// Requests of agents to agents and what is answered, for the coordinator: there is a consumer for each lane and
-    /// message type.
+    /// Requests between agents and their answers, for the coordinator: one consumer for each lane and message type.
     Exchange,
-    /// Messages that may concern others than whom they are addressed to, for the agent adapter: there is a consumer for each
-    /// lane and message type, and for what is addressed to whoever can help or to everyone.
+    /// Messages that may concern agents they are not addressed to, for the agent adapter: one consumer for each lane and message
+    /// type, and for each lane and group.
     Wake,
-    /// Ends of requests, which are posted where the request asks for it, for the agent adapter.
+    /// Events that end a request, for the agent adapter, which posts the result to the callback of the request.
     Completions,
-    /// Facts of which people are notified, for the agent adapter. Each channel has its own, so that what one of them
-    /// fails to deliver is never repeated by another.
+    /// Events of which people are notified, for the agent adapter. Each channel has consumers of its own, so that a failure of
+    /// one channel never repeats what another has delivered.
     Notices(Channel),
 }
 
@@ -241,7 +253,7 @@ impl ConsumerKind {
             .collect()
     }
 
-    /// Who pulls from it.
+    /// The service that pulls from it.
     pub fn service(self) -> Service {
         match self {
             Self::Inbox(service)
@@ -254,7 +266,7 @@ impl ConsumerKind {
         }
     }
 
-    /// Its durable name; that of a consumer of facts begins with it.
+    /// Its durable name; the name of a consumer of one event begins with it.
     fn name(self) -> String {
         let service = self.service();
         match self {
@@ -277,7 +289,7 @@ impl ConsumerKind {
 pub struct ConsumerDefinition {
     /// Which consumer.
     pub kind: ConsumerKind,
-    /// Who pulls from it.
+    /// The service that pulls from it.
     pub service: Service,
     /// The stream's name.
     pub stream: String,
@@ -285,8 +297,8 @@ pub struct ConsumerDefinition {
     pub stream_kind: StreamKind,
     /// Its durable name.
     pub name: String,
-    /// The fact that it is given, if it is given facts.
-    pub fact: Option<(Aggregate, EventInfo)>,
+    /// The event that it is given, if it is given events.
+    pub event: Option<(Aggregate, EventInfo)>,
     /// Subjects it is given.
     pub filter: String,
 }
@@ -313,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_reads_each_fact_by_itself() {
+    fn each_channel_reads_each_event_by_itself() {
         let names: Vec<String> = Layout::default()
             .adapter_consumers()
             .into_iter()

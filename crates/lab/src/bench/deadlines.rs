@@ -3,7 +3,7 @@
 //!
 //! The debates are challenges that nobody acknowledges, opened as the coordinator opens them. Each is opened with the
 //! time that is left until one common instant; what the way to the facilitator takes spreads them by some milliseconds.
-//! Lateness is counted from each debate's own deadline to the time at which the broker has stored the fact.
+//! Lateness is counted from each debate's own deadline to the time at which the broker has stored the event.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

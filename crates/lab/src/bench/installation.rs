@@ -43,7 +43,8 @@ pub(super) async fn start(options: &Options, mut plan: Plan) -> anyhow::Result<I
     Ok(Installation::start(plan, |_| {}).await?)
 }
 
-/// Stops an installation after a measurement; how often a limit has intervened in it. More than 0 is said on standard error.
+/// Stops an installation after a measurement; how often a limit has intervened in it. More than 0 is
+/// reported on standard error.
 pub(super) async fn stop(installation: Installation, measurement: &str) -> anyhow::Result<u64> {
     let mut interventions = 0;
     for counter in LIMITED {

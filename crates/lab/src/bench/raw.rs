@@ -17,7 +17,7 @@ use super::process::{Rate, Times};
 
 /// Bytes of a message in, about those of an answer in a debate.
 const IN_BYTES: usize = 600;
-/// Bytes of a message appended, about those of the fact it leads to.
+/// Bytes of a message appended, about those of the event that it leads to.
 const OUT_BYTES: usize = 1_200;
 /// Messages that belong to one aggregate, as the ten answers of a debate in [`super::step`]; in the same order, so the first
 /// of every aggregate comes before the second of any.

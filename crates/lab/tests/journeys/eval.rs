@@ -283,9 +283,13 @@ async fn the_vectors_of_a_server_are_measured() {
     .await
     .json();
     assert_eq!(speed["agents"], 5, "{speed}");
-
-    // Without a key in the variable, without a server, and with one that fails: said, and the key in no word of it.
     assert!(with(&[], " ").await.refused(2).contains("EMBEDDING_KEY"));
+}
+
+/// A server that fails is named, the key is in no word of that, and wrong arguments are refused.
+#[tokio::test]
+async fn a_server_that_fails_is_said_to_and_its_key_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
     let (broken, seen) = embeddings(500).await;
     let arguments = [
         "--embeddings",

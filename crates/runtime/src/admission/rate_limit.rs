@@ -7,7 +7,7 @@
 mod accounts;
 mod refusal;
 
-use concord_events::topology::{ConsumerKind, Layout, is_given_twice};
+use concord_events::topology::{ConsumerKind, Layout, is_second_delivery};
 use concord_wire::subject::Service;
 use concord_wire::{AgentId, MessageType};
 
@@ -191,7 +191,7 @@ impl RateLimit {
     fn counts(self, kind: Option<&str>, consumer: &str) -> bool {
         match self.kind {
             ConsumerKind::Exchange => kind == Some(MessageType::Request.as_str()),
-            ConsumerKind::Wake => !kind.is_some_and(|kind| is_given_twice(consumer, kind)),
+            ConsumerKind::Wake => !kind.is_some_and(|kind| is_second_delivery(consumer, kind)),
             _ => true,
         }
     }

@@ -1,6 +1,6 @@
 //! Passing over deliveries that are no events and no deadlines; what they are is decided in [`concord_events::non_event`].
 
-use concord_events::non_event::{COPIED_FROM, Foreign};
+use concord_events::non_event::{COPIED_FROM, NonEvent};
 use concord_events::topology::StreamKind;
 
 use crate::context::ServiceContext;
@@ -26,7 +26,7 @@ pub(crate) fn is_acknowledgement<P: Ports>(
     context: &ServiceContext<P>,
     delivery: &Delivery,
 ) -> bool {
-    Foreign::of(false, &delivery.payload).is_some() && concerns(context, delivery)
+    NonEvent::of(false, &delivery.payload).is_some() && concerns(context, delivery)
 }
 
 fn concerns<P: Ports>(context: &ServiceContext<P>, delivery: &Delivery) -> bool {

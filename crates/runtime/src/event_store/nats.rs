@@ -4,7 +4,7 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{
     DirectGetError, DirectGetErrorKind, LastRawMessageErrorKind, Stream,
 };
-use concord_events::non_event::{COPIED_FROM, Foreign};
+use concord_events::non_event::{COPIED_FROM, NonEvent};
 use concord_events::subject::{SystemFilters, SystemSubject};
 use concord_events::topology::StreamKind;
 use concord_events::{Aggregate, AggregateEvent, StoredEvent};
@@ -261,12 +261,12 @@ impl EventStore for NatsEventStore {
 
 /// What a message is that was read and is no event; none for an event. A copy of the stream that answers in place of the
 /// leader adds the header of a copied message by itself.
-fn non_event_in(message: &StreamMessage, consistency: Consistency) -> Option<Foreign> {
+fn non_event_in(message: &StreamMessage, consistency: Consistency) -> Option<NonEvent> {
     let own = match consistency {
         Consistency::Any => 1,
         Consistency::Leader => 0,
     };
-    Foreign::of(
+    NonEvent::of(
         message.headers.get_all(COPIED_FROM).count() > own,
         &message.payload,
     )

@@ -109,7 +109,7 @@ impl Directory {
             match StoredEvent::<AgentEvent>::decode(&message.payload, info.stream_sequence) {
                 Ok(record) => self.apply(record),
                 // What hides the last event of its kind must not make an agent a stranger.
-                Err(concord_events::Error::Foreign) => {
+                Err(concord_events::Error::NonEvent) => {
                     self.recover(broker, &message.subject).await?
                 }
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! Answering questions in a debate: in the round, after it, twice, too long, or not at all.
+//! AnswerContext questions in a debate: in the round, after it, twice, too long, or not at all.
 
 use concord_wire::subject::Service;
 use serde_json::{Value, json};

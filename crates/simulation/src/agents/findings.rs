@@ -1,4 +1,4 @@
-//! Answering a task: with a finding, in time or not.
+//! AnswerContext a task: with a finding, in time or not.
 
 use concord_wire::subject::Service;
 use serde_json::{Value, json};

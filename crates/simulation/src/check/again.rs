@@ -34,7 +34,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
             });
             said.into_iter().chain(ordered).collect()
         }
-        Origin::Event => facts(archive, record, |aggregate, bytes, sequence| {
+        Origin::Event => of_event(archive, record, |aggregate, bytes, sequence| {
             concord_coordinator::route::from_event(aggregate, bytes, sequence).ok()
         }),
     });
@@ -57,7 +57,7 @@ pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
                     .chain(ordered)
                     .collect()
             }
-            Origin::Event => facts(archive, record, |aggregate, bytes, sequence| {
+            Origin::Event => of_event(archive, record, |aggregate, bytes, sequence| {
                 let follow_ups =
                     concord_debate_facilitator::route::follow_ups(aggregate, bytes, sequence)
                         .ok()?;
@@ -210,12 +210,12 @@ fn ordered<E: AggregateEvent, I>(
 }
 
 /// The input that an event's cause makes, where it is an event.
-fn facts<E: AggregateEvent, I>(
+fn of_event<E: AggregateEvent, I>(
     archive: &Archive,
     record: &StoredEvent<E>,
     route: impl Fn(concord_events::Aggregate, &[u8], u64) -> Option<Routed<I>>,
 ) -> Vec<I> {
-    let cause = archive.facts.get(&record.meta.cause);
+    let cause = archive.events.get(&record.meta.cause);
     let routed = cause.and_then(|(aggregate, sequence, bytes)| route(*aggregate, bytes, *sequence));
     routed
         .and_then(|routed| input(record, routed))

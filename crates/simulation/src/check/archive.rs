@@ -8,8 +8,8 @@ use concord_events::non_event::is_acknowledgement;
 use concord_events::subject::SystemSubject;
 use concord_events::topology::StreamKind;
 use concord_events::{
-    AgentEvent, AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent,
-    PrecedentEvent, RequestEvent, ReviewQueueEvent, StoredEvent, TrackRecordEvent, WakeEvent,
+    AggregateEvent, CaseEvent, DeadlineEvent, DebateEvent, DetectionEvent, EventMeta, RequestEvent,
+    ReviewQueueEvent, StoredEvent, WakeEvent,
 };
 use concord_wire::{MessageId, Token, dialect};
 
@@ -21,6 +21,9 @@ use crate::world::World;
 /// The events of each aggregate of a kind, in order.
 pub(crate) type Lives<E> = BTreeMap<Token, Vec<StoredEvent<E>>>;
 
+/// An event as it is stored: its sequence and its bytes.
+type RawEvent = (u64, Arc<[u8]>);
+
 /// Everything that is stored.
 #[derive(Default)]
 pub(crate) struct Archive {
@@ -28,14 +31,13 @@ pub(crate) struct Archive {
     pub(crate) detections: Lives<DetectionEvent>,
     pub(crate) debates: Lives<DebateEvent>,
     pub(crate) deadlines: Lives<DeadlineEvent>,
-    pub(crate) records: Lives<TrackRecordEvent>,
-    pub(crate) precedents: Lives<PrecedentEvent>,
     pub(crate) queues: Lives<ReviewQueueEvent>,
-    pub(crate) agents: Lives<AgentEvent>,
     pub(crate) requests: Lives<RequestEvent>,
     pub(crate) wakes: Lives<WakeEvent>,
+    /// The events of each kind of aggregate, in order: where each is, and its bytes.
+    stored: BTreeMap<Aggregate, Vec<RawEvent>>,
     /// Events by `event_id`: what kind of aggregate, where, and the bytes.
-    pub(crate) facts: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
+    pub(crate) events: BTreeMap<MessageId, (Aggregate, u64, Arc<[u8]>)>,
     /// When each event was stored, by sequence.
     pub(crate) stored_at: BTreeMap<u64, u64>,
     pub(crate) messages: Vec<Message>,
@@ -58,8 +60,15 @@ impl Archive {
             ..Self::default()
         };
         for stored in world.broker.messages(StreamKind::Events) {
-            archive.fact(world, stored);
+            archive.event(world, stored);
         }
+        archive.cases = archive.lives();
+        archive.detections = archive.lives();
+        archive.debates = archive.lives();
+        archive.deadlines = archive.lives();
+        archive.queues = archive.lives();
+        archive.requests = archive.lives();
+        archive.wakes = archive.lives();
         for stored in world.broker.messages(StreamKind::Messages) {
             archive.message(world, stored);
         }
@@ -71,7 +80,7 @@ impl Archive {
         archive
     }
 
-    fn fact(&mut self, world: &World, stored: &Stored) {
+    fn event(&mut self, world: &World, stored: &Stored) {
         let Ok(SystemSubject::Event { aggregate, .. }) =
             world.subjects().parse(&stored.publication.subject)
         else {
@@ -81,23 +90,27 @@ impl Archive {
         if is_acknowledgement(bytes) {
             return;
         }
-        let id = match aggregate {
-            Aggregate::Case => keep(&mut self.cases, stored),
-            Aggregate::Detection => keep(&mut self.detections, stored),
-            Aggregate::Debate => keep(&mut self.debates, stored),
-            Aggregate::Deadline => keep(&mut self.deadlines, stored),
-            Aggregate::TrackRecord => keep(&mut self.records, stored),
-            Aggregate::Precedent => keep(&mut self.precedents, stored),
-            Aggregate::ReviewQueue => keep(&mut self.queues, stored),
-            Aggregate::Agent => keep(&mut self.agents, stored),
-            Aggregate::Request => keep(&mut self.requests, stored),
-            Aggregate::Wake => keep(&mut self.wakes, stored),
-        };
+        let of_kind = self.stored.entry(aggregate).or_default();
+        of_kind.push((stored.sequence, Arc::clone(bytes)));
         self.stored_at.insert(stored.sequence, stored.at);
-        if let Some(id) = id {
-            self.facts
-                .insert(id, (aggregate, stored.sequence, Arc::clone(bytes)));
+        if let Ok(meta) = EventMeta::decode(bytes) {
+            self.events.insert(
+                meta.event_id,
+                (aggregate, stored.sequence, Arc::clone(bytes)),
+            );
         }
+    }
+
+    /// The events of each aggregate of a kind. What cannot be read is reported by the auditor.
+    pub(crate) fn lives<E: AggregateEvent>(&self) -> Lives<E> {
+        let mut lives = Lives::<E>::new();
+        for (sequence, bytes) in self.stored.get(&E::AGGREGATE).into_iter().flatten() {
+            if let Ok(record) = StoredEvent::<E>::decode(bytes, *sequence) {
+                let id = record.meta.id.clone();
+                lives.entry(id).or_default().push(record);
+            }
+        }
+        lives
     }
 
     fn message(&mut self, world: &World, stored: &Stored) {
@@ -142,15 +155,4 @@ impl Archive {
     pub(crate) fn opened(&self) -> BTreeSet<&Token> {
         self.cases.keys().chain(self.debates.keys()).collect()
     }
-}
-
-fn keep<E: AggregateEvent>(lives: &mut Lives<E>, stored: &Stored) -> Option<MessageId> {
-    // What cannot be read is reported by the auditor.
-    let record = StoredEvent::<E>::decode(&stored.publication.body, stored.sequence).ok()?;
-    let id = record.meta.event_id.clone();
-    lives
-        .entry(record.meta.id.clone())
-        .or_default()
-        .push(record);
-    Some(id)
 }

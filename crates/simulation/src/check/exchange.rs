@@ -15,9 +15,9 @@ use crate::world::instant;
 pub(super) fn check(archive: &Archive, violations: &mut Vec<String>) {
     for (id, request) in asked(archive) {
         let none = Vec::new();
-        let facts = archive.requests.get(&id).unwrap_or(&none);
+        let events = archive.requests.get(&id).unwrap_or(&none);
         let ends: Vec<&StoredEvent<RequestEvent>> =
-            facts.iter().filter(|record| ends(&record.event)).collect();
+            events.iter().filter(|record| ends(&record.event)).collect();
         let [end] = ends.as_slice() else {
             violations.push(format!(
                 "request: {} has {} ends",

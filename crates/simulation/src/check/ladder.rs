@@ -174,8 +174,8 @@ impl<'a> Climb<'a> {
             .queues
             .values()
             .flatten()
-            .filter(|fact| fact.sequence < record.sequence);
-        let to = given.filter_map(|fact| match &fact.event {
+            .filter(|event| event.sequence < record.sequence);
+        let to = given.filter_map(|event| match &event.event {
             ReviewQueueEvent::Assigned(assigned) => Some((&assigned.debate_id, &assigned.expert)),
             ReviewQueueEvent::Reassigned(reassigned) => {
                 Some((&reassigned.debate_id, &reassigned.to))

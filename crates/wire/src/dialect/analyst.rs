@@ -3,53 +3,60 @@
 
 use super::content;
 use super::fields::Fields;
-use super::overflow_fields::{Carried, Told, finish, stated, written};
+use super::overflow_fields::{Addressing, OverflowFields, finish, known_time, time_text};
 use crate::envelope::Metadata;
 use crate::fault::Fault;
 use crate::subject::Subject;
 use crate::{Envelope, MessageType, Recipient};
 
-/// What a finding is called in its content, and in its payload.
+/// The name of the text of a finding in the content, and in the payload.
 const FINDING: (&str, &str) = ("finding", "summary");
 
 pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
-    let told = Told::by(subject)?;
+    let addressing = Addressing::by(subject)?;
     let mut fields = Fields::parse(bytes, "")?;
-    let mut envelope = told.envelope(subject, bytes);
-    if told.kind == MessageType::Challenge && fields.has("challenger") && !fields.has("content") {
+    let mut envelope = addressing.envelope(subject, bytes);
+    if addressing.kind == MessageType::Challenge
+        && fields.has("challenger")
+        && !fields.has("content")
+    {
         envelope.payload = fields.into_raw()?;
         return Ok(envelope);
     }
     let mut content = content::read(
         fields.take_raw("content").as_deref(),
-        &told.kind,
+        &addressing.kind,
         "/content",
     )?;
-    Carried::take(&mut content)?.unload(&told, "/content/concord", &mut envelope)?;
-    content::take_confidence(&mut content, &told.kind, &mut envelope.metadata.confidence)?;
-    if is_finding(&told.kind) {
+    OverflowFields::take(&mut content)?.apply(&addressing, "/content/concord", &mut envelope)?;
+    content::take_confidence(
+        &mut content,
+        &addressing.kind,
+        &mut envelope.metadata.confidence,
+    )?;
+    if is_finding(&addressing.kind) {
         content.rename(FINDING.0, FINDING.1)?;
     }
     envelope.payload = content.into_raw()?;
-    finish(fields, &told, envelope)
+    finish(fields, &addressing, envelope)
 }
 
 pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let kind = &envelope.message_type;
     let mut content = content::fields(&envelope.payload)?;
     if is_finding(kind) {
-        content.keep_free(FINDING.0)?;
+        content.check_free(FINDING.0)?;
         content.rename(FINDING.1, FINDING.0)?;
     }
     let mut metadata = envelope.metadata.clone();
     content::put_confidence(&mut content, kind, &mut metadata.confidence)?;
     let metadata = (metadata != Metadata::default()).then_some(metadata);
-    Carried {
+    OverflowFields {
         timestamp: None,
         priority: None,
         requires_response: None,
         metadata,
-        ..Carried::of(envelope)
+        ..OverflowFields::of(envelope)
     }
     .put(&mut content)?;
     let to = match &envelope.to_agent {
@@ -62,8 +69,8 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     fields.put("message_type", kind)?;
     fields.put("priority", &envelope.priority)?;
     fields.put_raw("content", content.into_raw()?)?;
-    if let Some(at) = stated(envelope.timestamp) {
-        fields.put("timestamp", &written(at))?;
+    if let Some(at) = known_time(envelope.timestamp) {
+        fields.put("timestamp", &time_text(at))?;
     }
     fields.put("requires_response", &envelope.requires_response)?;
     fields.put_all(&envelope.extensions)?;

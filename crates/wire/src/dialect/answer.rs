@@ -1,9 +1,9 @@
-//! Answers that come by another way than the broker: no subject says who speaks to whom, nor of what type the answer is.
+//! Answers that do not come through the broker: no subject says who answers whom, nor of what type the answer is.
 
 use serde_json::value::RawValue;
 
 use super::fields::Fields;
-use super::overflow_fields::ROOM;
+use super::overflow_fields::OVERFLOW_FIELD;
 use super::{Dialect, detect};
 use crate::envelope::{Metadata, from_json};
 use crate::fault::Fault;
@@ -11,21 +11,21 @@ use crate::id::{AgentId, CaseId, Recipient};
 use crate::subject::{Lane, Subject};
 use crate::{Envelope, MessageType, Timestamp, Token};
 
-/// Who answers, and whom.
+/// Who answers whom, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Answering<'a> {
-    /// Who answers.
+pub struct AnswerContext<'a> {
+    /// The agent that answers.
     pub from: &'a AgentId,
-    /// Who asked.
+    /// The agent that asked.
     pub to: &'a AgentId,
-    /// In which case, if in one.
+    /// The case, if the question was asked in one.
     pub case: Option<&'a CaseId>,
     /// The dialect of the answering agent's card.
-    pub speaks: Dialect,
+    pub dialect: Dialect,
 }
 
-impl Answering<'_> {
-    /// The subject that the answer would have come on.
+impl AnswerContext<'_> {
+    /// The subject on which the answer would have been published.
     fn subject(&self, kind: &MessageType) -> Subject {
         Subject::Message {
             lane: Lane::Normal,
@@ -37,25 +37,25 @@ impl Answering<'_> {
     }
 }
 
-/// Reads an answer in the dialect that it declares, or else in the one that only its shape is of, or else in that of the
-/// agent's card. In the canonical form `message_type` and `payload` suffice. `{}` says nothing, and is none.
+/// Reads an answer in the dialect that it declares, or else in the only dialect with such fields, or else in the dialect of the
+/// agent's card. In the canonical form `message_type` and `payload` suffice. `{}` is no answer.
 ///
-/// `meant` names the type of an answer that says of itself only that it is one (`RESPONSE`), from its payload. Of the
-/// envelope, type, payload, metadata and extensions are what was said; id, time and thread may be missing.
+/// `type_of_payload` names the type of an answer that does not name it (`RESPONSE`), from its payload. Of the returned envelope,
+/// type, payload, metadata and extensions are those of the answer; id, time and thread may be missing.
 pub fn read_answer(
     bytes: &[u8],
     declared: Option<Dialect>,
-    answering: &Answering<'_>,
-    meant: impl FnOnce(&RawValue) -> MessageType,
+    context: &AnswerContext<'_>,
+    type_of_payload: impl FnOnce(&RawValue) -> MessageType,
 ) -> Result<Option<Envelope>, Fault> {
     let fields = Fields::parse(bytes, "")?;
     if fields.names().next().is_none() {
         return Ok(None);
     }
     let dialect = declared
-        .or_else(|| shape(&fields, answering.speaks))
-        .unwrap_or(answering.speaks);
-    if !is_of(&fields, dialect) {
+        .or_else(|| dialect_of_shape(&fields, context.dialect))
+        .unwrap_or(context.dialect);
+    if !has_fields_of(&fields, dialect) {
         return Err(Fault::invalid(
             "",
             "The agent's answer is a message in none of the dialects.",
@@ -65,26 +65,26 @@ pub fn read_answer(
         ));
     }
     if dialect == Dialect::Concord {
-        return canonical(fields, answering).map(Some);
+        return canonical(fields, context).map(Some);
     }
     let kind = kind(&fields, dialect)?;
-    let bytes = addressed(fields, dialect, answering)?.into_bytes()?;
-    let read = |kind: &MessageType| super::read(&bytes, Some(dialect), &answering.subject(kind));
+    let bytes = with_recipient(fields, dialect, context)?.into_bytes()?;
+    let read = |kind: &MessageType| super::read(&bytes, Some(dialect), &context.subject(kind));
     let kind = match kind {
         Some(kind) => kind,
-        None => meant(&read(&MessageType::Response)?.0.payload),
+        None => type_of_payload(&read(&MessageType::Response)?.0.payload),
     };
     Ok(Some(read(&kind)?.0))
 }
 
-/// The dialect that only an answer of this shape is in.
-fn shape(fields: &Fields, speaks: Dialect) -> Option<Dialect> {
+/// The only dialect that has fields like those of the answer.
+fn dialect_of_shape(fields: &Fields, dialect: Dialect) -> Option<Dialect> {
     let has = |name: &str| fields.has(name);
-    if let Some(dialect) = detect::by_own_word(fields) {
+    if let Some(dialect) = detect::by_own_field(fields) {
         Some(dialect)
     } else if has("message_type") && has("payload") {
-        // Both have these names, and most of their types; what is carried tells, or else the card.
-        let exchange = speaks == Dialect::Exchange || carried_type(fields).is_some();
+        // Both dialects have these names and most of these types. Overflow fields tell them apart, or else the card.
+        let exchange = dialect == Dialect::Exchange || overflow_type(fields).is_some();
         Some(if exchange {
             Dialect::Exchange
         } else {
@@ -97,8 +97,8 @@ fn shape(fields: &Fields, speaks: Dialect) -> Option<Dialect> {
     }
 }
 
-/// Whether there is anything that a message in the dialect must have.
-fn is_of(fields: &Fields, dialect: Dialect) -> bool {
+/// Whether there is any of the fields that a message in the dialect has.
+fn has_fields_of(fields: &Fields, dialect: Dialect) -> bool {
     let any = |names: &[&str]| names.iter().any(|name| fields.has(name));
     match dialect {
         Dialect::Concord | Dialect::Exchange => any(&["message_type", "payload"]),
@@ -125,7 +125,7 @@ fn is_challenge(fields: &Fields) -> bool {
         && !fields.has("payload")
 }
 
-fn canonical(mut fields: Fields, answering: &Answering<'_>) -> Result<Envelope, Fault> {
+fn canonical(mut fields: Fields, context: &AnswerContext<'_>) -> Result<Envelope, Fault> {
     let incomplete = |pointer| {
         Fault::invalid(
             pointer,
@@ -141,10 +141,7 @@ fn canonical(mut fields: Fields, answering: &Answering<'_>) -> Result<Envelope, 
         .ok_or_else(|| incomplete("/payload"))?;
     let metadata: Option<Metadata> = fields.take("metadata")?;
     let reply_to: Option<String> = fields.take("reply_to")?;
-    let (from, to) = (
-        answering.from.clone(),
-        Recipient::Agent(answering.to.clone()),
-    );
+    let (from, to) = (context.from.clone(), Recipient::Agent(context.to.clone()));
     // No id: whoever publishes it gives it one.
     let id = crate::MessageId::of_bytes("", payload.get().as_bytes());
     let envelope = Envelope::new(id, Timestamp::default(), from, to, kind, payload);
@@ -157,23 +154,23 @@ fn canonical(mut fields: Fields, answering: &Answering<'_>) -> Result<Envelope, 
     Ok(envelope)
 }
 
-/// With the recipient that an answer need not name: where a dialect means everyone by naming none, it means its asker.
-fn addressed(
+/// Adds the recipient, which an answer need not name: without one, some dialects would mean everyone.
+fn with_recipient(
     mut fields: Fields,
     dialect: Dialect,
-    answering: &Answering<'_>,
+    context: &AnswerContext<'_>,
 ) -> Result<Fields, Fault> {
     if dialect == Dialect::Collaboration && !fields.has("receiver_id") {
-        fields.put("receiver_id", answering.to)?;
+        fields.put("receiver_id", context.to)?;
     }
     Ok(fields)
 }
 
-/// The type that an answer says it is of; none where it says no more than that it is an answer.
+/// The type that an answer names; `None` if it names only that it is an answer.
 fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault> {
-    let said = |name: &str| -> Result<Option<String>, Fault> {
-        fields.get(name).map_or(Ok(None), |said| {
-            from_json(said.get().as_bytes(), &fields.pointer(name))
+    let value = |name: &str| -> Result<Option<String>, Fault> {
+        fields.get(name).map_or(Ok(None), |value| {
+            from_json(value.get().as_bytes(), &fields.pointer(name))
         })
     };
     let typed = |name: &str, word: &str| {
@@ -188,7 +185,7 @@ fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault>
                 )
             })
     };
-    let of = |name: &str, kind: fn(&str) -> Option<String>| match said(name)? {
+    let of = |name: &str, kind: fn(&str) -> Option<String>| match value(name)? {
         None => Ok(None),
         Some(word) => kind(&word).map_or(Ok(None), |word| typed(name, &word)),
     };
@@ -203,7 +200,7 @@ fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault>
                 word.to_ascii_lowercase()
             })
         }),
-        Dialect::Collaboration | Dialect::Exchange => match carried_type(fields) {
+        Dialect::Collaboration | Dialect::Exchange => match overflow_type(fields) {
             Some(kind) => Ok(Some(kind)),
             None => of("message_type", |word| match word {
                 "RESPONSE" | "response" => None,
@@ -214,11 +211,11 @@ fn kind(fields: &Fields, dialect: Dialect) -> Result<Option<MessageType>, Fault>
     }
 }
 
-/// The type that is carried for want of a word.
-fn carried_type(fields: &Fields) -> Option<MessageType> {
-    let metadata = Fields::glance(fields.get("metadata")?.get().as_bytes())?;
-    let carried = Fields::glance(metadata.get(ROOM)?.get().as_bytes())?;
-    serde_json::from_str(carried.get("message_type")?.get()).ok()
+/// The type in the overflow fields.
+fn overflow_type(fields: &Fields) -> Option<MessageType> {
+    let metadata = Fields::parse_leniently(fields.get("metadata")?.get().as_bytes())?;
+    let overflow = Fields::parse_leniently(metadata.get(OVERFLOW_FIELD)?.get().as_bytes())?;
+    serde_json::from_str(overflow.get("message_type")?.get()).ok()
 }
 
 /// A camel-case name in snake case.

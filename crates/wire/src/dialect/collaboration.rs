@@ -5,56 +5,60 @@ use serde_json::value::RawValue;
 
 use super::content;
 use super::fields::Fields;
-use super::overflow_fields::{Carried, Told, finish, metadata, take_metadata};
+use super::overflow_fields::{Addressing, OverflowFields, finish, metadata, take_metadata};
 use crate::envelope::differs;
 use crate::fault::Fault;
 use crate::subject::Subject;
 use crate::{Envelope, MessageType, Recipient};
 
 pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
-    let told = Told::by(subject)?;
+    let addressing = Addressing::by(subject)?;
     let mut fields = Fields::parse(bytes, "")?;
-    let mut envelope = told.envelope(subject, bytes);
+    let mut envelope = addressing.envelope(subject, bytes);
     if let Some(id) = fields.take("id")? {
         envelope.message_id = id;
     }
-    told.take_sender(&mut fields, "sender_id")?;
+    addressing.take_sender(&mut fields, "sender_id")?;
     match fields.take::<String>("receiver_id")? {
-        Some(said) => told.check_recipient("/receiver_id", &said)?,
-        None if told.is_broadcast() => {}
+        Some(value) => addressing.check_recipient("/receiver_id", &value)?,
+        None if addressing.is_broadcast() => {}
         None => {
             return Err(differs(
                 "/receiver_id",
                 "everyone, by naming none",
-                told.to.as_str(),
+                addressing.to.as_str(),
             ));
         }
     }
-    if let Some(said) = fields.take::<String>("message_type")?
-        && said != performative(&told.kind).0
-        && said != told.kind.as_str().to_ascii_uppercase()
+    if let Some(value) = fields.take::<String>("message_type")?
+        && value != performative(&addressing.kind).0
+        && value != addressing.kind.as_str().to_ascii_uppercase()
     {
-        return Err(differs("/message_type", &said, performative(&told.kind).0));
+        return Err(differs(
+            "/message_type",
+            &value,
+            performative(&addressing.kind).0,
+        ));
     }
     envelope.reply_to = fields.take("reply_to")?;
-    take_metadata(&mut fields, &told, &mut envelope)?;
-    // Anything may be the content, nothing as well.
+    take_metadata(&mut fields, &addressing, &mut envelope)?;
+    // Any JSON may be the content, and it may be missing.
     let content = fields
         .take_raw("content")
         .unwrap_or_else(|| RawValue::NULL.to_owned());
-    envelope.payload = content::read(Some(&content), &told.kind, "/content")?.into_raw()?;
-    finish(fields, &told, envelope)
+    envelope.payload = content::read(Some(&content), &addressing.kind, "/content")?.into_raw()?;
+    finish(fields, &addressing, envelope)
 }
 
 pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let kind = &envelope.message_type;
     let (performative, usual) = performative(kind);
     let message_type = (*kind != usual).then(|| kind.clone());
-    let carried = Carried {
+    let overflow = OverflowFields {
         message_id: None,
         reply_to: None,
         message_type,
-        ..Carried::of(envelope)
+        ..OverflowFields::of(envelope)
     };
     let receiver = match &envelope.to_agent {
         Recipient::All => None,
@@ -69,13 +73,13 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
         "content",
         content::write(content::fields(&envelope.payload)?, kind)?,
     )?;
-    fields.put_raw("metadata", metadata(envelope, carried)?)?;
+    fields.put_raw("metadata", metadata(envelope, overflow)?)?;
     fields.put("reply_to", &envelope.reply_to)?;
     fields.put_all(&envelope.extensions)?;
     Ok(fields)
 }
 
-/// The performative of a type: which of the six it is said as, and the type that is meant when nothing else is said.
+/// The performative of a type: which of the six it is written as, and the type that this stands for without an overflow field.
 pub(super) fn performative(kind: &MessageType) -> (&'static str, MessageType) {
     use MessageType as T;
     match kind {
@@ -98,7 +102,7 @@ pub(super) fn performative(kind: &MessageType) -> (&'static str, MessageType) {
         T::Handoff => ("HANDOFF", T::Handoff),
         T::Status => ("STATUS", T::Status),
         T::Error => ("ERROR", T::Error),
-        // What remains says what came of something.
+        // All others report the result of something.
         _ => ("RESPONSE", T::Response),
     }
 }

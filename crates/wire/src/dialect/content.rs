@@ -1,4 +1,4 @@
-//! Between `content`, which may be a text, and the payload, which is an object.
+//! Translation between `content`, which may be a text, and the payload, which is an object.
 
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -6,8 +6,8 @@ use super::fields::{Fields, unwritable};
 use crate::MessageType;
 use crate::fault::Fault;
 
-/// The field that a payload of this type has for words.
-fn words_of(kind: &MessageType) -> &'static str {
+/// The field of a payload of this type that holds free text.
+fn text_field_of(kind: &MessageType) -> &'static str {
     match kind {
         MessageType::Finding | MessageType::FindingWithPrecedent => "summary",
         MessageType::Agreement | MessageType::Disagreement | MessageType::Revision => "reasoning",
@@ -18,15 +18,15 @@ fn words_of(kind: &MessageType) -> &'static str {
     }
 }
 
-/// Whether the confidence in the content of this type is what the metadata's is: how sure the sender is of it all.
-fn is_sure(kind: &MessageType) -> bool {
+/// Whether the confidence in a content of this type means the same as the confidence in the metadata.
+fn has_confidence(kind: &MessageType) -> bool {
     matches!(
         kind,
         MessageType::Finding | MessageType::FindingWithPrecedent | MessageType::Alert
     )
 }
 
-/// The fields of the payload that a content of any JSON is: an object as it is, words under the name they have there.
+/// The fields of the payload for a content of any JSON: an object as it is, a text under the name of the free text.
 pub(super) fn read(
     content: Option<&RawValue>,
     kind: &MessageType,
@@ -44,7 +44,7 @@ pub(super) fn read(
     }
     let mut fields = Fields::at(pointer);
     let name = if content.get().starts_with('"') {
-        words_of(kind)
+        text_field_of(kind)
     } else {
         "content"
     };
@@ -52,7 +52,7 @@ pub(super) fn read(
     Ok(fields)
 }
 
-/// The same, where a text may be JSON: `content` is serialised JSON, or words.
+/// The same for a content that is serialised JSON or free text.
 pub(super) fn read_text(
     content: Option<&RawValue>,
     kind: &MessageType,
@@ -72,29 +72,32 @@ pub(super) fn read_text(
     }
 }
 
-/// The fields of a payload, to be written as a content.
+/// The fields of a payload.
 pub(super) fn fields(payload: &RawValue) -> Result<Fields, Fault> {
     Fields::parse(payload.get().as_bytes(), "/payload")
 }
 
-/// A content of any JSON.
+/// Writes a content of any JSON.
 pub(super) fn write(fields: Fields, kind: &MessageType) -> Result<Box<RawValue>, Fault> {
-    let value = only(&fields, words_of(kind)).filter(|value| value.get().starts_with('"'));
-    let value = value
-        .or_else(|| only(&fields, "content").filter(|value| !value.get().starts_with(['"', '{'])));
+    let value =
+        only_field(&fields, text_field_of(kind)).filter(|value| value.get().starts_with('"'));
+    let value = value.or_else(|| {
+        only_field(&fields, "content").filter(|value| !value.get().starts_with(['"', '{']))
+    });
     match value {
         Some(value) => Ok(value.to_owned()),
         None => fields.into_raw(),
     }
 }
 
-/// A content that is a text: words as they are, and everything else as serialised JSON.
+/// Writes a content that is a text: free text as it is, and everything else as serialised JSON.
 pub(super) fn write_text(
     fields: Fields,
     kind: &MessageType,
     pointer: &str,
 ) -> Result<Box<RawValue>, Fault> {
-    let words = only(&fields, words_of(kind)).filter(|value| value.get().starts_with('"'));
+    let words =
+        only_field(&fields, text_field_of(kind)).filter(|value| value.get().starts_with('"'));
     if let Some(words) = words {
         let text: String =
             serde_json::from_str(words.get()).map_err(|error| unwritable(pointer, &error))?;
@@ -105,7 +108,7 @@ pub(super) fn write_text(
     serialised(fields, pointer)
 }
 
-/// A content that is always serialised JSON.
+/// Writes a content that is always serialised JSON.
 pub(super) fn serialised(fields: Fields, pointer: &str) -> Result<Box<RawValue>, Fault> {
     let json = fields.into_raw()?;
     to_raw_value(json.get()).map_err(|error| unwritable(pointer, &error))
@@ -117,15 +120,15 @@ pub(super) fn take_confidence(
     kind: &MessageType,
     confidence: &mut Option<f64>,
 ) -> Result<(), Fault> {
-    if !is_sure(kind) {
+    if !has_confidence(kind) {
         return Ok(());
     }
-    if let Some(said) = fields.take::<f64>("confidence")? {
+    if let Some(value) = fields.take::<f64>("confidence")? {
         let pointer = fields.pointer("confidence");
-        crate::envelope::check_confidence(&pointer, said)?;
+        crate::envelope::check_confidence(&pointer, value)?;
         if confidence
-            .replace(said)
-            .is_some_and(|other| other.to_bits() != said.to_bits())
+            .replace(value)
+            .is_some_and(|other| other.to_bits() != value.to_bits())
         {
             return Err(Fault::invalid(
                 pointer,
@@ -137,23 +140,23 @@ pub(super) fn take_confidence(
     Ok(())
 }
 
-/// Moves it back; whether it has been moved.
+/// Moves the confidence of a finding or alert from the metadata to its content.
 pub(super) fn put_confidence(
     fields: &mut Fields,
     kind: &MessageType,
     confidence: &mut Option<f64>,
 ) -> Result<(), Fault> {
-    if !is_sure(kind) {
+    if !has_confidence(kind) {
         return Ok(());
     }
-    // Even without one of the metadata's: what stands in the payload would be read as that.
-    fields.keep_free("confidence")?;
+    // Also without one in the metadata: one in the payload would be read as that.
+    fields.check_free("confidence")?;
     confidence
         .take()
         .map_or(Ok(()), |confidence| fields.put("confidence", &confidence))
 }
 
-fn only<'a>(fields: &'a Fields, name: &str) -> Option<&'a RawValue> {
+fn only_field<'a>(fields: &'a Fields, name: &str) -> Option<&'a RawValue> {
     fields
         .names()
         .eq([name])

@@ -5,24 +5,25 @@ use super::exchange;
 use super::fields::Fields;
 use crate::subject::Subject;
 
-/// The dialect that only a message of this shape is in; the canonical one when that cannot be said.
+/// The only dialect that has fields like those of the message; the canonical one if there are several.
 pub(super) fn dialect(bytes: &[u8], subject: &Subject) -> Dialect {
-    let (Some(fields), Subject::Message { kind, .. }) = (Fields::glance(bytes), subject) else {
+    let (Some(fields), Subject::Message { kind, .. }) = (Fields::parse_leniently(bytes), subject)
+    else {
         return Dialect::Concord;
     };
-    if let Some(dialect) = by_own_word(&fields) {
+    if let Some(dialect) = by_own_field(&fields) {
         return dialect;
     }
     let has = |name: &str| fields.has(name);
-    let said = fields
+    let value = fields
         .get("message_type")
-        .map_or("", |said| said.get().trim_matches('"'));
+        .map_or("", |value| value.get().trim_matches('"'));
     let addressed = ["message_id", "from_agent", "to_agent", "timestamp"]
         .into_iter()
         .any(has);
     if addressed {
-        // One of four types, and not that of the subject: it says what kind of thing is said, not what.
-        let general = has("payload") && said != kind.as_str() && exchange::TYPES.contains(&said);
+        // One of four general types that is not the type of the subject.
+        let general = has("payload") && value != kind.as_str() && exchange::TYPES.contains(&value);
         if general {
             Dialect::Exchange
         } else {
@@ -35,10 +36,10 @@ pub(super) fn dialect(bytes: &[u8], subject: &Subject) -> Dialect {
     }
 }
 
-/// The dialect that has a word of its own for something said here; none where another could be meant.
-pub(super) fn by_own_word(fields: &Fields) -> Option<Dialect> {
+/// The dialect that alone has a field of this name; `None` if there is no such field.
+pub(super) fn by_own_field(fields: &Fields) -> Option<Dialect> {
     let has = |name: &str| fields.has(name);
-    // What has no word of its own is told by what it lacks.
+    // The dialects without a field of their own are recognised by what they lack.
     if has("interaction_type") {
         Some(Dialect::Session)
     } else if has("sender_id") {

@@ -2,7 +2,9 @@
 
 use super::collaboration;
 use super::fields::Fields;
-use super::overflow_fields::{Carried, Told, finish, metadata, stated, take_metadata, written};
+use super::overflow_fields::{
+    Addressing, OverflowFields, finish, known_time, metadata, take_metadata, time_text,
+};
 use crate::envelope::{differs, not_an_object};
 use crate::fault::Fault;
 use crate::subject::Subject;
@@ -12,19 +14,23 @@ use crate::{Envelope, MessageType, Priority};
 pub(super) const TYPES: [&str; 4] = ["request", "response", "notification", "error"];
 
 pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
-    let told = Told::by(subject)?;
+    let addressing = Addressing::by(subject)?;
     let mut fields = Fields::parse(bytes, "")?;
-    let mut envelope = told.envelope(subject, bytes);
+    let mut envelope = addressing.envelope(subject, bytes);
     // The standard actions are printed as a request's payload alone.
-    if told.kind == MessageType::Request && fields.has("action") && !fields.has("payload") {
+    if addressing.kind == MessageType::Request && fields.has("action") && !fields.has("payload") {
         envelope.payload = fields.into_raw()?;
         return Ok(envelope);
     }
-    if let Some(said) = fields.take::<String>("message_type")?
-        && said != performative(&told.kind).0
-        && said != told.kind.as_str()
+    if let Some(value) = fields.take::<String>("message_type")?
+        && value != performative(&addressing.kind).0
+        && value != addressing.kind.as_str()
     {
-        return Err(differs("/message_type", &said, performative(&told.kind).0));
+        return Err(differs(
+            "/message_type",
+            &value,
+            performative(&addressing.kind).0,
+        ));
     }
     match fields.take_raw("payload") {
         Some(payload) if payload.get().starts_with('{') => envelope.payload = payload,
@@ -37,34 +43,38 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
             ));
         }
     }
-    // Fields of its own first: what is carried says more of them.
-    Carried::take_beside_metadata(&mut fields)?.unload(&told, "", &mut envelope)?;
-    take_metadata(&mut fields, &told, &mut envelope)?;
-    finish(fields, &told, envelope)
+    // The fields of the dialect first: overflow fields may state them more precisely.
+    OverflowFields::take_canonical_without_metadata(&mut fields)?.apply(
+        &addressing,
+        "",
+        &mut envelope,
+    )?;
+    take_metadata(&mut fields, &addressing, &mut envelope)?;
+    finish(fields, &addressing, envelope)
 }
 
 pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let (performative, usual) = performative(&envelope.message_type);
     let message_type = (envelope.message_type != usual).then(|| envelope.message_type.clone());
-    // The highest priority of the dialect; which one is meant is carried.
+    // The highest priority of the dialect; the overflow fields have the exact one.
     let is_highest = envelope.priority == Priority::SystemCritical;
     let priority = if is_highest {
         Priority::Critical
     } else {
         envelope.priority
     };
-    let carried = Carried {
+    let overflow = OverflowFields {
         message_id: None,
         timestamp: None,
         message_type,
         correlation_id: None,
         priority: is_highest.then_some(envelope.priority),
-        ..Carried::of(envelope)
+        ..OverflowFields::of(envelope)
     };
     let mut fields = Fields::at("");
     fields.put("message_id", &envelope.message_id)?;
-    if let Some(at) = stated(envelope.timestamp) {
-        fields.put("timestamp", &written(at))?;
+    if let Some(at) = known_time(envelope.timestamp) {
+        fields.put("timestamp", &time_text(at))?;
     }
     fields.put("from_agent", &envelope.from_agent)?;
     fields.put("to_agent", &envelope.to_agent)?;
@@ -74,12 +84,12 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     }
     fields.put("priority", &priority)?;
     fields.put_raw("payload", envelope.payload.clone())?;
-    fields.put_raw("metadata", metadata(envelope, carried)?)?;
+    fields.put_raw("metadata", metadata(envelope, overflow)?)?;
     fields.put_all(&envelope.extensions)?;
     Ok(fields)
 }
 
-/// Which of the four types a type is said as, and the type that is meant when nothing else is said.
+/// Which of the four types a type is written as, and the type that this stands for without an overflow field.
 fn performative(kind: &MessageType) -> (&'static str, MessageType) {
     match collaboration::performative(kind).1 {
         MessageType::Request | MessageType::Handoff => ("request", MessageType::Request),

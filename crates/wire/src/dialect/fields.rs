@@ -1,4 +1,4 @@
-//! A JSON object by its fields, each as the text that was written: to take some, and to know what is left.
+//! The fields of a JSON object, each as the text that was written.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,53 +11,53 @@ use crate::envelope::{from_json, not_an_object};
 use crate::extensions::Extensions;
 use crate::fault::Fault;
 
-/// The fields of one object, and where it stands.
+/// The fields of one object, and the JSON pointer to it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
     pointer: String,
     fields: BTreeMap<String, Box<RawValue>>,
 }
 
-/// All fields in their order, also those that are there twice.
-struct Listed(Vec<(String, Box<RawValue>)>);
+/// All fields in their order, with those that are there twice.
+struct FieldList(Vec<(String, Box<RawValue>)>);
 
-impl<'de> Deserialize<'de> for Listed {
+impl<'de> Deserialize<'de> for FieldList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Lister;
-        impl<'de> Visitor<'de> for Lister {
-            type Value = Listed;
+        struct FieldListVisitor;
+        impl<'de> Visitor<'de> for FieldListVisitor {
+            type Value = FieldList;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Listed, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FieldList, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }
-                Ok(Listed(fields))
+                Ok(FieldList(fields))
             }
         }
-        deserializer.deserialize_map(Lister)
+        deserializer.deserialize_map(FieldListVisitor)
     }
 }
 
 impl Fields {
-    /// The fields of an object in JSON, which stands at `pointer` of the message. None may be there twice, for two
-    /// readers could each believe another one.
+    /// Parses an object that stands at `pointer` of the message. No field may be there twice, because two readers could each take
+    /// another one.
     pub(super) fn parse(json: &[u8], pointer: &str) -> Result<Self, Fault> {
         if !json.trim_ascii_start().starts_with(b"{")
             && serde_json::from_slice::<&RawValue>(json).is_ok()
         {
             return Err(not_an_object(pointer));
         }
-        let Listed(listed) = from_json(json, pointer)?;
+        let FieldList(list) = from_json(json, pointer)?;
         let mut fields = BTreeMap::new();
-        for (name, value) in listed {
+        for (name, value) in list {
             if fields.contains_key(&name) {
                 return Err(Fault::invalid(
-                    below(pointer, &name),
+                    child_pointer(pointer, &name),
                     "The field is there twice.",
                     "Say it once.",
                 ));
@@ -70,12 +70,12 @@ impl Fields {
         })
     }
 
-    /// The fields as most readers see them, who let the last of two count; none where it is not an object.
-    pub(super) fn glance(json: &[u8]) -> Option<Self> {
-        let Listed(listed) = serde_json::from_slice(json).ok()?;
+    /// Parses an object as most readers do: of two fields with one name the last counts. `None` if it is not an object.
+    pub(super) fn parse_leniently(json: &[u8]) -> Option<Self> {
+        let FieldList(list) = serde_json::from_slice(json).ok()?;
         Some(Self {
             pointer: String::new(),
-            fields: listed.into_iter().collect(),
+            fields: list.into_iter().collect(),
         })
     }
 
@@ -87,9 +87,9 @@ impl Fields {
         }
     }
 
-    /// Where a field stands.
+    /// The JSON pointer to a field.
     pub(super) fn pointer(&self, name: &str) -> String {
-        below(&self.pointer, name)
+        child_pointer(&self.pointer, name)
     }
 
     /// Whether there is a field of this name.
@@ -107,12 +107,12 @@ impl Fields {
         self.fields.get(name).map(|value| &**value)
     }
 
-    /// Takes a field out as it was written.
+    /// Removes a field and returns it as it was written.
     pub(super) fn take_raw(&mut self, name: &str) -> Option<Box<RawValue>> {
         self.fields.remove(name)
     }
 
-    /// Takes a field out; `null` is as good as nothing.
+    /// Removes a field and parses it; `null` counts as missing.
     pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Fault> {
         match self.fields.remove(name) {
             Some(value) => from_json(value.get().as_bytes(), &self.pointer(name)),
@@ -120,7 +120,7 @@ impl Fields {
         }
     }
 
-    /// Takes out an object; no fields where there is none.
+    /// Removes a field that holds an object; an object without fields if it is missing.
     pub(super) fn take_object(&mut self, name: &str) -> Result<Self, Fault> {
         let pointer = self.pointer(name);
         match self.fields.remove(name) {
@@ -129,7 +129,7 @@ impl Fields {
         }
     }
 
-    /// Puts a field in. One that is there already is a fault: both cannot be said.
+    /// Adds a field. It is a fault if there is one of that name already.
     pub(super) fn put(&mut self, name: &str, value: &impl Serialize) -> Result<(), Fault> {
         let pointer = self.pointer(name);
         self.put_raw(
@@ -140,13 +140,13 @@ impl Fields {
 
     /// The same, with the text of the value.
     pub(super) fn put_raw(&mut self, name: &str, value: Box<RawValue>) -> Result<(), Fault> {
-        self.keep_free(name)?;
+        self.check_free(name)?;
         self.fields.insert(name.to_owned(), value);
         Ok(())
     }
 
-    /// Makes sure that there is no field of a name that the dialect uses for something else.
-    pub(super) fn keep_free(&self, name: &str) -> Result<(), Fault> {
+    /// Checks that there is no field of a name that the dialect uses for something else.
+    pub(super) fn check_free(&self, name: &str) -> Result<(), Fault> {
         if !self.fields.contains_key(name) {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl Fields {
         ))
     }
 
-    /// Puts all of these in.
+    /// Adds all of these fields.
     pub(super) fn put_all(&mut self, extensions: &Extensions) -> Result<(), Fault> {
         extensions
             .iter()
@@ -172,28 +172,28 @@ impl Fields {
         }
     }
 
-    /// What is left, as fields that nobody knows.
+    /// The remaining fields, as unknown fields of an envelope.
     pub(super) fn into_extensions(self) -> Extensions {
         self.fields.into_iter().collect()
     }
 
-    /// As the value of a field.
+    /// The object as JSON text.
     pub(super) fn into_raw(self) -> Result<Box<RawValue>, Fault> {
         to_raw_value(&self.fields).map_err(|error| unwritable(&self.pointer, &error))
     }
 
-    /// As a message.
+    /// The object as the bytes of a message.
     pub(super) fn into_bytes(self) -> Result<Vec<u8>, Fault> {
         serde_json::to_vec(&self.fields).map_err(|error| unwritable(&self.pointer, &error))
     }
 }
 
-/// The pointer to a field of what stands at `pointer`.
-pub(super) fn below(pointer: &str, name: &str) -> String {
+/// The JSON pointer to a field of the object at `pointer`.
+pub(super) fn child_pointer(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// What cannot be written as JSON.
+/// The fault of something that cannot be written as JSON.
 pub(super) fn unwritable(pointer: &str, error: &serde_json::Error) -> Fault {
     Fault::invalid(
         pointer,

@@ -1,9 +1,9 @@
-//! What is common to the dialects: what the subject says of a message, and what a dialect carries for want of a field.
+//! What the dialects have in common: the fields that follow from the subject, and those that a dialect has no field for.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::fields::{Fields, below};
+use super::fields::{Fields, child_pointer};
 use crate::envelope::{self, Metadata, check_confidence};
 use crate::extensions::Extensions;
 use crate::fault::Fault;
@@ -11,11 +11,11 @@ use crate::id::{AgentId, CaseId, MessageId, Recipient};
 use crate::subject::{Lane, Subject, SubjectSpace};
 use crate::{Envelope, MessageType, Priority, Timestamp};
 
-/// The name under which a dialect's most general field carries what the dialect has no field for.
-pub const ROOM: &str = "concord";
+/// The name, inside the most general field of a dialect, of the object with all that the dialect has no field for.
+pub const OVERFLOW_FIELD: &str = "concord";
 
-/// What is known of a message before it is read.
-pub(super) struct Told<'a> {
+/// What the subject of a message says about it.
+pub(super) struct Addressing<'a> {
     pub(super) from: &'a AgentId,
     pub(super) to: &'a Recipient,
     pub(super) kind: MessageType,
@@ -23,8 +23,8 @@ pub(super) struct Told<'a> {
     lane: Lane,
 }
 
-impl<'a> Told<'a> {
-    /// By the subject.
+impl<'a> Addressing<'a> {
+    /// Takes it from the subject; a fault if the subject is not that of a message.
     pub(super) fn by(subject: &'a Subject) -> Result<Self, Fault> {
         let Subject::Message {
             lane,
@@ -49,7 +49,7 @@ impl<'a> Told<'a> {
         })
     }
 
-    /// The envelope that says nothing but what the subject does.
+    /// An envelope with nothing but what the subject says.
     pub(super) fn envelope(&self, subject: &Subject, bytes: &[u8]) -> Envelope {
         Envelope {
             message_id: MessageId::of_bytes(&SubjectSpace::default().build(subject), bytes),
@@ -74,67 +74,69 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Takes the sender's name, which must be that of the subject.
+    /// Takes the field with the sender, which must be that of the subject.
     pub(super) fn take_sender(&self, fields: &mut Fields, name: &str) -> Result<(), Fault> {
         match fields.take::<String>(name)? {
-            Some(said) if said != self.from.as_str() => {
-                Err(envelope::impostor(&fields.pointer(name), &said, self.from))
+            Some(value) if value != self.from.as_str() => {
+                Err(envelope::impostor(&fields.pointer(name), &value, self.from))
             }
             _ => Ok(()),
         }
     }
 
-    /// Checks a recipient's name, which must be that of the subject; everyone may be called `all`.
-    pub(super) fn check_recipient(&self, pointer: &str, said: &str) -> Result<(), Fault> {
-        if self.is_called(said) {
+    /// Checks a recipient, which must be that of the subject; everyone may be written as `all`.
+    pub(super) fn check_recipient(&self, pointer: &str, value: &str) -> Result<(), Fault> {
+        if self.is_recipient(value) {
             return Ok(());
         }
-        Err(envelope::differs(pointer, said, self.to.as_str()))
+        Err(envelope::differs(pointer, value, self.to.as_str()))
     }
 
-    /// Whether the recipient is called so.
-    pub(super) fn is_called(&self, said: &str) -> bool {
-        said == self.to.as_str() || (*self.to == Recipient::All && said == "all")
+    /// Whether this is a name of the recipient.
+    pub(super) fn is_recipient(&self, value: &str) -> bool {
+        value == self.to.as_str() || (*self.to == Recipient::All && value == "all")
     }
 
-    /// Whether the message is for more than one agent, known by name.
+    /// Whether the message is for a group and not for one agent.
     pub(super) fn is_broadcast(&self) -> bool {
         !matches!(self.to, Recipient::Agent(_))
     }
 
-    fn check_type(&self, pointer: &str, said: &MessageType) -> Result<(), Fault> {
-        if *said == self.kind {
+    fn check_type(&self, pointer: &str, value: &MessageType) -> Result<(), Fault> {
+        if *value == self.kind {
             return Ok(());
         }
         Err(envelope::differs(
             pointer,
-            said.as_str(),
+            value.as_str(),
             self.kind.as_str(),
         ))
     }
 
-    fn check_case(&self, pointer: &str, said: &CaseId) -> Result<(), Fault> {
-        if self.case == Some(said) {
+    fn check_case(&self, pointer: &str, value: &CaseId) -> Result<(), Fault> {
+        if self.case == Some(value) {
             return Ok(());
         }
         Err(envelope::differs(
             pointer,
-            said.as_str(),
+            value.as_str(),
             self.case.map_or("_", CaseId::as_str),
         ))
     }
 
-    /// Takes the case under the name the dialect has for it.
+    /// Takes the field with the case, which must be that of the subject.
     pub(super) fn take_case(&self, fields: &mut Fields, name: &str) -> Result<(), Fault> {
-        let said = fields.take::<CaseId>(name)?;
-        said.map_or(Ok(()), |said| self.check_case(&fields.pointer(name), &said))
+        let value = fields.take::<CaseId>(name)?;
+        value.map_or(Ok(()), |value| {
+            self.check_case(&fields.pointer(name), &value)
+        })
     }
 }
 
-/// What a dialect has no field for.
+/// The fields of the envelope that a dialect has no field for.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Carried {
+pub(super) struct OverflowFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) message_id: Option<MessageId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,12 +161,12 @@ pub(super) struct Carried {
     pub(super) metadata: Option<Metadata>,
 }
 
-impl Carried {
-    /// All of an envelope that could have to be carried; a dialect takes out what it has fields for.
+impl OverflowFields {
+    /// All fields of an envelope that could overflow; a dialect sets those to `None` that it has fields for.
     pub(super) fn of(envelope: &Envelope) -> Self {
         Self {
             message_id: Some(envelope.message_id.clone()),
-            timestamp: stated(envelope.timestamp),
+            timestamp: known_time(envelope.timestamp),
             message_type: None,
             case_id: envelope.case_id.clone(),
             correlation_id: envelope.correlation_id.clone(),
@@ -177,21 +179,21 @@ impl Carried {
         }
     }
 
-    /// Takes what a message carries under [`ROOM`] of `fields`.
+    /// Takes what stands under [`OVERFLOW_FIELD`] of `fields`.
     pub(super) fn take(fields: &mut Fields) -> Result<Self, Fault> {
-        Ok(fields.take(ROOM)?.unwrap_or_default())
+        Ok(fields.take(OVERFLOW_FIELD)?.unwrap_or_default())
     }
 
-    /// Takes what stands beside a dialect's own fields under its canonical name: an agent may know more than its dialect.
-    pub(super) fn take_beside(fields: &mut Fields) -> Result<Self, Fault> {
+    /// Takes the fields with canonical names beside those of the dialect: an agent may add them.
+    pub(super) fn take_canonical(fields: &mut Fields) -> Result<Self, Fault> {
         Ok(Self {
             metadata: fields.take("metadata")?,
-            ..Self::take_beside_metadata(fields)?
+            ..Self::take_canonical_without_metadata(fields)?
         })
     }
 
     /// The same without the metadata.
-    pub(super) fn take_beside_metadata(fields: &mut Fields) -> Result<Self, Fault> {
+    pub(super) fn take_canonical_without_metadata(fields: &mut Fields) -> Result<Self, Fault> {
         Ok(Self {
             message_id: fields.take("message_id")?,
             timestamp: fields.take("timestamp")?,
@@ -207,30 +209,30 @@ impl Carried {
         })
     }
 
-    /// Puts it under [`ROOM`] of `fields`, if there is anything.
+    /// Puts them under [`OVERFLOW_FIELD`] of `fields`, if there are any.
     pub(super) fn put(self, fields: &mut Fields) -> Result<(), Fault> {
-        // Even if there is nothing: what stands there of somebody else's would be read as this.
-        fields.keep_free(ROOM)?;
+        // Also if there are none: a field of the sender with this name would be read as overflow.
+        fields.check_free(OVERFLOW_FIELD)?;
         if self == Self::default() {
             Ok(())
         } else {
-            fields.put(ROOM, &self)
+            fields.put(OVERFLOW_FIELD, &self)
         }
     }
 
-    /// Adds it to an envelope; `pointer` is where it stood.
-    pub(super) fn unload(
+    /// Sets the fields of an envelope; `pointer` is where they stood.
+    pub(super) fn apply(
         self,
-        told: &Told<'_>,
+        addressing: &Addressing<'_>,
         pointer: &str,
         envelope: &mut Envelope,
     ) -> Result<(), Fault> {
-        let at = |name: &str| below(pointer, name);
+        let at = |name: &str| child_pointer(pointer, name);
         if let Some(kind) = self.message_type {
-            told.check_type(&at("message_type"), &kind)?;
+            addressing.check_type(&at("message_type"), &kind)?;
         }
         if let Some(case) = self.case_id {
-            told.check_case(&at("case_id"), &case)?;
+            addressing.check_case(&at("case_id"), &case)?;
         }
         if let Some(metadata) = self.metadata {
             if let Some(confidence) = metadata.confidence {
@@ -246,45 +248,45 @@ impl Carried {
         set(&mut envelope.timestamp, self.timestamp);
         set(&mut envelope.priority, self.priority);
         set(&mut envelope.requires_response, self.requires_response);
-        or_set(&mut envelope.correlation_id, self.correlation_id);
-        or_set(&mut envelope.reply_to, self.reply_to);
-        or_set(&mut envelope.round, self.round);
-        or_set(&mut envelope.deadline, self.deadline);
+        set_option(&mut envelope.correlation_id, self.correlation_id);
+        set_option(&mut envelope.reply_to, self.reply_to);
+        set_option(&mut envelope.round, self.round);
+        set_option(&mut envelope.deadline, self.deadline);
         Ok(())
     }
 }
 
-fn set<T>(field: &mut T, said: Option<T>) {
-    if let Some(said) = said {
-        *field = said;
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
     }
 }
 
-fn or_set<T>(field: &mut Option<T>, said: Option<T>) {
-    if said.is_some() {
-        *field = said;
+fn set_option<T>(field: &mut Option<T>, value: Option<T>) {
+    if value.is_some() {
+        *field = value;
     }
 }
 
-/// A time that was said.
-pub(super) fn stated(time: Timestamp) -> Option<Timestamp> {
+/// A time that is not missing; the epoch stands for a missing one.
+pub(super) fn known_time(time: Timestamp) -> Option<Timestamp> {
     (time != Timestamp::default()).then_some(time)
 }
 
-/// A time without its milliseconds where they are zero, as people write it.
-pub(super) fn written(time: Timestamp) -> String {
+/// A time as text, without milliseconds if they are zero.
+pub(super) fn time_text(time: Timestamp) -> String {
     time.to_string().replace(".000Z", "Z")
 }
 
-/// Takes a metadata object: what it carries, what the envelope knows, and the rest.
+/// Takes a metadata object: the overflow fields, the fields of the envelope's metadata, and the rest.
 pub(super) fn take_metadata(
     fields: &mut Fields,
-    told: &Told<'_>,
+    addressing: &Addressing<'_>,
     envelope: &mut Envelope,
 ) -> Result<(), Fault> {
     let mut metadata = fields.take_object("metadata")?;
-    let carried = Carried::take(&mut metadata)?;
-    carried.unload(told, &metadata.pointer(ROOM), envelope)?;
+    let overflow = OverflowFields::take(&mut metadata)?;
+    overflow.apply(addressing, &metadata.pointer(OVERFLOW_FIELD), envelope)?;
     let confidence = metadata.take("confidence")?;
     if let Some(confidence) = confidence {
         check_confidence(&metadata.pointer("confidence"), confidence)?;
@@ -298,8 +300,11 @@ pub(super) fn take_metadata(
     Ok(())
 }
 
-/// Writes a metadata object with what is carried.
-pub(super) fn metadata(envelope: &Envelope, carried: Carried) -> Result<Box<RawValue>, Fault> {
+/// Writes a metadata object with the overflow fields.
+pub(super) fn metadata(
+    envelope: &Envelope,
+    overflow: OverflowFields,
+) -> Result<Box<RawValue>, Fault> {
     let mut fields = Fields::at("/metadata");
     let Metadata {
         confidence,
@@ -317,24 +322,24 @@ pub(super) fn metadata(envelope: &Envelope, carried: Carried) -> Result<Box<RawV
         fields.put("version", version)?;
     }
     fields.put_all(extensions)?;
-    Carried {
+    OverflowFields {
         metadata: None,
-        ..carried
+        ..overflow
     }
     .put(&mut fields)?;
     fields.into_raw()
 }
 
-/// What is left of a message once its dialect's fields are taken: canonical fields count, the others are kept.
+/// Takes what is left of a message after the fields of its dialect: canonical fields are set, all others are kept.
 pub(super) fn finish(
     mut fields: Fields,
-    told: &Told<'_>,
+    addressing: &Addressing<'_>,
     mut envelope: Envelope,
 ) -> Result<Envelope, Fault> {
-    Carried::take_beside(&mut fields)?.unload(told, "", &mut envelope)?;
-    told.take_sender(&mut fields, "from_agent")?;
+    OverflowFields::take_canonical(&mut fields)?.apply(addressing, "", &mut envelope)?;
+    addressing.take_sender(&mut fields, "from_agent")?;
     if let Some(to) = fields.take::<String>("to_agent")? {
-        told.check_recipient("/to_agent", &to)?;
+        addressing.check_recipient("/to_agent", &to)?;
     }
     if fields.has("payload") {
         return Err(Fault::invalid(

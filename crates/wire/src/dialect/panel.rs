@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::content;
 use super::fields::Fields;
-use super::overflow_fields::{Carried, Told, finish, stated};
+use super::overflow_fields::{Addressing, OverflowFields, finish, known_time};
 use crate::envelope::{Metadata, differs};
 use crate::fault::Fault;
 use crate::subject::Subject;
@@ -21,10 +21,10 @@ const FINDING: [(&str, &str); 3] = [
 const RECIPIENTS: &str = "recipients";
 
 pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
-    let told = Told::by(subject)?;
+    let addressing = Addressing::by(subject)?;
     let mut fields = Fields::parse(bytes, "")?;
-    let mut envelope = told.envelope(subject, bytes);
-    // What the peer-review prompt asks a model for is an answer without an envelope.
+    let mut envelope = addressing.envelope(subject, bytes);
+    // The prompt of the peer review asks a model for an answer without an envelope.
     let bare = ["id", "sender", RECIPIENTS, "messageType", "content"]
         .into_iter()
         .all(|name| !fields.has(name));
@@ -35,13 +35,13 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     if let Some(id) = fields.take("id")? {
         envelope.message_id = id;
     }
-    told.take_sender(&mut fields, "sender")?;
-    let others = take_recipients(&mut fields, &told)?;
-    if let Some(said) = fields.take::<String>("messageType")?
-        && said != told.kind.as_str()
-        && Some(&said) != camel(told.kind.as_str()).as_ref()
+    addressing.take_sender(&mut fields, "sender")?;
+    let others = take_recipients(&mut fields, &addressing)?;
+    if let Some(value) = fields.take::<String>("messageType")?
+        && value != addressing.kind.as_str()
+        && Some(&value) != camel(addressing.kind.as_str()).as_ref()
     {
-        return Err(differs("/messageType", &said, told.kind.as_str()));
+        return Err(differs("/messageType", &value, addressing.kind.as_str()));
     }
     envelope.round = fields.take("round")?.filter(|round| *round > 0);
     envelope.reply_to = fields.take("replyTo")?;
@@ -50,18 +50,22 @@ pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
     }
     let mut content = content::read_text(
         fields.take_raw("content").as_deref(),
-        &told.kind,
+        &addressing.kind,
         "/content",
     )?;
-    Carried::take(&mut content)?.unload(&told, "/content/concord", &mut envelope)?;
-    content::take_confidence(&mut content, &told.kind, &mut envelope.metadata.confidence)?;
-    if is_finding(&told.kind) {
+    OverflowFields::take(&mut content)?.apply(&addressing, "/content/concord", &mut envelope)?;
+    content::take_confidence(
+        &mut content,
+        &addressing.kind,
+        &mut envelope.metadata.confidence,
+    )?;
+    if is_finding(&addressing.kind) {
         FINDING
             .into_iter()
             .try_for_each(|(camel, snake)| content.rename(camel, snake))?;
     }
     envelope.payload = content.into_raw()?;
-    let mut envelope = finish(fields, &told, envelope)?;
+    let mut envelope = finish(fields, &addressing, envelope)?;
     if let Some(others) = others {
         envelope.extensions.insert(RECIPIENTS, others);
     }
@@ -80,23 +84,23 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     let mut content = content::fields(&envelope.payload)?;
     if is_finding(kind) {
         for (camel, snake) in FINDING {
-            // One of that name would be read as the other.
-            content.keep_free(camel)?;
+            // A field of that name in the payload would be read as the other.
+            content.check_free(camel)?;
             content.rename(snake, camel)?;
         }
     }
     let mut metadata = envelope.metadata.clone();
     content::put_confidence(&mut content, kind, &mut metadata.confidence)?;
     let metadata = (metadata != Metadata::default()).then_some(metadata);
-    let carried = Carried {
+    let overflow = OverflowFields {
         message_id: None,
         timestamp: None,
         reply_to: None,
         round: None,
         metadata,
-        ..Carried::of(envelope)
+        ..OverflowFields::of(envelope)
     };
-    carried.put(&mut content)?;
+    overflow.put(&mut content)?;
 
     let mut fields = Fields::at("");
     fields.put("id", &envelope.message_id)?;
@@ -112,7 +116,7 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     }
     fields.put("messageType", &camel)?;
     fields.put_raw("content", content::serialised(content, "/payload")?)?;
-    if let Some(at) = stated(envelope.timestamp) {
+    if let Some(at) = known_time(envelope.timestamp) {
         fields.put("timestamp", &at.unix_millis())?;
     }
     if let Some(reply_to) = &envelope.reply_to {
@@ -130,15 +134,22 @@ fn is_finding(kind: &MessageType) -> bool {
 }
 
 /// Takes the recipients, of whom the subject's is one; all of them where there are several.
-fn take_recipients(fields: &mut Fields, told: &Told<'_>) -> Result<Option<Box<RawValue>>, Fault> {
+fn take_recipients(
+    fields: &mut Fields,
+    addressing: &Addressing<'_>,
+) -> Result<Option<Box<RawValue>>, Fault> {
     let Some(raw) = fields.take_raw(RECIPIENTS) else {
         return Ok(None);
     };
     let names: Vec<String> = crate::envelope::from_json(raw.get().as_bytes(), "/recipients")?;
-    let is_one =
-        names.iter().any(|name| told.is_called(name)) || (names.is_empty() && told.is_broadcast());
+    let is_one = names.iter().any(|name| addressing.is_recipient(name))
+        || (names.is_empty() && addressing.is_broadcast());
     if !is_one {
-        return Err(differs("/recipients", &names.join(", "), told.to.as_str()));
+        return Err(differs(
+            "/recipients",
+            &names.join(", "),
+            addressing.to.as_str(),
+        ));
     }
     Ok((names.len() > 1).then_some(raw))
 }

@@ -3,55 +3,57 @@
 
 use super::content;
 use super::fields::Fields;
-use super::overflow_fields::{Carried, Told, finish, metadata, stated, take_metadata, written};
+use super::overflow_fields::{
+    Addressing, OverflowFields, finish, known_time, metadata, take_metadata, time_text,
+};
 use crate::envelope::differs;
 use crate::fault::Fault;
 use crate::subject::Subject;
 use crate::{Envelope, MessageType, Recipient};
 
-/// A word of the specification's for a query to the group.
+/// The other name that the specification has for a query to the group.
 const BROADCAST_QUERY: &str = "BROADCAST_QUERY";
 
 pub(super) fn read(bytes: &[u8], subject: &Subject) -> Result<Envelope, Fault> {
-    let told = Told::by(subject)?;
+    let addressing = Addressing::by(subject)?;
     let mut fields = Fields::parse(bytes, "")?;
-    let mut envelope = told.envelope(subject, bytes);
-    if let Some(said) = fields.take::<String>("interaction_type")?
-        && said != told.kind.as_str().to_ascii_uppercase()
-        && (said != BROADCAST_QUERY || told.kind != MessageType::GroupQuery)
+    let mut envelope = addressing.envelope(subject, bytes);
+    if let Some(value) = fields.take::<String>("interaction_type")?
+        && value != addressing.kind.as_str().to_ascii_uppercase()
+        && (value != BROADCAST_QUERY || addressing.kind != MessageType::GroupQuery)
     {
         return Err(differs(
             "/interaction_type",
-            &said,
-            &told.kind.as_str().to_ascii_uppercase(),
+            &value,
+            &addressing.kind.as_str().to_ascii_uppercase(),
         ));
     }
-    told.take_sender(&mut fields, "source_agent_id")?;
-    // Said to be none is everyone, or whoever can help; not said at all is whoever the subject names.
-    let says_none = fields
+    addressing.take_sender(&mut fields, "source_agent_id")?;
+    // `null` means everyone or whoever can help; a missing field means the recipient of the subject.
+    let is_null = fields
         .get("target_agent_id")
         .is_some_and(|target| target.get() == "null");
     match fields.take::<String>("target_agent_id")? {
-        Some(said) => told.check_recipient("/target_agent_id", &said)?,
-        None if says_none && !told.is_broadcast() => {
+        Some(value) => addressing.check_recipient("/target_agent_id", &value)?,
+        None if is_null && !addressing.is_broadcast() => {
             return Err(differs(
                 "/target_agent_id",
                 "everyone, by naming none",
-                told.to.as_str(),
+                addressing.to.as_str(),
             ));
         }
         None => {}
     }
-    told.take_case(&mut fields, "conversation_id")?;
+    addressing.take_case(&mut fields, "conversation_id")?;
     envelope.reply_to = fields.take("reply_to_message_id")?;
-    take_metadata(&mut fields, &told, &mut envelope)?;
+    take_metadata(&mut fields, &addressing, &mut envelope)?;
     let content = content::read_text(
         fields.take_raw("content").as_deref(),
-        &told.kind,
+        &addressing.kind,
         "/content",
     )?;
     envelope.payload = content.into_raw()?;
-    finish(fields, &told, envelope)
+    finish(fields, &addressing, envelope)
 }
 
 pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
@@ -69,12 +71,12 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
         Recipient::Agent(agent) => Some(agent),
         Recipient::All | Recipient::Any => None,
     };
-    let carried = Carried {
+    let overflow = OverflowFields {
         message_id: None,
         timestamp: None,
         case_id: None,
         reply_to: None,
-        ..Carried::of(envelope)
+        ..OverflowFields::of(envelope)
     };
     let mut fields = Fields::at("");
     fields.put("message_id", &envelope.message_id)?;
@@ -87,14 +89,14 @@ pub(super) fn write(envelope: &Envelope) -> Result<Fields, Fault> {
     if let Some(reply_to) = &envelope.reply_to {
         fields.put("reply_to_message_id", reply_to)?;
     }
-    if let Some(at) = stated(envelope.timestamp) {
-        fields.put("timestamp", &written(at))?;
+    if let Some(at) = known_time(envelope.timestamp) {
+        fields.put("timestamp", &time_text(at))?;
     }
     fields.put_raw(
         "content",
         content::write_text(content::fields(&envelope.payload)?, kind, "/payload")?,
     )?;
-    fields.put_raw("metadata", metadata(envelope, carried)?)?;
+    fields.put_raw("metadata", metadata(envelope, overflow)?)?;
     fields.put_all(&envelope.extensions)?;
     Ok(fields)
 }

@@ -1,4 +1,4 @@
-//! What is refused of an envelope, and how its JSON is read.
+//! Checks of an envelope, and how its JSON is read.
 
 use serde::de::DeserializeOwned;
 
@@ -6,7 +6,7 @@ use super::ENVELOPE_BYTES_MAX;
 use crate::fault::Fault;
 use crate::id::AgentId;
 
-/// Refuses what is larger than an envelope may be.
+/// Refuses a message that is larger than an envelope may be.
 pub(crate) fn check_size(bytes: &[u8]) -> Result<(), Fault> {
     if bytes.len() <= ENVELOPE_BYTES_MAX {
         return Ok(());
@@ -22,19 +22,19 @@ pub(crate) fn check_size(bytes: &[u8]) -> Result<(), Fault> {
     ))
 }
 
-/// The fault of a field that is not what the subject says.
+/// The fault of a field that differs from the subject.
 pub(crate) fn differs(pointer: &str, body: &str, token: &str) -> Fault {
     Fault::invalid(
         pointer,
         format!(
             "The envelope says {:?}, the subject says {token:?}.",
-            crate::payload::beginning(body)
+            crate::payload::shortened(body)
         ),
         "Make the field equal to the subject's token; the subject is what the broker has checked.",
     )
 }
 
-/// The fault of a message whose sender speaks for another.
+/// The fault of a message whose sender writes under the id of another.
 pub(crate) fn impostor(pointer: &str, body: &str, from: &AgentId) -> Fault {
     Fault {
         code: crate::ErrorCode::Unauthorized,
@@ -62,7 +62,7 @@ pub fn check_confidence(pointer: &str, confidence: f64) -> Result<(), Fault> {
     ))
 }
 
-/// Parses JSON and, when it does not fit, says where: quick when good, exact when bad.
+/// Parses JSON. Only if that fails, parses it again to find the place of the fault.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8], base: &str) -> Result<T, Fault> {
     if let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);

@@ -2,6 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ErrorCode;
+use crate::Token;
 use crate::subject::SubjectSpace;
 
 fn good() -> Value {
@@ -36,69 +37,35 @@ fn a_good_message_is_read_and_unknown_fields_do_not_hurt() {
 
 #[test]
 fn each_fault_names_its_place() {
-    let cases: Vec<(&str, Value, ErrorCode)> = vec![
+    let cases = [
         (
             "/metadata/confidence",
             json!({"metadata": {"confidence": 1.7}}),
-            ErrorCode::InvalidRequest,
         ),
-        (
-            "/from_agent",
-            json!({"from_agent": "mallory"}),
-            ErrorCode::Unauthorized,
-        ),
-        (
-            "/to_agent",
-            json!({"to_agent": "debate-facilitator"}),
-            ErrorCode::InvalidRequest,
-        ),
-        (
-            "/message_type",
-            json!({"message_type": "evidence"}),
-            ErrorCode::InvalidRequest,
-        ),
-        (
-            "/case_id",
-            json!({"case_id": "c-2"}),
-            ErrorCode::InvalidRequest,
-        ),
-        (
-            "/message_id",
-            json!({"message_id": "a b"}),
-            ErrorCode::InvalidRequest,
-        ),
-        (
-            "/timestamp",
-            json!({"timestamp": "noon"}),
-            ErrorCode::InvalidRequest,
-        ),
-        (
-            "/priority",
-            json!({"priority": "extreme"}),
-            ErrorCode::InvalidRequest,
-        ),
-        (
-            "/metadata/version",
-            json!({"metadata": {"version": "2.0"}}),
-            ErrorCode::InvalidRequest,
-        ),
+        ("/from_agent", json!({"from_agent": "mallory"})),
+        ("/to_agent", json!({"to_agent": "debate-facilitator"})),
+        ("/message_type", json!({"message_type": "evidence"})),
+        ("/case_id", json!({"case_id": "c-2"})),
+        ("/message_id", json!({"message_id": "a b"})),
+        ("/timestamp", json!({"timestamp": "noon"})),
+        ("/priority", json!({"priority": "extreme"})),
+        ("/metadata/version", json!({"metadata": {"version": "2.0"}})),
         (
             "/correlation_id",
             json!({"correlation_id": "x".repeat(257)}),
-            ErrorCode::InvalidRequest,
         ),
-        (
-            "/reply_to",
-            json!({"reply_to": "x".repeat(257)}),
-            ErrorCode::InvalidRequest,
-        ),
+        ("/reply_to", json!({"reply_to": "x".repeat(257)})),
     ];
-    for (pointer, change, code) in cases {
+    for (pointer, change) in cases {
         let mut message = good();
         for (key, value) in change.as_object().unwrap() {
             message[key] = value.clone();
         }
         let fault = decode(&message).unwrap_err();
+        let code = match pointer {
+            "/from_agent" => ErrorCode::Unauthorized,
+            _ => ErrorCode::InvalidRequest,
+        };
         assert_eq!(
             (fault.pointer.as_str(), fault.code),
             (pointer, code),

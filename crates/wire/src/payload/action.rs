@@ -32,7 +32,7 @@ pub const ACTIONS: [&str; 4] = ["review_code", "run_tests", "update_documentatio
 /// Parameters of `review_code`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewCode {
-    /// What to review.
+    /// The files to review.
     pub files: Vec<String>,
     /// What to look for: one or several of `security`, `performance`, `style`, `functionality`, with `|` between them.
     #[schemars(regex(
@@ -69,7 +69,7 @@ pub struct UpdateDocumentation {
     /// One or several of `api`, `feature`, `bugfix`, with `|` between them.
     #[schemars(regex(pattern = r"^(api|feature|bugfix)(\|(api|feature|bugfix))*$"))]
     pub change_type: String,
-    /// What has changed.
+    /// The components that have changed.
     #[serde(default)]
     pub affected_components: Vec<String>,
     /// The version that the documentation is of.
@@ -158,7 +158,7 @@ fn one_of(text: &str, allowed: &[&str], pointer: &str) -> Result<(), Fault> {
         pointer,
         format!(
             "{:?} is none of {}.",
-            super::beginning(text),
+            super::shortened(text),
             allowed.join(", ")
         ),
         "Name one of them, or several with | between them.",

@@ -16,7 +16,7 @@ pub const UPDATE_AGENT: &str = "update_agent";
 /// The action of a request that takes an agent off the register.
 pub const DEREGISTER_AGENT: &str = "deregister_agent";
 
-/// Whether an agent can be given work.
+/// The status of an agent: whether it can be given work.
 #[derive(
     Debug,
     Clone,
@@ -33,7 +33,7 @@ pub const DEREGISTER_AGENT: &str = "deregister_agent";
 )]
 #[serde(rename_all = "snake_case")]
 pub enum AgentStatus {
-    /// It can.
+    /// It can be given work.
     #[default]
     Available,
     /// It is there, and works on something else.
@@ -65,7 +65,7 @@ impl fmt::Display for AgentStatus {
 /// What is published on `beat.<agent>`. An empty message is a heartbeat too, of an agent that is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Beat {
-    /// How the agent is.
+    /// The status of the agent.
     #[serde(default)]
     pub status: AgentStatus,
 }
@@ -84,10 +84,10 @@ impl Beat {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deregister {
-    /// Which agent; the sender when absent.
+    /// The agent; the sender when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// Why, for a reader.
+    /// The reason, for people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
@@ -104,19 +104,19 @@ impl Deregister {
 pub struct AgentJoined {
     /// The newcomer, or an agent with another card than before.
     pub card: Card,
-    /// How it is.
+    /// The status of the agent.
     pub status: AgentStatus,
 }
 
 /// The payload of `status`, about an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusReport {
-    /// Which agent; the sender when absent.
+    /// The agent; the sender when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// How it is.
+    /// The status of the agent.
     pub status: AgentStatus,
-    /// Why, for a reader.
+    /// The reason, for people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }

@@ -7,7 +7,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::beginning;
+use super::shortened;
 use crate::fault::Fault;
 
 /// Most holidays of a calendar.
@@ -166,7 +166,7 @@ fn zone(pointer: &str, name: &str) -> Result<TimeZone, Fault> {
     known.filter(|zone| !zone.is_unknown()).ok_or_else(|| {
         Fault::invalid(
             pointer,
-            format!("There is no time zone {:?}.", beginning(name)),
+            format!("There is no time zone {:?}.", shortened(name)),
             "Give the name of the IANA database, such as Europe/Berlin, America/New_York or UTC.",
         )
     })
@@ -181,7 +181,7 @@ fn minutes(pointer: &str, text: &str, max: u16) -> Result<u16, Fault> {
     read.filter(|minutes| *minutes <= max).ok_or_else(|| {
         Fault::invalid(
             pointer,
-            format!("{:?} is no time of a day.", beginning(text)),
+            format!("{:?} is no time of a day.", shortened(text)),
             "Write hours and minutes in two digits each, as in 09:00 or 17:30.",
         )
     })
@@ -208,7 +208,7 @@ fn digits(text: &str, count: usize) -> Option<u16> {
 }
 
 fn no_day(pointer: &str, text: &str) -> Fault {
-    let what = format!("{:?} is no day.", beginning(text));
+    let what = format!("{:?} is no day.", shortened(text));
     Fault::invalid(
         pointer,
         what,

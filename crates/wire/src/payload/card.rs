@@ -36,7 +36,7 @@ pub const HEARTBEAT_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
 pub struct Skill {
     /// Its name, unique on the card.
     pub name: String,
-    /// What it is, for people and for the matcher.
+    /// A description, for people and for the matcher.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Words by which it is found.
@@ -54,7 +54,7 @@ pub struct CardAction {
     /// Its name, unique on the card and none of the standard actions'.
     #[schemars(extend("not" = { "enum": ["review_code", "run_tests", "update_documentation", "batch"] }))]
     pub name: String,
-    /// What it does, for a reader.
+    /// A description, for people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The JSON Schema of its parameters: a request that does not fit is refused. Of the keywords `type`, `required`,
@@ -66,37 +66,37 @@ pub struct CardAction {
     pub result: Option<Schema>,
 }
 
-/// What an agent says of itself.
+/// The description that an agent gives of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// Under which id it speaks.
+    /// The id under which it sends messages.
     pub agent_id: AgentId,
-    /// For a reader.
+    /// A name for people to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it does, for a reader.
+    /// A description, for people to read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Its own version, as it numbers them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What it can do: by these it is woken.
+    /// Its skills: messages that match them wake it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Skill>,
-    /// What it can be asked for by name, beside the standard actions.
+    /// Actions that it can be asked for, beside the standard ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<CardAction>,
-    /// What it knows about; compared without regard to case and spacing.
+    /// The domains it knows; compared without regard to case and spacing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
     /// Words or phrases that wake it where meaning cannot be matched; compared without regard to case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
-    /// How it writes and wants to be written to.
+    /// The dialect in which it writes and reads messages.
     #[serde(default)]
     pub dialect: Dialect,
-    /// In which encodings it reads the bodies of messages, besides as they are: what is large comes to it compressed.
+    /// The encodings in which it reads the bodies of messages, besides uncompressed ones: large messages to it are compressed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub encodings: Vec<Encoding>,
     /// Requests that it works on at a time; no limit is kept when absent.
@@ -131,21 +131,37 @@ impl Card {
 
     /// Checks ranges, lengths and numbers of things; `pointer` is where the card stands, for the fault.
     pub fn check(&self, pointer: &str) -> Result<(), Fault> {
+        self.check_skills(pointer)?;
+        self.check_actions(pointer)?;
+        self.check_names(pointer)?;
+        text(&format!("{pointer}/description"), &self.description)?;
+        self.check_numbers(pointer)?;
+        let bytes = serde_json::to_vec(self).map_or(usize::MAX, |json| json.len());
+        if bytes > CARD_BYTES_MAX {
+            return Err(Fault::new(
+                ErrorCode::CapacityExceeded,
+                pointer,
+                format!(
+                    "The card has {bytes} bytes as JSON; at most {CARD_BYTES_MAX} are accepted."
+                ),
+                "Shorten descriptions, or give fewer examples; three for a skill are enough.",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_skills(&self, pointer: &str) -> Result<(), Fault> {
         at_most(
             &format!("{pointer}/skills"),
             "skills",
             self.skills.len(),
             SKILLS_MAX,
         )?;
-        for (place, skill) in self.skills.iter().enumerate() {
-            let pointer = format!("{pointer}/skills/{place}");
+        for (index, skill) in self.skills.iter().enumerate() {
+            let pointer = format!("{pointer}/skills/{index}");
             skill.check(&pointer)?;
-            if self
-                .skills
-                .iter()
-                .take(place)
-                .any(|earlier| earlier.name == skill.name)
-            {
+            let mut earlier = self.skills.iter().take(index);
+            if earlier.any(|earlier| earlier.name == skill.name) {
                 return Err(Fault::invalid(
                     format!("{pointer}/name"),
                     format!("There are two skills {:?}.", skill.name),
@@ -153,19 +169,13 @@ impl Card {
                 ));
             }
         }
-        self.check_actions(pointer)?;
-        names(
-            &format!("{pointer}/domains"),
-            "domains",
-            &self.domains,
-            DOMAINS_MAX,
-        )?;
-        names(
-            &format!("{pointer}/triggers"),
-            "triggers",
-            &self.triggers,
-            DOMAINS_MAX,
-        )?;
+        Ok(())
+    }
+
+    fn check_names(&self, pointer: &str) -> Result<(), Fault> {
+        for (field, list) in [("domains", &self.domains), ("triggers", &self.triggers)] {
+            names(&format!("{pointer}/{field}"), field, list, DOMAINS_MAX)?;
+        }
         for (field, name) in [("name", &self.name), ("version", &self.version)] {
             name.as_deref()
                 .map_or(Ok(()), |name| filled(&format!("{pointer}/{field}"), name))?;
@@ -175,8 +185,10 @@ impl Card {
             "encodings",
             self.encodings.len(),
             Encoding::ALL.len(),
-        )?;
-        text(&format!("{pointer}/description"), &self.description)?;
+        )
+    }
+
+    fn check_numbers(&self, pointer: &str) -> Result<(), Fault> {
         if let Some(capacity) = self
             .capacity
             .filter(|capacity| !(1..=AGENT_CAPACITY_MAX).contains(capacity))
@@ -201,22 +213,9 @@ impl Card {
                 ),
             ));
         }
-        let bytes = serde_json::to_vec(self).map_or(usize::MAX, |json| json.len());
-        if bytes > CARD_BYTES_MAX {
-            return Err(Fault::new(
-                ErrorCode::CapacityExceeded,
-                pointer,
-                format!(
-                    "The card has {bytes} bytes as JSON; at most {CARD_BYTES_MAX} are accepted."
-                ),
-                "Shorten descriptions, or give fewer examples; three for a skill are enough.",
-            ));
-        }
         Ok(())
     }
-}
 
-impl Card {
     fn check_actions(&self, pointer: &str) -> Result<(), Fault> {
         at_most(
             &format!("{pointer}/actions"),
@@ -364,162 +363,4 @@ fn text(pointer: &str, text: &str) -> Result<(), Fault> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn card(fields: Value) -> Card {
-        let mut whole = json!({ "agent_id": "ann" });
-        whole
-            .as_object_mut()
-            .unwrap()
-            .extend(fields.as_object().unwrap().clone());
-        serde_json::from_value(whole).unwrap()
-    }
-
-    #[test]
-    fn a_card_needs_nothing_but_a_name() {
-        let card = card(json!({}));
-        assert_eq!(card, Card::new(AgentId::new("ann").unwrap()));
-        assert_eq!(card.check(""), Ok(()));
-        assert_eq!(
-            serde_json::to_value(&card).unwrap(),
-            json!({ "agent_id": "ann", "dialect": "concord" })
-        );
-        assert!(serde_json::from_value::<Card>(json!({ "agent_id": "ann", "skils": [] })).is_err());
-    }
-
-    #[test]
-    fn what_is_good_is_accepted() {
-        let skill = json!({ "name": "tax", "description": "Taxes", "tags": ["vat"], "examples": ["What is VAT?"] });
-        for fields in [
-            json!({ "skills": [skill], "domains": ["tax"], "triggers": ["vat"], "dialect": "panel" }),
-            json!({ "capacity": 10_000, "heartbeat_ms": 100, "name": "Ann", "version": "2" }),
-        ] {
-            assert_eq!(card(fields.clone()).check("/p"), Ok(()), "{fields}");
-        }
-    }
-
-    #[test]
-    fn nonsense_is_refused_at_its_place() {
-        let many: Vec<Value> = (0..10_000)
-            .map(|n| json!({ "name": format!("s{n}") }))
-            .collect();
-        let long = "x".repeat(1_025);
-        let wide: Vec<Value> = (0..64)
-            .map(|n| json!({ "name": format!("s{n}"), "description": "x".repeat(1_024) }))
-            .collect();
-        for (fields, pointer) in [
-            (json!({ "skills": many }), "/p/skills"),
-            (
-                json!({ "skills": [{ "name": "a" }, { "name": "a" }] }),
-                "/p/skills/1/name",
-            ),
-            (json!({ "skills": [{ "name": " " }] }), "/p/skills/0/name"),
-            (
-                json!({ "skills": [{ "name": "a", "description": long }] }),
-                "/p/skills/0/description",
-            ),
-            (
-                json!({ "skills": [{ "name": "a", "examples": vec!["x"; 33] }] }),
-                "/p/skills/0/examples",
-            ),
-            (
-                json!({ "skills": [{ "name": "a", "examples": ["x", long] }] }),
-                "/p/skills/0/examples/1",
-            ),
-            (
-                json!({ "skills": [{ "name": "a", "tags": [""] }] }),
-                "/p/skills/0/tags/0",
-            ),
-            (json!({ "skills": wide }), "/p"),
-            (
-                json!({ "actions": vec![json!({ "name": "x" }); 33] }),
-                "/p/actions",
-            ),
-            (
-                json!({ "actions": [{ "name": "x" }, { "name": "x" }] }),
-                "/p/actions/1/name",
-            ),
-            (json!({ "actions": [{ "name": "" }] }), "/p/actions/0/name"),
-            (
-                json!({ "actions": [{ "name": "batch" }] }),
-                "/p/actions/0/name",
-            ),
-            (
-                json!({ "actions": [{ "name": "run_tests", "parameters": {} }] }),
-                "/p/actions/0/name",
-            ),
-            (
-                json!({ "actions": [{ "name": "x", "parameters": { "not": {} } }] }),
-                "/p/actions/0/parameters/not",
-            ),
-            (
-                json!({ "actions": [{ "name": "x", "result": { "type": "x" } }] }),
-                "/p/actions/0/result/type",
-            ),
-            (json!({ "domains": vec!["tax"; 65] }), "/p/domains"),
-            (json!({ "triggers": ["ok", ""] }), "/p/triggers/1"),
-            (
-                json!({ "encodings": ["gzip", "gzip", "gzip", "gzip"] }),
-                "/p/encodings",
-            ),
-            (json!({ "name": "" }), "/p/name"),
-            (json!({ "description": long }), "/p/description"),
-            (json!({ "capacity": 0 }), "/p/capacity"),
-            (json!({ "heartbeat_ms": 99 }), "/p/heartbeat_ms"),
-        ] {
-            assert_eq!(
-                card(fields.clone()).check("/p").unwrap_err().pointer,
-                pointer,
-                "{fields}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_request_is_checked_by_the_card_where_it_names_the_action() {
-        let parameters = json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } });
-        let card = card(
-            json!({ "actions": [{ "name": "translate", "parameters": parameters }, { "name": "rest" }] }),
-        );
-        assert_eq!(card.check("/p"), Ok(()));
-        let check = |action: &str, parameters: Value| {
-            let request: Request =
-                serde_json::from_value(json!({ "action": action, "parameters": parameters }))
-                    .unwrap();
-            card.check_request(&request).map_err(|fault| fault.pointer)
-        };
-        for (action, parameters) in [
-            ("translate", json!({ "text": "x" })),
-            ("rest", json!("whatever")),
-            ("dance", json!(null)),
-            (
-                "batch",
-                json!({ "requests": [{ "action": "translate", "parameters": { "text": "x" } }, { "action": "rest" }] }),
-            ),
-        ] {
-            assert_eq!(check(action, parameters), Ok(()), "{action}");
-        }
-        for (action, parameters, pointer) in [
-            ("translate", json!(null), "/payload/parameters"),
-            (
-                "translate",
-                json!({ "text": 1 }),
-                "/payload/parameters/text",
-            ),
-            (
-                "batch",
-                json!({ "requests": [{ "action": "rest" }, { "action": "translate", "parameters": { "text": 1 } }] }),
-                "/payload/parameters/requests/1/parameters/text",
-            ),
-        ] {
-            assert_eq!(
-                check(action, parameters),
-                Err(pointer.to_owned()),
-                "{action}"
-            );
-        }
-    }
-}
+mod tests;

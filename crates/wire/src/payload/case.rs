@@ -19,14 +19,14 @@ pub struct OpenCase {
     #[serde(default)]
     #[schemars(schema_with = "crate::policy::requested_policy")]
     pub policy: Value,
-    /// Who takes part.
+    /// The participants.
     pub participants: Vec<AgentId>,
-    /// What to deliberate on.
+    /// The matter of the case.
     pub task: Task,
     /// Named human checkpoints, in the order in which they are passed. None for a case that ends with its decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
-    /// In which circumstances it is judged, where that is known: track records are weighed by them.
+    /// The circumstances in which it is judged, if they are known: track records are weighed by them.
     #[serde(default, skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
 }
@@ -52,7 +52,7 @@ pub struct Task {
     /// Kind of task, for example `contract_review`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// For a reader.
+    /// A title for people to read.
     #[serde(default)]
     pub title: String,
     /// Whatever the participants need, as JSON.
@@ -63,9 +63,9 @@ pub struct Task {
 /// The payload of `task_assignment`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskAssignment {
-    /// What to work on.
+    /// The task.
     pub task: Task,
-    /// Until when a finding counts.
+    /// The time until which a finding counts.
     pub deadline: Timestamp,
     /// The message types that count as an answer.
     pub reply_with: Vec<Token>,

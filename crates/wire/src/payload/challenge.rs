@@ -22,25 +22,25 @@ pub struct Challenge {
     /// The challenger's name for it; the message's id when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenge_id: Option<MessageId>,
-    /// Who disputes; must be the sender.
+    /// The challenger; must be the sender.
     pub challenger: AgentId,
-    /// Whose finding is disputed.
+    /// The agent whose finding is disputed.
     pub challenged: AgentId,
-    /// What is disputed, in words.
+    /// The disputed finding, in words.
     pub disputed_finding: String,
-    /// Why it is disputed.
+    /// The basis of the challenge.
     pub challenge_basis: String,
-    /// What the challenger wants to see.
+    /// The evidence that the challenger asks for.
     #[serde(default)]
     pub required_evidence: Vec<String>,
-    /// Within how many seconds evidence must be given; the policy's time when absent.
+    /// The time in which evidence must be given, in seconds; the policy's time when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = ESCALATION_TIMER_MAX))]
     pub escalation_timer: Option<i64>,
-    /// How much waits for it.
+    /// The priority in the review queue.
     #[serde(default = "priority_usual")]
     pub priority: DebatePriority,
-    /// What the challenger would have stand until it is settled. Recorded; the conservative default decides.
+    /// The position that the challenger wants to stand until the challenge is settled. It is recorded; the conservative default decides.
     #[serde(default)]
     pub provisional_resolution: Option<Value>,
     /// `message_id` of the disputed finding; the challenged agent's finding in the case when absent.
@@ -50,13 +50,13 @@ pub struct Challenge {
     /// says which value is the cautious one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// In which field expertise is needed, and track records count.
+    /// The domain in which expertise is needed and track records count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
     /// The value that the disputed finding has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenged_value: Option<Value>,
-    /// What the challenger holds instead, in words; "not established" when absent.
+    /// The position of the challenger, in words; "not established" when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<String>,
     /// The same as a value.
@@ -165,16 +165,16 @@ pub(crate) fn check_items(pointer: &str, items: &[String]) -> Result<(), Fault> 
 pub struct ChallengeTerms {
     /// The challenger's name for it.
     pub challenge_id: MessageId,
-    /// Who disputes.
+    /// The challenger.
     pub challenger: AgentId,
-    /// Whose finding is disputed.
+    /// The agent whose finding is disputed.
     pub challenged: AgentId,
-    /// Why.
+    /// The basis of the challenge.
     pub basis: String,
-    /// What the challenger wants to see.
+    /// The evidence that the challenger asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_evidence: Vec<String>,
-    /// Within how many seconds, where the challenger said so.
+    /// The time in which evidence must be given, in seconds, if the challenger stated one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation_timer: Option<u64>,
 }
@@ -182,10 +182,10 @@ pub struct ChallengeTerms {
 /// The payload of `acknowledgement`: the challenged agent has seen the challenge.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Acknowledgement {
-    /// Until when it means to answer. Recorded; the policy's time counts.
+    /// The time until which it means to answer. It is recorded; the policy's time counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_by: Option<Timestamp>,
-    /// A word.
+    /// A remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -193,7 +193,7 @@ pub struct Acknowledgement {
 /// The payload of `clarification`: a question or an answer between challenger and challenged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clarification {
-    /// What is asked or answered.
+    /// The question or answer.
     pub text: String,
 }
 
@@ -207,10 +207,10 @@ impl Clarification {
 /// The payload of `evidence`: what supports a finding, and what it does not claim.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// In words.
+    /// The evidence in words.
     #[serde(default)]
     pub statement: String,
-    /// Item by item.
+    /// The single items of evidence.
     #[serde(default)]
     pub evidence: Vec<String>,
     /// What the finding does not cover.

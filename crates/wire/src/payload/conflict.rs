@@ -50,10 +50,10 @@ impl ConflictType {
     }
 }
 
-/// What one agent holds in a conflict.
+/// The position of one agent in a conflict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
-    /// Who holds it.
+    /// The agent that holds it.
     pub agent_id: AgentId,
     /// The position in words.
     pub position: String,
@@ -65,7 +65,7 @@ pub struct Position {
     /// What supports it. A text that ends in `… [shortened]` is the beginning of one in the agent's finding or answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
-    /// Why, in brief.
+    /// The reasoning, in brief.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     /// Items of evidence for which there is no room here; they are in the agent's finding or answers.
@@ -78,7 +78,7 @@ pub struct Position {
 pub struct Conflict {
     /// Identity; also the id of the debate about it.
     pub conflict_id: DebateId,
-    /// Which kind.
+    /// The type of the conflict.
     #[serde(rename = "type")]
     pub kind: ConflictType,
     /// For a reader, for example `Risk score spread: 35-80`.
@@ -87,9 +87,9 @@ pub struct Conflict {
     pub subject: String,
     /// Rank weight, higher is debated earlier.
     pub weight: f64,
-    /// What each party holds, ordered by agent id.
+    /// The position of each party, ordered by agent id.
     pub positions: Vec<Position>,
-    /// Positions for which there is no room here; they are in the facts of the debate.
+    /// The number of positions for which there is no room here; they are in the events of the debate.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub positions_omitted: u32,
 }

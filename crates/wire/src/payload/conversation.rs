@@ -11,17 +11,17 @@ use crate::timestamp::Timestamp;
 pub struct Remembered {
     /// Its id.
     pub message_id: MessageId,
-    /// Who said it.
+    /// The sender.
     pub from: AgentId,
-    /// To whom.
+    /// The recipient.
     pub to: Recipient,
-    /// What kind of thing was said.
+    /// The message type.
     pub message_type: String,
-    /// When the broker stored it.
+    /// The time at which the broker stored it.
     pub at: Timestamp,
     /// The message that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
-    /// What it says, or the beginning of it.
+    /// The text of the message, or its beginning.
     pub text: String,
 }

@@ -13,6 +13,6 @@ use crate::timestamp::Timestamp;
 pub struct Deadline {
     /// Its name inside the aggregate.
     pub name: Token,
-    /// When it is due.
+    /// The time at which it is due.
     pub due: Timestamp,
 }

@@ -16,16 +16,16 @@ use crate::timestamp::Timestamp;
 pub struct OpenDebate {
     /// The case the conflict belongs to.
     pub case_id: CaseId,
-    /// What to settle.
+    /// The conflict to settle.
     pub conflict: Conflict,
     /// The case's policy, frozen.
     pub policy: Policy,
-    /// What concerns the ladder.
+    /// The terms of the ladder for this debate.
     #[serde(default, skip_serializing_if = "DebateTerms::is_usual")]
     pub terms: DebateTerms,
 }
 
-/// Deepest nesting of an answer's value. It is stored in facts deeper inside than in the message, and what can be read
+/// Deepest nesting of an answer's value. It is stored in events deeper inside than in the message, and what can be read
 /// in a message must be readable there: readers of JSON stop at 128.
 const VALUE_LEVELS_MAX: usize = 32;
 
@@ -42,17 +42,17 @@ fn is_deeper_than(value: &Value, max: usize) -> bool {
             .any(|value| is_deeper_than(value, max - 1))
 }
 
-/// What a party needs to know of the conflict.
+/// The conflict as a party is told of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictView {
     /// Identity of the conflict.
     pub conflict_id: DebateId,
-    /// Which kind.
+    /// The type of the conflict.
     #[serde(rename = "type")]
     pub kind: ConflictType,
-    /// For a reader.
+    /// The disputed subject, for people to read.
     pub topic: String,
-    /// For a program.
+    /// The disputed subject, for programs: as in the conflict.
     pub subject: String,
 }
 
@@ -70,19 +70,19 @@ pub struct Question {
     pub debate_id: DebateId,
     /// The case.
     pub case_id: CaseId,
-    /// What is disputed.
+    /// The conflict.
     pub conflict: ConflictView,
-    /// This round, from 1.
+    /// The number of this round, from 1.
     pub round: u32,
-    /// The last round there will be.
+    /// The number of the last round.
     pub max_rounds: u32,
-    /// What the asked agent holds now.
+    /// The position of the asked agent.
     pub your_position: Position,
-    /// What the others hold now.
+    /// The positions of the others.
     pub other_positions: Vec<Position>,
-    /// Limits of the answer.
+    /// The limits that the answer must keep.
     pub limits: DebateLimits,
-    /// Until when an answer counts.
+    /// The time until which an answer counts.
     pub deadline: Timestamp,
     /// The message types that count as an answer.
     pub reply_with: Vec<Token>,
@@ -104,13 +104,13 @@ pub struct Answer {
     /// Whether the agent now agrees with a peer. Follows from the message type when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees_with_peer: Option<bool>,
-    /// With which peer, where there are several.
+    /// The peer it agrees with, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees_with: Option<AgentId>,
-    /// Why, in brief.
+    /// The reasoning, in brief.
     #[serde(default)]
     pub reasoning: String,
-    /// What supports it.
+    /// The evidence for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
 }
@@ -137,7 +137,7 @@ impl Answer {
     /// Tokens of the answer's words and value, estimated at four bytes a token as is usual for English.
     pub fn estimated_tokens(&self) -> usize {
         let words = self.revised_position.as_deref().map_or(0, str::len) + self.reasoning.len();
-        // Without the value, an answer of few words could still be too large for the facts that repeat it.
+        // Without the value, an answer of few words could still be too large for the events that repeat it.
         let value = self
             .value
             .as_ref()

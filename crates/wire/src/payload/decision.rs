@@ -13,7 +13,7 @@ use crate::payload::{
 use crate::policy::VoteRule;
 use crate::timestamp::Timestamp;
 
-/// How a debate ended.
+/// The way in which a debate ended.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -79,18 +79,18 @@ pub struct Resolution {
     /// The position as a value, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Who held it at the end.
+    /// The agents that held it at the end.
     pub supporters: Vec<AgentId>,
 }
 
 /// One voter of an option, with the weight its vote had.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Voter {
-    /// Who.
+    /// The agent that voted.
     pub agent_id: AgentId,
     /// The confidence it stated, 0 to 1.
     pub confidence: f64,
-    /// What the rule made of it.
+    /// The weight that the rule gave to the vote.
     pub weight: f64,
 }
 
@@ -99,21 +99,21 @@ pub struct Voter {
 pub struct VoteOption {
     /// `p1`, `p2`, ...: options in the order of their compared form.
     pub position_id: String,
-    /// In words.
+    /// The position in words.
     pub position: String,
     /// As a value, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Sum of the voters' weights.
     pub weight: f64,
-    /// Who voted for it, ordered by agent id.
+    /// The voters, ordered by agent id.
     pub voters: Vec<Voter>,
 }
 
 /// A vote with every weight, so that anyone can count again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
-    /// How votes were weighed.
+    /// The rule by which votes were weighed.
     pub rule: VoteRule,
     /// The options, in the order of `position_id`.
     pub options: Vec<VoteOption>,
@@ -132,26 +132,26 @@ pub struct Tally {
 pub struct RoundRecord {
     /// The round, from 1.
     pub round: u32,
-    /// Who answered in time.
+    /// The agents that answered in time.
     pub answered: Vec<AgentId>,
-    /// Who was asked and did not.
+    /// The agents that were asked and did not answer.
     pub silent: Vec<AgentId>,
     /// How many of the answers agreed with a peer.
     pub agreements: u32,
-    /// Different positions before the round.
+    /// The number of different positions before the round.
     pub positions_before: u32,
-    /// Different positions after it.
+    /// The number of different positions after the round.
     pub positions_after: u32,
 }
 
-/// What became of one debated conflict.
+/// The result of one debated conflict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictOutcome {
     /// The conflict; also the debate.
     pub conflict_id: DebateId,
-    /// How it ended.
+    /// The result.
     pub status: Status,
-    /// What was chosen, if anything.
+    /// The chosen position, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Resolution>,
     /// The vote, where one was held.
@@ -159,24 +159,24 @@ pub struct ConflictOutcome {
     pub tally: Option<Tally>,
     /// The rounds of discussion.
     pub rounds: Vec<RoundRecord>,
-    /// What each party held at the end.
+    /// The position of each party at the end.
     pub positions: Vec<Position>,
-    /// Positions for which there is no room here; they, the tally and the rounds are in the facts of the debate and in
-    /// its announcement.
+    /// The number of positions for which there is no room here; they, the tally and the rounds are in the events of the debate and
+    /// in its announcement.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub positions_omitted: u32,
-    /// When it ended.
+    /// The time at which it ended.
     pub resolved_at: Timestamp,
     /// The level of the ladder on which it ended, where it was on the ladder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
-    /// What mediation came to, where there was one.
+    /// The result of mediation, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mediation: Option<Box<Mediation>>,
     /// The person who decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruled_by: Option<RuledBy>,
-    /// What goes with a provisional decision.
+    /// What a provisional decision states besides its position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provisional: Option<Box<Provisional>>,
     /// The debate that takes it up again, where a gate had it debated again.
@@ -184,7 +184,7 @@ pub struct ConflictOutcome {
     pub debated_again_as: Option<DebateId>,
 }
 
-/// Why something said was not used.
+/// The reason why a message was not used.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -199,22 +199,22 @@ pub enum SetAsideReason {
 /// A message that was recorded and not used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SetAside {
-    /// Who sent it.
+    /// The sender.
     pub agent_id: AgentId,
-    /// Which message.
+    /// The message.
     pub message_id: MessageId,
-    /// Why it was not used.
+    /// The reason why it was not used.
     pub reason: SetAsideReason,
-    /// When it was received.
+    /// The time at which it was received.
     pub at: Timestamp,
 }
 
 /// A finding that the decision rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FindingReference {
-    /// Who concluded it.
+    /// The agent whose finding it is.
     pub agent_id: AgentId,
-    /// In which message.
+    /// The `message_id` of the message.
     pub message_id: MessageId,
     /// How sure, 0 to 1.
     pub confidence: f64,
@@ -241,7 +241,7 @@ pub struct Outcome {
     /// Resolved or unanimous recommendation; the most cautious where the dispute is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<String>,
-    /// By clause type.
+    /// The clauses, by clause type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub clauses: BTreeMap<String, ClauseOutcome>,
     /// Clause types for which there is no room here, undisputed ones before disputed ones.
@@ -258,11 +258,11 @@ pub struct Decision {
     pub findings: Vec<FindingReference>,
     /// Participants without a finding when the phase closed.
     pub missing: Vec<AgentId>,
-    /// What was recorded and not used until now.
+    /// The messages that were recorded and not used until now.
     pub set_aside: Vec<SetAside>,
     /// Debated conflicts, in ranking order.
     pub conflicts: Vec<Conflict>,
-    /// What became of them, in the same order; shorter when the case ran out of time.
+    /// The results of the debated conflicts, in the same order; shorter when the case ran out of time.
     pub outcomes: Vec<ConflictOutcome>,
     /// Conflicts beyond the policy's limit: recorded, not debated.
     pub deferred: Vec<Conflict>,

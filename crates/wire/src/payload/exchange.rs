@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::action::check_action;
 use super::expert::is_web_address;
-use super::{beginning, check_name};
+use super::{check_name, shortened};
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::timestamp::Timestamp;
@@ -14,22 +14,22 @@ use crate::timestamp::Timestamp;
 /// The payload of `request`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
-    /// What to do, for example `open_case`.
+    /// The action that is asked for, for example `open_case`.
     pub action: String,
-    /// With what.
+    /// The parameters of the action.
     #[serde(default)]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub parameters: Value,
-    /// Around it.
+    /// Context for the action, in any form.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub context: Map<String, Value>,
-    /// Within which bounds.
+    /// Constraints on the action, in any form.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub constraints: Map<String, Value>,
-    /// Until when.
+    /// The time until which an answer is of use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// Where the completion is posted to. A request with a callback is acknowledged at once and completed later.
+    /// The address that the completion is posted to. A request with a callback is acknowledged at once and completed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Request {
         {
             return Err(Fault::invalid(
                 "/payload/callback_url",
-                format!("{:?} is no address that can be called.", beginning(url)),
+                format!("{:?} is no address that can be called.", shortened(url)),
                 "Write it as https://example.org/path.",
             ));
         }
@@ -60,7 +60,7 @@ impl Request {
     }
 }
 
-/// How a request ended.
+/// The status of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseStatus {
@@ -75,16 +75,16 @@ pub enum ResponseStatus {
 /// The payload of `response`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
-    /// How it ended.
+    /// The result.
     pub status: ResponseStatus,
-    /// What came of it.
+    /// The result.
     #[serde(default)]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub result: Value,
-    /// What went wrong.
+    /// What went wrong, as sentences.
     #[serde(default)]
     pub errors: Vec<String>,
-    /// What to be aware of.
+    /// Warnings, as sentences.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -99,7 +99,7 @@ pub struct ErrorReport {
     /// `pointer` (JSON pointer into the refused message), `subject` and `message_id` where known.
     #[serde(default)]
     pub details: Map<String, Value>,
-    /// How to mend it.
+    /// How to correct it, as sentences.
     #[serde(default)]
     pub recovery_suggestions: Vec<String>,
 }

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{beginning, check_name};
+use super::{check_name, shortened};
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 use crate::id::AgentId;
@@ -66,7 +66,7 @@ impl DebatePriority {
     }
 }
 
-/// What becomes of a debate for which the queue has no place.
+/// What happens to a debate if the review queue is full.
 #[derive(
     Debug,
     Clone,
@@ -115,10 +115,10 @@ impl Contact {
 pub struct Expert {
     /// Under which id the person speaks.
     pub agent_id: AgentId,
-    /// For a reader.
+    /// A name for people to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the person knows about; compared without regard to case and spacing.
+    /// The domains that the person knows; compared without regard to case and spacing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
     /// Where the person is told that a debate waits.
@@ -178,7 +178,7 @@ impl Contact {
         if let Some(email) = self.email.as_deref().filter(|email| !is_mailbox(email)) {
             return Err(Fault::invalid(
                 format!("{pointer}/email"),
-                format!("{:?} is no address of a mailbox.", beginning(email)),
+                format!("{:?} is no address of a mailbox.", shortened(email)),
                 "Write it as name@example.org.",
             ));
         }
@@ -189,7 +189,7 @@ impl Contact {
         {
             return Err(Fault::invalid(
                 format!("{pointer}/webhook"),
-                format!("{:?} is no address that can be called.", beginning(webhook)),
+                format!("{:?} is no address that can be called.", shortened(webhook)),
                 "Write it as https://example.org/path.",
             ));
         }

@@ -49,7 +49,7 @@ impl Severity {
 #[serde(default)]
 #[schemars(extend("required" = ["summary"]))]
 pub struct Finding {
-    /// What was concluded, in a sentence or two.
+    /// The conclusion, in a sentence or two.
     #[schemars(regex(pattern = r"\S"))]
     pub summary: String,
     /// Risk, 0 (none) to 100.
@@ -59,7 +59,7 @@ pub struct Finding {
     /// Overall severity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// What to do, for example `sign`, `negotiate`, `escalate`, `reject`.
+    /// The recommended action, for example `sign`, `negotiate`, `escalate`, `reject`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommendation: Option<String>,
     /// Single problems, each about a topic.
@@ -84,7 +84,7 @@ pub struct Finding {
     /// Quotations and references that support the finding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
-    /// What was taken for granted.
+    /// The assumptions that the finding rests on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
 }
@@ -92,11 +92,11 @@ pub struct Finding {
 /// A problem about a topic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CriticalFinding {
-    /// What it is about; the same words in two findings mean the same topic.
+    /// The topic; the same words in two findings mean the same topic.
     pub topic: String,
-    /// How serious it is.
+    /// The severity.
     pub severity: Severity,
-    /// More about it.
+    /// Details.
     #[serde(default)]
     pub detail: String,
 }
@@ -117,9 +117,9 @@ pub struct Clause {
 /// One statement: this attribute of this subject has this value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactClaim {
-    /// What the statement is about.
+    /// The subject of the statement.
     pub subject: String,
-    /// Which property of it.
+    /// The property of the subject.
     pub attribute: String,
     /// A number, a boolean, a date or a text.
     #[schemars(extend("type" = ["number", "boolean", "string"]))]
@@ -132,7 +132,7 @@ pub struct FactClaim {
 /// A number that later work may depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// What is estimated.
+    /// The estimated quantity.
     pub metric: String,
     /// The estimate.
     pub value: f64,

@@ -80,7 +80,7 @@ impl JsonSchema for Level {
     }
 }
 
-/// Why a debate climbed.
+/// The reason why a debate climbed.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -120,7 +120,7 @@ pub struct Ruling {
     /// The same as a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Why.
+    /// The reason for the ruling.
     pub rationale: String,
 }
 
@@ -145,12 +145,12 @@ impl Ruling {
 pub struct BriefedPosition {
     /// `p1`, `p2`, ...
     pub position_id: String,
-    /// In words.
+    /// The position in words.
     pub position: String,
     /// As a value, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Who holds it, with evidence and confidence.
+    /// The agents that hold it, with evidence and confidence.
     pub held_by: Vec<Position>,
 }
 
@@ -161,22 +161,22 @@ pub struct Brief {
     pub debate_id: DebateId,
     /// The case.
     pub case_id: CaseId,
-    /// What is disputed.
+    /// The conflict.
     pub topic: String,
-    /// How much waits for it.
+    /// The priority in the review queue.
     pub priority: DebatePriority,
     /// The challenge, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenge: Option<ChallengeTerms>,
     /// The positions.
     pub positions: Vec<BriefedPosition>,
-    /// What mediation found.
+    /// The result of mediation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mediation: Option<Mediation>,
     /// Earlier debates like this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub precedents: Vec<Precedent>,
-    /// What was added when the debate was opened again.
+    /// The context that was added when the debate was opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added_context: Option<String>,
 }
@@ -196,7 +196,7 @@ pub struct MediatedSide {
     pub data_points: f64,
 }
 
-/// What mediation by track record came to, with everything it rests on.
+/// The result of mediation by track record, with everything it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mediation {
     /// The sides, the most credible first.
@@ -211,7 +211,7 @@ pub struct Mediation {
     pub reasoning: String,
     /// Items of evidence that were before the facilitator.
     pub evidence_considered: u32,
-    /// What a mediator said, where the policy names one. It never replaces the rule.
+    /// The opinion of the mediator, if the policy names one. It never replaces the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opinion: Option<String>,
 }
@@ -219,21 +219,21 @@ pub struct Mediation {
 /// What a provisional decision must say besides its position.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Provisional {
-    /// Why this is the cautious position: the rule and what it compared.
+    /// The reason why this is the cautious position: the rule and what it compared.
     pub rationale: String,
     /// The other positions.
     pub alternatives: Vec<Resolution>,
     /// The gate that must review it; none when the case has no gate ahead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review_at: Option<String>,
-    /// Until when the window of the specification is open; it closes at the gate.
+    /// The time until which the window of the specification is open; it closes at the gate.
     pub until: Timestamp,
-    /// What rests on it.
+    /// Analyses that rest on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependants: Vec<String>,
 }
 
-/// What a person does with a provisional decision at a gate.
+/// The decision of a person about a provisional decision at a gate.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -254,7 +254,7 @@ pub enum ReviewAction {
 pub struct Review {
     /// The gate.
     pub gate: String,
-    /// What to do.
+    /// The decision of the person.
     pub action: ReviewAction,
     /// The provisional decision; not for `pass`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -265,7 +265,7 @@ pub struct Review {
     /// For `override`: the position as a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Why; needed for `override`.
+    /// The reason; required for `override`.
     #[serde(default)]
     pub rationale: String,
     /// For `redebate`: what the parties did not know before.
@@ -302,14 +302,14 @@ impl Review {
     }
 }
 
-/// What of a debate concerns the ladder.
+/// The terms of the ladder for one debate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DebateTerms {
     /// The challenge, where it began with one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub challenge: Option<ChallengeTerms>,
-    /// How much waits for it.
+    /// The priority in the review queue.
     pub priority: DebatePriority,
     /// Which expertise it needs, and in which field track records count.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -323,10 +323,10 @@ pub struct DebateTerms {
     /// The debate that this one takes up again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refers_to: Option<DebateId>,
-    /// What the parties did not know then.
+    /// The context that the parties did not have before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added_context: Option<String>,
-    /// In which circumstances the case is judged.
+    /// The circumstances in which the case is judged.
     #[serde(skip_serializing_if = "Circumstances::is_unknown")]
     pub circumstances: Circumstances,
 }
@@ -353,12 +353,12 @@ impl DebateTerms {
     }
 }
 
-/// Who decided, where a person did, and why.
+/// The person who decided, and the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuledBy {
     /// The person.
     pub expert: AgentId,
-    /// Why.
+    /// The reason for the ruling.
     pub rationale: String,
     /// Digest of the brief that was ruled on.
     #[serde(default, skip_serializing_if = "Option::is_none")]

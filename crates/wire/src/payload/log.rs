@@ -15,15 +15,15 @@ pub struct LogEntry {
     pub entry_id: String,
     /// Its place in the log of the case, from 1.
     pub number: u64,
-    /// When it was entered.
+    /// The time at which it was entered.
     pub at: Timestamp,
-    /// Which debate.
+    /// The debate.
     pub debate_id: DebateId,
-    /// What was disputed.
+    /// The disputed subject.
     pub topic: String,
     /// The level at which it was resolved; 1 for discussion and vote.
     pub level: Level,
-    /// By which method.
+    /// The way in which it ended.
     pub method: Status,
     /// The position that was agreed or applied; none where nothing was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct LogEntry {
     /// The person who decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentId>,
-    /// Why, where a person decided.
+    /// The reason, if a person decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,
     /// For a provisional one: rationale of the default, alternatives, review deadline, dependants.

@@ -22,7 +22,7 @@ use crate::envelope::from_json;
 use crate::fault::Fault;
 use crate::subject::Service;
 
-/// How a notification is meant.
+/// The severity of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotificationSeverity {
@@ -40,11 +40,11 @@ pub enum NotificationSeverity {
 pub struct Notification {
     /// What happened, for example `debate_resolved`, `case_decided`.
     pub event: String,
-    /// About it.
+    /// The data about the event.
     #[serde(default)]
     #[schemars(with = "Option<Map<String, Value>>")]
     pub data: Value,
-    /// How it is meant.
+    /// The severity.
     #[serde(default)]
     pub severity: NotificationSeverity,
 }

@@ -27,7 +27,7 @@ pub struct OutcomeReport {
     pub value: Option<Value>,
     /// How that is known, so that others can look it up.
     pub explanation: String,
-    /// When it became known; now when absent.
+    /// The time at which it became known; now when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
     /// In which circumstances, where they were others than those that the case states.
@@ -98,7 +98,7 @@ mod tests {
 /// Whether one party was right, as it proved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProvedParty {
-    /// Which party.
+    /// The party.
     pub agent_id: AgentId,
     /// Whether it held what proved right.
     pub correct: bool,

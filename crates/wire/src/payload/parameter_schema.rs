@@ -1,29 +1,29 @@
-//! What the parameters of an action must look like: the part of JSON Schema 2020-12 that a card may use.
+//! The schema of the parameters of an action: the part of JSON Schema 2020-12 that a card may use.
 //!
-//! A part, because a card is written by a stranger and its schema is applied to what other strangers write: nothing here
-//! looks anything up (`$ref`), and nothing takes long (`pattern`). What is no part of it is refused when the card comes,
-//! never passed over when a request does. `docs/adr/0029` has the reasons.
+//! Only a part, because both the schema and the parameters come from agents that nobody vouches for: nothing here looks anything
+//! up (`$ref`), and nothing takes long (`pattern`). A card with any other keyword is refused when it is registered, so that no
+//! keyword is ever ignored when a request is checked. `docs/adr/0029` has the reasons.
 
 use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::beginning;
+use super::shortened;
 use crate::error_code::ErrorCode;
 use crate::fault::Fault;
 
 /// A schema as it is written.
 pub type Schema = Map<String, Value>;
 
-/// Schemas within each other, the outermost included.
+/// How deep schemas may be nested, with the outermost.
 const DEPTH_MAX: usize = 8;
-/// Schemas within one, itself included.
+/// How many schemas one may contain, with itself.
 const SCHEMAS_MAX: usize = 256;
 /// Most names in `required` and most values in `enum`: each is compared with each element of a list.
 const LIST_MAX: usize = 64;
 
-/// What a value is checked by.
-const CHECKED: [&str; 10] = [
+/// The keywords by which a value is checked.
+const ASSERTIONS: [&str; 10] = [
     "type",
     "required",
     "properties",
@@ -35,8 +35,8 @@ const CHECKED: [&str; 10] = [
     "minLength",
     "maxLength",
 ];
-/// What is for readers, and kept.
-const TOLD: [&str; 6] = [
+/// The keywords that are for readers only.
+const ANNOTATIONS: [&str; 6] = [
     "$schema",
     "$comment",
     "title",
@@ -106,10 +106,10 @@ fn check_within(
             }
             ("minimum" | "maximum", Value::Number(_)) => {}
             ("minLength" | "maxLength", Value::Number(length)) if length.is_u64() => {}
-            (known, _) if CHECKED.contains(&known) => {
+            (known, _) if ASSERTIONS.contains(&known) => {
                 return Err(not_a(&pointer, "what this keyword takes"));
             }
-            (told, _) if TOLD.contains(&told) => {}
+            (annotation, _) if ANNOTATIONS.contains(&annotation) => {}
             (unknown, _) => return Err(unsupported(&pointer, unknown)),
         }
     }
@@ -120,7 +120,7 @@ fn check_type(name: &str, pointer: &str) -> Result<(), Fault> {
     if TYPES.contains(&name) {
         return Ok(());
     }
-    let what = format!("{:?} is no type.", beginning(name));
+    let what = format!("{:?} is no type.", shortened(name));
     Err(Fault::invalid(
         pointer,
         what,
@@ -163,12 +163,12 @@ fn unsupported(pointer: &str, keyword: &str) -> Fault {
         pointer,
         format!(
             "The keyword {:?} is not supported in the schema of an action.",
-            beginning(keyword)
+            shortened(keyword)
         ),
         format!(
             "Use only {}; {} are kept for readers.",
-            CHECKED.join(", "),
-            TOLD.join(", ")
+            ASSERTIONS.join(", "),
+            ANNOTATIONS.join(", ")
         ),
     )
 }
@@ -200,7 +200,7 @@ pub(super) fn conforms(schema: &Schema, value: &Value, pointer: &str) -> Result<
         let values = Value::from(values.clone()).to_string();
         return Err(unfit(
             pointer,
-            format!("It is none of {}.", beginning(&values)),
+            format!("It is none of {}.", shortened(&values)),
         ));
     }
     match value {
@@ -237,7 +237,7 @@ fn conforms_object(
     {
         return Err(unfit(
             pointer,
-            format!("It lacks {:?}.", beginning(missing)),
+            format!("It lacks {:?}.", shortened(missing)),
         ));
     }
     let known = schema.get("properties").and_then(Value::as_object);
@@ -250,7 +250,7 @@ fn conforms_object(
             (None, Some(Value::Bool(false))) => {
                 return Err(unfit(
                     &at(pointer, name),
-                    format!("There is no {:?}.", beginning(name)),
+                    format!("There is no {:?}.", shortened(name)),
                 ));
             }
             _ => {}
@@ -305,7 +305,7 @@ fn unfit(pointer: &str, what: String) -> Fault {
 
 fn is_type(value: &Value, name: &str) -> bool {
     match value {
-        // A whole number is one however it is written.
+        // 1.0 is a whole number as well.
         Value::Number(number) => {
             let is_whole = number.is_i64()
                 || number.is_u64()
@@ -327,7 +327,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether two values are the same; 1 and 1.0 are.
+/// Whether two values are equal; 1 and 1.0 are.
 fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare(one, other) == Some(Ordering::Equal),

@@ -14,7 +14,7 @@ pub const LEVELS: std::ops::RangeInclusive<u8> = 1..=5;
 /// How a debate turned out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Precedent {
-    /// Which debate.
+    /// The debate.
     pub debate_id: DebateId,
     /// What was disputed, for a reader. A text that ends in `… [shortened]` is the beginning of the debate's own.
     pub topic: String,
@@ -26,7 +26,7 @@ pub struct Precedent {
     /// How it ended, as a name, for example `vote`.
     #[schemars(regex(pattern = r"\S"))]
     pub status: String,
-    /// When it ended.
+    /// The time at which it ended.
     pub at: Timestamp,
 }
 

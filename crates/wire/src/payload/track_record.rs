@@ -26,7 +26,7 @@ pub enum Source {
     Override,
 }
 
-/// In which circumstances something was judged. What is absent is not known.
+/// The circumstances in which something was judged. An absent field is not known.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -36,7 +36,7 @@ pub struct Context {
     /// Sector of the economy, for example `software`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sector: Option<String>,
-    /// What was judged, for example `price_target`.
+    /// The metric that was judged, for example `price_target`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// How far ahead, for example `1y`.
@@ -147,7 +147,7 @@ pub struct Observation {
     /// The circumstances.
     #[serde(default)]
     pub context: Context,
-    /// How it became known.
+    /// The way in which it became known.
     pub source: Source,
     /// Whether a person overrode what this agent held. The source alone does not say it: an override of one agent is also
     /// an observation of the agent that it proved right.
@@ -184,7 +184,7 @@ pub struct TrackRecord {
     pub observations: Vec<Observation>,
 }
 
-/// How credibility is computed.
+/// The formula of credibility.
 #[derive(
     Debug,
     Clone,
@@ -257,7 +257,7 @@ impl Interval {
 pub enum FactorName {
     /// Accuracy in the domain, every observation alike.
     BaseAccuracy,
-    /// What weighting by age makes of it.
+    /// The effect of weighting by age.
     TemporalWeight,
     /// Accuracy in the present regime.
     RegimeAdjustment,
@@ -287,7 +287,7 @@ impl FactorName {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "CredibilityFactor")]
 pub struct Factor {
-    /// Which.
+    /// The name of the factor.
     pub name: FactorName,
     /// What the score is multiplied by; 1 where it is not applied.
     pub value: f64,
@@ -300,7 +300,7 @@ pub struct Factor {
     pub weight: Option<f64>,
     /// How much the basis rests on: the smaller of the sum of weights and the effective size.
     pub data_points: f64,
-    /// Whether it counted.
+    /// Whether the factor was applied.
     pub applied: bool,
     /// One sentence for a reader.
     pub explanation: String,
@@ -376,7 +376,7 @@ pub struct Settlement {
     /// Who wins; nobody where the dispute goes on to a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winner: Option<Side>,
-    /// Why.
+    /// Whether the credibilities settle the dispute, and why not.
     pub reason: SettlementReason,
 }
 

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::id::AgentId;
 use crate::payload::{Calendar, CredibilityVersion, DebatePriority, Overflow, check_name};
 
-/// What becomes of detected conflicts.
+/// What happens to detected conflicts.
 #[derive(
     Debug,
     Clone,
@@ -89,7 +89,7 @@ impl Default for LevelTimes {
 pub struct LadderPolicy {
     /// With `vote_then_ladder`: a vote whose margin is below this share of all weight climbs the ladder.
     pub vote_margin_min: f64,
-    /// By which formula track records become credibility.
+    /// The formula by which track records become credibility.
     pub credibility: CredibilityVersion,
     /// An agent that is asked for an opinion at level 2. It never replaces the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,17 +106,17 @@ pub struct LadderPolicy {
     pub calendar: Option<Calendar>,
     /// The priority of detected conflicts.
     pub priority: DebatePriority,
-    /// In which field detected conflicts need expertise.
+    /// The domain in which detected conflicts need expertise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// What becomes of a debate for which the queue of people has no place.
+    /// What happens to a debate if the review queue is full.
     pub overflow: Overflow,
     /// Debates that may wait for a person; more overflow.
     pub queue_max: u32,
     /// Which value of a metric is the cautious one, beside the rules there are and before them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub caution: BTreeMap<String, CautionRule>,
-    /// Who may say what proved right, beside the one who opened the case.
+    /// The agents that may report what proved right, beside the one that opened the case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outcome_sources: Vec<AgentId>,
     /// Whether a gate can be passed with a provisional decision that nobody has reviewed. It is recorded.

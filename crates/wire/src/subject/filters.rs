@@ -1,4 +1,4 @@
-//! Subjects with wildcards, for streams, consumers and locks.
+//! Subjects with wildcards, for streams and consumers.
 
 use super::{Lane, NO_CASE, Service, SubjectSpace};
 use crate::id::{AgentId, CaseId, Recipient, Token};
@@ -14,13 +14,13 @@ impl SubjectSpace {
         format!("{}{}.*.*.{to}.*", self.root, lane.as_str())
     }
 
-    /// Everything that `from` says on `lane`, in any case, to anyone, of any type.
-    pub fn said_by(&self, lane: Lane, from: &AgentId) -> String {
+    /// Everything that `from` sends on `lane`, in any case, to anyone, of any type.
+    pub fn messages_from(&self, lane: Lane, from: &AgentId) -> String {
         format!("{}{}.*.{from}.*.*", self.root, lane.as_str())
     }
 
-    /// Everything that an agent says to another on `lane`, in whatever case.
-    pub fn said_to(&self, lane: Lane, from: &AgentId, to: &AgentId) -> String {
+    /// Everything that an agent sends to another on `lane`, in any case.
+    pub fn messages_between(&self, lane: Lane, from: &AgentId, to: &AgentId) -> String {
         format!("{}{}.*.{from}.{to}.*", self.root, lane.as_str())
     }
 
@@ -29,17 +29,17 @@ impl SubjectSpace {
         format!("{}{}.*.*.{service}.>", self.root, lane.as_str())
     }
 
-    /// Everything said in `case` on `lane`: its transcript.
+    /// All messages in `case` on `lane`: its transcript.
     pub fn transcript(&self, lane: Lane, case: &CaseId) -> String {
         format!("{}{}.{case}.>", self.root, lane.as_str())
     }
 
-    /// Everything of type `kind` on `lane`, for listing who says what.
+    /// All messages of type `kind` on `lane`.
     pub fn of_type(&self, lane: Lane, kind: &Token) -> String {
         format!("{}{}.*.*.*.{kind}", self.root, lane.as_str())
     }
 
-    /// What one agent, or any where none is named, said to another on `lane`, of one type, in any case.
+    /// Messages of one type from one agent, or from any if none is named, to another on `lane`, in any case.
     pub fn between(
         &self,
         lane: Lane,
@@ -61,13 +61,13 @@ impl SubjectSpace {
         format!("{}api.{service}", self.root)
     }
 
-    /// What one sender sends of what a filter of messages lets through.
+    /// A filter of messages, narrowed to one sender.
     pub fn only_from(&self, filter: &str, from: &AgentId) -> String {
         // Lane, case, sender.
         self.narrowed(filter, 2, from.as_str())
     }
 
-    /// What is said outside of cases of what a filter of messages lets through.
+    /// A filter of messages, narrowed to messages outside of cases.
     pub fn outside_cases(&self, filter: &str) -> String {
         self.narrowed(filter, 1, NO_CASE)
     }

@@ -1,4 +1,4 @@
-//! What the NATS user of one agent or person may do: speak under its own name, and hear what is for it.
+//! What the NATS user of one agent or person may do: publish under its own id, and receive what is addressed to it.
 
 use serde::Serialize;
 
@@ -15,41 +15,41 @@ pub struct Permissions {
 }
 
 impl SubjectSpace {
-    /// What the user of `agent` may do. Whoever may publish under an agent's name is that agent: the broker keeps all others
-    /// from it, from the facts and from the deadlines, and from reading what is addressed to somebody else.
+    /// What the user of `agent` may do. Whoever may publish under an agent's id is that agent. The broker lets no other user do
+    /// so, and lets no agent publish events and deadlines or read what is addressed to somebody else.
     ///
     /// Answers to its own requests come on `_INBOX.<agent>.>`, so its client must be told that prefix: the usual one is
     /// shared with everybody.
     pub fn permissions(&self, agent: &AgentId) -> Permissions {
-        let mut subscribe = self.heard_on(agent);
+        let mut subscribe = self.subscribe_subjects(agent);
         subscribe.push(format!("{}.>", Self::replies(agent)));
         Permissions {
-            publish: self.spoken_on(agent),
+            publish: self.publish_subjects(agent),
             subscribe,
         }
     }
 
-    /// What an agent in an account of its own may do there. Only what it says leaves the account, and only what it hears
-    /// comes in, so its client may use any inbox.
+    /// What an agent in an account of its own may do there. Only what it publishes leaves the account, and only what it
+    /// subscribes to comes in, so its client may use any inbox.
     pub fn permissions_in_own_account(&self, agent: &AgentId) -> Permissions {
-        let mut subscribe = self.heard_on(agent);
+        let mut subscribe = self.subscribe_subjects(agent);
         subscribe.push("_INBOX.>".to_owned());
         Permissions {
-            publish: self.spoken_on(agent),
+            publish: self.publish_subjects(agent),
             subscribe,
         }
     }
 
-    /// Where an agent speaks, and where its heart beats.
-    pub fn spoken_on(&self, agent: &AgentId) -> Vec<String> {
+    /// The subjects of an agent's messages and heartbeats.
+    pub fn publish_subjects(&self, agent: &AgentId) -> Vec<String> {
         let said = Lane::ALL.map(|lane| format!("{}{}.*.{agent}.>", self.root, lane.as_str()));
         said.into_iter()
             .chain([format!("{}beat.{agent}", self.root)])
             .collect()
     }
 
-    /// Where an agent hears what is for it, and what is for everyone.
-    pub fn heard_on(&self, agent: &AgentId) -> Vec<String> {
+    /// The subjects of what is addressed to an agent, and to everyone.
+    pub fn subscribe_subjects(&self, agent: &AgentId) -> Vec<String> {
         let own = Recipient::Agent(agent.clone());
         Lane::ALL
             .into_iter()
@@ -57,8 +57,8 @@ impl SubjectSpace {
             .collect()
     }
 
-    /// Where an agent speaks to another, and to everyone.
-    pub fn spoken_between(&self, from: &AgentId, to: &AgentId) -> Vec<String> {
+    /// The subjects of an agent's messages to one other agent, and to everyone.
+    pub fn publish_subjects_between(&self, from: &AgentId, to: &AgentId) -> Vec<String> {
         let to = Recipient::Agent(to.clone());
         let on = |lane: Lane, to: &Recipient| {
             format!("{}{}.*.{from}.{}.*", self.root, lane.as_str(), to.as_str())
@@ -69,14 +69,14 @@ impl SubjectSpace {
             .collect()
     }
 
-    /// Where an agent speaks to anyone.
-    pub fn spoken_to_agents(&self, agent: &AgentId) -> Vec<String> {
+    /// The subjects of an agent's messages to anyone.
+    pub fn publish_subjects_to_agents(&self, agent: &AgentId) -> Vec<String> {
         Lane::ALL
             .map(|lane| format!("{}{}.*.{agent}.*.*", self.root, lane.as_str()))
             .into()
     }
 
-    /// The prefix of the subjects on which an agent's client is answered.
+    /// The prefix of the subjects on which an agent's client receives replies of the broker and of services.
     pub fn replies(agent: &AgentId) -> String {
         format!("_INBOX.{agent}")
     }
@@ -96,13 +96,13 @@ mod tests {
         assert_eq!(own.publish, shared.publish);
         assert_eq!(own.subscribe[..4], shared.subscribe[..4]);
         assert_eq!(own.subscribe[4..], ["_INBOX.>"]);
-        let between = space.spoken_between(&eva, &AgentId::new("ben").unwrap());
+        let between = space.publish_subjects_between(&eva, &AgentId::new("ben").unwrap());
         assert_eq!(
             between[..2],
             ["concord.v1.msg.*.eva.ben.*", "concord.v1.msg.*.eva._all.*"]
         );
         assert_eq!(
-            space.spoken_to_agents(&eva),
+            space.publish_subjects_to_agents(&eva),
             ["concord.v1.msg.*.eva.*.*", "concord.v1.urgent.*.eva.*.*"]
         );
     }

@@ -24,7 +24,7 @@ pub(super) fn all() -> Vec<(String, Node)> {
             message_age: Duration::ZERO,
         },
     );
-    // The inbox of a service that acts on no message only refuses.
+    // A service that acts on no message refuses all of its inbox.
     let idle = |kind| matches!(kind, ConsumerKind::Inbox(to) | ConsumerKind::UrgentInbox(to) if heard(to).is_empty());
     operations.extend(
         layout
@@ -43,7 +43,7 @@ pub(super) fn all() -> Vec<(String, Node)> {
     operations
 }
 
-/// An operation in the making.
+/// An operation while it is put together.
 struct Operation {
     action: &'static str,
     channel: &'static str,
@@ -203,14 +203,17 @@ fn received(consumer: &ConsumerDefinition) -> Received {
     let (channel, what) = match consumer.kind {
         ConsumerKind::Inbox(_) => ("msg", "Messages addressed to it."),
         ConsumerKind::UrgentInbox(_) => ("urgent", "Urgent messages addressed to it."),
-        ConsumerKind::Events(_) => ("event", "Facts of others that it acts on."),
-        ConsumerKind::Effects(_) => ("event", "Its own facts, to publish what follows from them."),
-        ConsumerKind::Deadlines => ("event", "Facts that may move a deadline."),
+        ConsumerKind::Events(_) => ("event", "Events of others that it acts on."),
+        ConsumerKind::Effects(_) => (
+            "event",
+            "Its own events, to publish what follows from them.",
+        ),
+        ConsumerKind::Deadlines => ("event", "Events that may move a deadline."),
         ConsumerKind::Completions => (
             "event",
             "Ends of requests, which are posted where a request asks for it.",
         ),
-        ConsumerKind::Notices(_) => ("event", "Facts of which people are notified outside NATS."),
+        ConsumerKind::Notices(_) => ("event", "Events of which people are notified outside NATS."),
         ConsumerKind::Wake => (
             lane(consumer),
             "What may concern others than whom it is addressed to.",
@@ -240,7 +243,7 @@ fn messages_of(consumer: &ConsumerDefinition) -> Vec<String> {
         | ConsumerKind::Deadlines
         | ConsumerKind::Completions
         | ConsumerKind::Notices(_) => {
-            let event = consumer.fact.iter();
+            let event = consumer.event.iter();
             event
                 .map(|(aggregate, info)| event::name(*aggregate, info.name))
                 .collect()
@@ -296,7 +299,7 @@ fn appends(service: Service) -> Option<(String, Node)> {
     if events.is_empty() {
         return None;
     }
-    let summary = "Append a fact under the optimistic lock of its aggregate.";
+    let summary = "Append an event under the optimistic lock of its aggregate.";
     Some(
         Operation::new("send", "event", service.as_str(), summary)
             .of(events)
@@ -304,7 +307,7 @@ fn appends(service: Service) -> Option<(String, Node)> {
     )
 }
 
-/// What is not one service's own.
+/// The operations that all services have, or that need bindings of their own.
 fn shared() -> [(String, Node); 3] {
     let queue = map([(
         "nats",

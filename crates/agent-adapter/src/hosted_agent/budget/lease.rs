@@ -1,21 +1,22 @@
-//! What one replica may still use of a budget, and what it has not used of earlier leases. Pure: the time is an argument.
+//! The lease of one replica: what it may still use of a budget, and what it has not used of earlier leases. Pure: the time is
+//! an argument.
 
 use super::window::{Amount, Limits, Unused};
 
-/// What this replica may still use.
+/// The lease of this replica.
 #[derive(Debug, Default)]
 pub(crate) struct Lease {
     pub(super) left: Amount,
     until: i64,
-    /// Where it is noted.
+    /// The time under which the lease is noted.
     noted: i64,
-    /// Of earlier leases, what came back too late to be used.
+    /// The unused parts of earlier leases, which came back too late to be used here.
     unused: Unused,
-    /// Tokens that were used and not asked for: the next lease is for these, too.
+    /// Tokens that were used beyond what was asked for. The next lease also covers these.
     pub(super) owed: u64,
 }
 
-/// What one call may use.
+/// The part of the lease that one call may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Charge {
     tokens: u64,
@@ -23,7 +24,7 @@ pub(crate) struct Charge {
 }
 
 impl Lease {
-    /// Of what has no limit there is always enough.
+    /// Takes the wish from the lease. None where the lease is over or not large enough.
     pub(crate) fn use_of(&mut self, now: i64, limits: Limits, wish: Amount) -> Option<Charge> {
         let enough = (limits.requests.is_none() || self.left.requests >= wish.requests)
             && (limits.tokens.is_none() || self.left.tokens >= wish.tokens);
@@ -38,7 +39,7 @@ impl Lease {
         })
     }
 
-    /// Takes note of what a call has used in fact.
+    /// Corrects the lease by the tokens that a call has really used.
     pub(crate) fn settle(&mut self, charge: Charge, used: u64) {
         match used.checked_sub(charge.tokens) {
             None => {

@@ -1,4 +1,4 @@
-//! What was granted of a provider's minute, and whether there is room for more. Pure: the time is an argument.
+//! The grants of a provider's budget in the last minute, and whether there is room for more. Pure: the time is an argument.
 //!
 //! A grant is a *lease*: so many requests and tokens, to be used within [`LEASE_MS`]. It is counted for a whole minute after
 //! the last moment at which it can be used, so that in no span of 60 seconds, wherever it begins, more is used than the limit.
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 /// The span that limits are stated for.
 pub(crate) const MINUTE_MS: i64 = 60_000;
-/// How long what was granted can be used.
+/// The time within which a grant can be used.
 pub(crate) const LEASE_MS: i64 = 2_000;
 /// By how much the clocks of replicas may differ.
 const SKEW_MS: i64 = 1_000;
-/// How long a grant counts.
+/// The time for which a grant counts.
 const COUNTS_MS: i64 = MINUTE_MS + LEASE_MS + SKEW_MS;
 /// Grants are noted to the second, so that there are never more notes than seconds that count.
 const NOTE_MS: i64 = 1_000;
@@ -29,14 +29,14 @@ pub(crate) struct Amount {
     pub(crate) tokens: u64,
 }
 
-/// What may be used in a minute; none is no limit.
+/// The limits of a budget in a minute. None is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) requests: Option<u64>,
     pub(crate) tokens: Option<u64>,
 }
 
-/// What was granted in one second.
+/// The grants of one second, added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Grant {
     /// Its end, in milliseconds since 1970.
@@ -45,28 +45,29 @@ struct Grant {
     amount: Amount,
 }
 
-/// What all replicas were granted, as it is stored.
+/// The grants of all replicas, as they are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Granted {
     grants: Vec<Grant>,
 }
 
-/// What was granted and will not be used, by where it is noted.
+/// Granted amounts that will not be used, by the time under which they are noted.
 pub(crate) type Unused = BTreeMap<i64, Amount>;
 
-/// What becomes of a wish.
+/// The decision about a wish for requests and tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum GrantDecision {
-    /// So much may be used until then, once this is stored. It is noted at a time by which what is not used is given back.
+    /// `amount` may be used until `until`, once `granted` is stored. It is noted under the time `noted`, by which the unused
+    /// part is given back.
     Lease {
         amount: Amount,
         until: i64,
         noted: i64,
         granted: Granted,
     },
-    /// Not before then, and perhaps not even then.
+    /// There is no room before this time, and perhaps not even then.
     Wait(i64),
-    /// It is more than a whole minute's.
+    /// The wish is larger than the limit of a whole minute.
     Never,
 }
 
@@ -177,7 +178,7 @@ impl Granted {
     }
 }
 
-/// What is leased of one kind: the wish, or a part of the minute where there is room for that.
+/// The leased number of requests or of tokens: the wish, or a part of the minute where there is room for it.
 fn share(limit: Option<u64>, used: u64, wish: u64) -> u64 {
     // What nobody counts is not leased either.
     let Some(limit) = limit else { return wish };

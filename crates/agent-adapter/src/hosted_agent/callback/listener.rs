@@ -1,4 +1,4 @@
-//! A listener with bounds: so many connections at once, each for so long.
+//! A listener with bounds on the number of connections and on the time of each.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,9 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 
-/// Connections at once.
+/// Most connections at once.
 const CONNECTIONS_MAX: usize = 512;
-/// How long a connection may last: who writes a byte a second is not waited for.
+/// The longest time of a connection, so that a client that writes one byte a second does not hold it.
 const LASTS_MAX: Duration = Duration::from_secs(30);
 
 /// The listener.

@@ -1,4 +1,4 @@
-//! Where agents post the answers that come later.
+//! The HTTP endpoint to which agents post their answers later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

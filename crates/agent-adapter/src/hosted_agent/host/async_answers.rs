@@ -82,7 +82,8 @@ impl<P: Ports, C: AgentCaller> Host<P, C> {
         };
         for lane in Lane::ALL {
             let subjects = ports.subjects();
-            let filter = subjects.said_to(lane, &self.agent.agent_id, &incoming.from_agent);
+            let filter =
+                subjects.messages_between(lane, &self.agent.agent_id, &incoming.from_agent);
             // The delivery says nothing about sequences on the other lane. There is little on it between two agents.
             let is_own = delivery.stream == ports.layout().stream_name(StreamKind::of_lane(lane));
             let first = if is_own { delivery.sequence } else { 1 };

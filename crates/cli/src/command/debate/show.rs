@@ -183,11 +183,11 @@ fn write_deadlines(out: &mut String, shown: &Shown<'_>) -> Written {
 
 /// What stands provisionally, or the outcome.
 fn write_result(out: &mut String, shown: &Shown<'_>) -> Written {
-    let standing = shown
+    let provisional = shown
         .provisional
         .as_ref()
         .filter(|_| shown.outcome.is_none());
-    if let Some(resolution) = standing.and_then(|standing| standing.resolution.as_ref()) {
+    if let Some(resolution) = provisional.and_then(|outcome| outcome.resolution.as_ref()) {
         writeln!(
             out,
             "  {} {}",

@@ -92,7 +92,7 @@ fn write_gate(out: &mut String, shown: &Shown<'_>) -> Written {
     shown
         .provisional
         .iter()
-        .try_for_each(|standing| write_provisional(out, standing))?;
+        .try_for_each(|provisional| write_provisional(out, provisional))?;
     if !shown.under_way.is_empty() {
         let names: Vec<&str> = shown
             .under_way

@@ -89,8 +89,8 @@ impl AgentAccount {
                 subject,
             }
         };
-        let published = space.spoken_on(agent).into_iter();
-        let received = space.heard_on(agent).into_iter();
+        let published = space.publish_subjects(agent).into_iter();
+        let received = space.subscribe_subjects(agent).into_iter();
         let mut imports: Vec<Import> = published
             .map(import(Direction::Service))
             .chain(received.map(import(Direction::Stream)))
@@ -99,7 +99,7 @@ impl AgentAccount {
         // The broker gives what it has imported as a service to nobody's stream, so agents hear each other directly.
         imports.extend(others().flat_map(|other| {
             let account = account_of(other);
-            let subjects = space.spoken_between(other, agent).into_iter();
+            let subjects = space.publish_subjects_between(other, agent).into_iter();
             subjects.map(move |subject| Import {
                 kind: Direction::Stream,
                 account: account.clone(),
@@ -108,7 +108,7 @@ impl AgentAccount {
         }));
         let accounts: Vec<String> = others().map(account_of).collect();
         let spoken = space
-            .spoken_to_agents(agent)
+            .publish_subjects_to_agents(agent)
             .into_iter()
             .filter(|_| !accounts.is_empty());
         let exports = spoken.map(|subject| Export {

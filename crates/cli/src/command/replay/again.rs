@@ -26,7 +26,7 @@ pub(super) fn debates_of(bytes: &[u8], sequence: u64) -> Vec<Token> {
 /// Looks for the conflicts of a case again, in the state that its events lead to.
 pub(super) fn detect(case: &CaseState, detected: &Detected) -> Result<(), String> {
     let Some(opened) = &case.opened else {
-        return Err("it belongs to a case of which there are no facts".to_owned());
+        return Err("it belongs to a case of which there are no events".to_owned());
     };
     let again = conflict::detect_within_limit(&detected.case_id, &opened.policy, &case.findings);
     let stored = (

@@ -205,7 +205,7 @@ impl Rebuilt {
 
     /// Reports a message whose subject is none of an event.
     pub(super) fn no_event(&mut self, subject: &str, sequence: u64) {
-        let what = "it is in the stream of facts and is none".to_owned();
+        let what = "it is in the stream of events and is none".to_owned();
         self.differences.push(Difference {
             aggregate: subject.to_owned(),
             sequence,

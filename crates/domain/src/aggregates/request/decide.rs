@@ -110,7 +110,7 @@ fn answer(state: &RequestState, opened: &RequestOpened, answer: &HeardAnswer) ->
     let repeats =
         matches!(&state.ended, Some(RequestEnd::Answered(by)) if *by == answer.message_id);
     // It answers the earlier request in the same words.
-    let for_earlier = opened.request_id.is_unnamed() && answer.at < opened.asked_at;
+    let for_earlier = opened.request_id.is_derived() && answer.at < opened.asked_at;
     if repeats || for_earlier {
         return Decision::Ignore(Ignored::Repetition);
     }

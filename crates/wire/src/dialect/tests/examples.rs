@@ -174,9 +174,12 @@ fn what_is_stored_has_the_id_of_its_place_and_is_known_without_it() {
         (at, Timestamp::default())
     );
     for id in [&once.message_id, &again.message_id] {
-        assert!(id.is_unnamed());
-        assert_eq!(crate::without_place(id.as_str()), heard.message_id.as_str());
-        assert_eq!(&id.clone().at_place(9), id, "a place is given once");
+        assert!(id.is_derived());
+        assert_eq!(
+            crate::without_sequence(id.as_str()),
+            heard.message_id.as_str()
+        );
+        assert_eq!(&id.clone().at_sequence(9), id, "a place is given once");
     }
     for own in [
         "m-1",
@@ -187,9 +190,9 @@ fn what_is_stored_has_the_id_of_its_place_and_is_known_without_it() {
         let Ok(id) = crate::MessageId::new(own) else {
             continue;
         };
-        assert!(!id.is_unnamed(), "{own}");
-        assert_eq!(crate::without_place(own), own);
-        assert_eq!(id.clone().at_place(7), id);
+        assert!(!id.is_derived(), "{own}");
+        assert_eq!(crate::without_sequence(own), own);
+        assert_eq!(id.clone().at_sequence(7), id);
     }
 }
 

@@ -57,130 +57,54 @@ fn what_is_good_is_a_finding_in_every_dialect() {
     }
 }
 
+/// What makes a good message of a dialect a bad one: the dialect, the fields that are changed, and the place of the fault.
+const FAULTS: &str = r##"
+panel | {"id": 7} | /id
+panel | {"id": "a.b"} | /id
+panel | {"round": -1} | /round
+panel | {"recipients": "coordinator"} | /recipients
+panel | {"recipients": ["ben"]} | /recipients
+panel | {"recipients": []} | /recipients
+panel | {"messageType": "revision"} | /messageType
+panel | {"timestamp": "noon"} | /timestamp
+panel | {"timestamp": 9223372036854775807} | /timestamp
+panel | {"content": null} | /content
+panel | {"content": "{\"summary\":\"a\",\"confidence\":2}"} | /content/confidence
+panel | {"content": "{\"summary\":\"a\",\"summary\":\"b\"}"} | /content/summary
+panel | {"content": "{\"riskScore\":1,\"risk_score\":2}"} | /content/risk_score
+panel | {"content": "{\"concord\":{\"rond\":1}}"} | /content/concord/rond
+panel | {"payload": {}} | /payload
+panel | {"replyTo": {}} | /replyTo
+collaboration | {"receiver_id": null} | /receiver_id
+collaboration | {"receiver_id": "ben"} | /receiver_id
+collaboration | {"message_type": "FINDINGS"} | /message_type
+collaboration | {"message_type": "response"} | /message_type
+collaboration | {"metadata": []} | /metadata
+collaboration | {"metadata": {"confidence": 2}} | /metadata/confidence
+collaboration | {"metadata": {"concord": {"case_id": "c-2"}}} | /metadata/concord/case_id
+collaboration | {"metadata": {"concord": {"message_type": "ruling"}}} | /metadata/concord/message_type
+analyst | {"to_agent": "all"} | /to_agent
+analyst | {"message_type": "alert"} | /message_type
+analyst | {"priority": "critical-path"} | /priority
+analyst | {"requires_response": "yes"} | /requires_response
+analyst | {"timestamp": 5} | /timestamp
+analyst | {"content": {"finding": "a", "summary": "b"}} | /content/summary
+session | {"interaction_type": "GROUP_QUERY"} | /interaction_type
+session | {"target_agent_id": null} | /target_agent_id
+session | {"conversation_id": "c-2"} | /conversation_id
+session | {"metadata": {"version": "2.0"}} | /metadata/version
+exchange | {"message_type": "request"} | /message_type
+exchange | {"payload": "text"} | /payload
+exchange | {"timestamp": "ISO8601"} | /timestamp
+exchange | {"metadata": {"processing_time_ms": -1}} | /metadata/processing_time_ms
+"##;
+
 #[test]
 fn each_fault_names_its_place() {
-    use Dialect::{Analyst, Collaboration, Exchange, Panel, Session};
-    for (dialect, change, pointer) in [
-        (Panel, json!({ "id": 7 }), "/id"),
-        (Panel, json!({ "id": "a.b" }), "/id"),
-        (Panel, json!({ "round": -1 }), "/round"),
-        (Panel, json!({ "recipients": "coordinator" }), "/recipients"),
-        (Panel, json!({ "recipients": ["ben"] }), "/recipients"),
-        (Panel, json!({ "recipients": [] }), "/recipients"),
-        (Panel, json!({ "messageType": "revision" }), "/messageType"),
-        (Panel, json!({ "timestamp": "noon" }), "/timestamp"),
-        (Panel, json!({ "timestamp": i64::MAX }), "/timestamp"),
-        (Panel, json!({ "content": null }), "/content"),
-        (
-            Panel,
-            json!({ "content": r#"{"summary":"a","confidence":2}"# }),
-            "/content/confidence",
-        ),
-        (
-            Panel,
-            json!({ "content": r#"{"summary":"a","summary":"b"}"# }),
-            "/content/summary",
-        ),
-        (
-            Panel,
-            json!({ "content": r#"{"riskScore":1,"risk_score":2}"# }),
-            "/content/risk_score",
-        ),
-        (
-            Panel,
-            json!({ "content": r#"{"concord":{"rond":1}}"# }),
-            "/content/concord/rond",
-        ),
-        (Panel, json!({ "payload": {} }), "/payload"),
-        (Panel, json!({ "replyTo": {} }), "/replyTo"),
-        (
-            Collaboration,
-            json!({ "receiver_id": null }),
-            "/receiver_id",
-        ),
-        (
-            Collaboration,
-            json!({ "receiver_id": "ben" }),
-            "/receiver_id",
-        ),
-        (
-            Collaboration,
-            json!({ "message_type": "FINDINGS" }),
-            "/message_type",
-        ),
-        (
-            Collaboration,
-            json!({ "message_type": "response" }),
-            "/message_type",
-        ),
-        (Collaboration, json!({ "metadata": [] }), "/metadata"),
-        (
-            Collaboration,
-            json!({ "metadata": { "confidence": 2 } }),
-            "/metadata/confidence",
-        ),
-        (
-            Collaboration,
-            json!({ "metadata": { "concord": { "case_id": "c-2" } } }),
-            "/metadata/concord/case_id",
-        ),
-        (
-            Collaboration,
-            json!({ "metadata": { "concord": { "message_type": "ruling" } } }),
-            "/metadata/concord/message_type",
-        ),
-        (Analyst, json!({ "to_agent": "all" }), "/to_agent"),
-        (Analyst, json!({ "message_type": "alert" }), "/message_type"),
-        (Analyst, json!({ "priority": "critical-path" }), "/priority"),
-        (
-            Analyst,
-            json!({ "requires_response": "yes" }),
-            "/requires_response",
-        ),
-        (Analyst, json!({ "timestamp": 5 }), "/timestamp"),
-        (
-            Analyst,
-            json!({ "content": { "finding": "a", "summary": "b" } }),
-            "/content/summary",
-        ),
-        (
-            Session,
-            json!({ "interaction_type": "GROUP_QUERY" }),
-            "/interaction_type",
-        ),
-        (
-            Session,
-            json!({ "target_agent_id": null }),
-            "/target_agent_id",
-        ),
-        (
-            Session,
-            json!({ "conversation_id": "c-2" }),
-            "/conversation_id",
-        ),
-        (
-            Session,
-            json!({ "metadata": { "version": "2.0" } }),
-            "/metadata/version",
-        ),
-        (
-            Exchange,
-            json!({ "message_type": "request" }),
-            "/message_type",
-        ),
-        (Exchange, json!({ "payload": "text" }), "/payload"),
-        (Exchange, json!({ "timestamp": "ISO8601" }), "/timestamp"),
-        (
-            Exchange,
-            json!({ "metadata": { "processing_time_ms": -1 } }),
-            "/metadata/processing_time_ms",
-        ),
-    ] {
+    for [dialect, change, pointer] in rows(FAULTS) {
+        let dialect = Dialect::parse(dialect).unwrap();
         let mut message = good(dialect);
-        message
-            .as_object_mut()
-            .unwrap()
-            .extend(change.as_object().unwrap().clone());
+        change_fields(&mut message, change);
         for declared in [Some(dialect), None] {
             let fault = fault(&message, declared);
             assert_eq!(
@@ -190,6 +114,20 @@ fn each_fault_names_its_place() {
             );
         }
     }
+}
+
+/// The rows of a table whose columns have ` | ` between them.
+fn rows<const COLUMNS: usize>(table: &str) -> impl Iterator<Item = [&str; COLUMNS]> {
+    table.lines().filter(|line| !line.is_empty()).map(|line| {
+        let columns: Vec<&str> = line.split(" | ").collect();
+        columns.try_into().unwrap()
+    })
+}
+
+/// Changes some fields of a message, or adds them; `change` is a JSON object.
+fn change_fields(message: &mut Value, change: &str) {
+    let change: serde_json::Map<String, Value> = serde_json::from_str(change).unwrap();
+    message.as_object_mut().unwrap().extend(change);
 }
 
 #[test]
@@ -268,76 +206,32 @@ fn what_is_hostile_is_refused_without_harm() {
     }
 }
 
+/// What a dialect has no words for: the dialect, the message type, the fields of the canonical envelope, and the place of the
+/// fault.
+const UNSAYABLE: &str = r##"
+panel | finding | {"payload": {"riskScore": 1}} | /payload/riskScore
+panel | finding | {"payload": {"confidence": 1}} | /payload/confidence
+panel | finding | {"payload": {"concord": 1}} | /payload/concord
+panel | finding | {"sender": 1} | /sender
+panel | my-type | {} | /message_type
+panel | my_Type | {} | /message_type
+collaboration | finding | {"metadata": {"concord": 1}} | /metadata/concord
+collaboration | finding | {"content": 1} | /content
+analyst | finding | {"payload": {"finding": 1}} | /payload/finding
+analyst | alert | {"payload": {"confidence": 1}} | /payload/confidence
+session | myType | {} | /message_type
+session | finding | {"target_agent_id": 1} | /target_agent_id
+exchange | finding | {"metadata": {"concord": {"x": 1}}} | /metadata/concord
+"##;
+
 #[test]
 fn what_a_dialect_cannot_say_is_a_fault_with_its_place() {
-    use Dialect::{Analyst, Collaboration, Exchange, Panel, Session};
-    for (dialect, kind, change, pointer) in [
-        (
-            Panel,
-            "finding",
-            json!({ "payload": { "riskScore": 1 } }),
-            "/payload/riskScore",
-        ),
-        (
-            Panel,
-            "finding",
-            json!({ "payload": { "confidence": 1 } }),
-            "/payload/confidence",
-        ),
-        (
-            Panel,
-            "finding",
-            json!({ "payload": { "concord": 1 } }),
-            "/payload/concord",
-        ),
-        (Panel, "finding", json!({ "sender": 1 }), "/sender"),
-        (Panel, "my-type", json!({}), "/message_type"),
-        (Panel, "my_Type", json!({}), "/message_type"),
-        (
-            Collaboration,
-            "finding",
-            json!({ "metadata": { "concord": 1 } }),
-            "/metadata/concord",
-        ),
-        (
-            Collaboration,
-            "finding",
-            json!({ "content": 1 }),
-            "/content",
-        ),
-        (
-            Analyst,
-            "finding",
-            json!({ "payload": { "finding": 1 } }),
-            "/payload/finding",
-        ),
-        (
-            Analyst,
-            "alert",
-            json!({ "payload": { "confidence": 1 } }),
-            "/payload/confidence",
-        ),
-        (Session, "myType", json!({}), "/message_type"),
-        (
-            Session,
-            "finding",
-            json!({ "target_agent_id": 1 }),
-            "/target_agent_id",
-        ),
-        (
-            Exchange,
-            "finding",
-            json!({ "metadata": { "concord": { "x": 1 } } }),
-            "/metadata/concord",
-        ),
-    ] {
+    for [dialect, kind, change, pointer] in rows(UNSAYABLE) {
+        let dialect = Dialect::parse(dialect).unwrap();
         let mut message = good(Dialect::Concord);
         message["message_type"] = kind.into();
         message["case_id"] = "c-1".into();
-        message
-            .as_object_mut()
-            .unwrap()
-            .extend(change.as_object().unwrap().clone());
+        change_fields(&mut message, change);
         let subject = subject(&FINDING.replace("finding", kind));
         let envelope = Envelope::decode(message.to_string().as_bytes(), &subject).unwrap();
         let fault = write(&envelope, dialect).unwrap_err();

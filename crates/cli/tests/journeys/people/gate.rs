@@ -1,0 +1,135 @@
+//! Provisional decisions, and the gates at which they are reviewed.
+
+use serde_json::{Value, json};
+
+use super::{CHALLENGE, Stage};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provisional_decision_is_reviewed_at_its_gate() {
+    let stage = Stage::start(14_400).await;
+    let debate = stage.challenge().await;
+    provisional(&stage, &debate).await;
+    overridden(&stage, &debate).await;
+    passed(&stage).await;
+    logged(&stage).await;
+    confirmed(&stage).await;
+    cancelled(&stage).await;
+    stage.holds().await;
+}
+
+fn review(more: &str) -> String {
+    format!("gate review c-1 --gate valuation --by gail {more}")
+}
+
+/// The decision stands provisionally, and the gate cannot be passed without its review.
+async fn provisional(stage: &Stage, debate: &str) {
+    let shown = stage
+        .until("gate show c-1", |shown| shown["requires_review"] == 1)
+        .await;
+    assert_eq!(
+        (&shown["gate"], &shown["provisional"][0]["conflict_id"]),
+        (&json!("valuation"), &json!(debate))
+    );
+    let text = stage.good("gate show c-1").await;
+    for seen in [
+        "1 provisional decision requires review",
+        "alternative   30 %",
+        "rest on it    dcf",
+    ] {
+        assert!(text.contains(seen), "{seen:?} is missing:\n{text}");
+    }
+    stage.refused(&review("--pass"), "require review").await;
+    stage.refused(&review("--confirm d-none"), "d-none").await;
+}
+
+/// The decision is debated again, and then overridden.
+async fn overridden(stage: &Stage, debate: &str) {
+    let redebate = format!("--redebate {debate} --context 'The filing is out.'");
+    let again = stage.json(&review(&redebate)).await;
+    let again = again["again"].as_str().unwrap().to_owned();
+    let taken_up = |shown: &Value| shown["provisional"][0]["conflict_id"] == again.as_str();
+    stage.until("gate show c-1", taken_up).await;
+    let shown = stage.json(&format!("debate show {again}")).await;
+    assert_eq!(shown["terms"]["refers_to"], debate);
+    let guidance = format!("--override {again} --position '28 %' --value 28 --rationale Guidance.");
+    let text = stage.good(&review(&guidance)).await;
+    assert!(text.contains("is overridden"), "{text}");
+}
+
+async fn passed(stage: &Stage) {
+    let text = stage.good(&review("--pass")).await;
+    assert!(text.contains("it was the last"), "{text}");
+    let gates = stage.json("gate list c-1").await;
+    assert_eq!(
+        (&gates["gates"][0]["standing"], &gates["requires_review"]),
+        (&json!("passed"), &json!(0))
+    );
+    assert_eq!(gates["gates"][0]["passed"]["by"], "gail");
+    stage.refused(&review("--pass"), "no gate").await;
+}
+
+/// The decision log has every step, and can be exported.
+async fn logged(stage: &Stage) {
+    let methods = |entries: &Value| -> Vec<String> {
+        let entries = entries.as_array().unwrap().iter();
+        entries
+            .map(|one| one["entry"]["method"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let all = ["provisional", "redebated", "provisional", "overridden"];
+    let listed = stage
+        .until("decisions list", |entries| {
+            methods(entries).len() == all.len()
+        })
+        .await;
+    assert_eq!(methods(&listed), all);
+    let lines = stage.good("decisions export").await;
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!((lines.lines().count(), &first), (4, &listed[0]["entry"]));
+    let file = stage.installation.directory().join("decisions.csv");
+    let export = format!(
+        "decisions export c-1 --format csv --out '{}'",
+        file.display()
+    );
+    stage.good(&export).await;
+    assert_eq!(std::fs::read_to_string(file).unwrap().lines().count(), 5);
+}
+
+/// What stands provisionally in another case is confirmed.
+async fn confirmed(stage: &Stage) {
+    stage.decide("c-3", "release", 14_400).await;
+    let made = stage
+        .with_input("challenge c-3 - --json", CHALLENGE)
+        .await
+        .json();
+    stage
+        .until("gate show c-3", |shown| shown["requires_review"] == 1)
+        .await;
+    let debate = made["debate_id"].as_str().unwrap();
+    let confirm = format!("gate review c-3 --gate release --by gail --confirm {debate}");
+    assert!(stage.good(&confirm).await.contains("is final"));
+    let listed = stage
+        .until("decisions list c-3", |entries| {
+            entries.as_array().unwrap().len() == 2
+        })
+        .await;
+    assert_eq!(listed[1]["entry"]["method"], "confirmed");
+}
+
+async fn cancelled(stage: &Stage) {
+    let request = json!({ "case_id": "c-2", "participants": ["fin"], "task": { "type": "test" } });
+    stage
+        .with_input("case open -", &request.to_string())
+        .await
+        .good();
+    let cancel = "case cancel c-2 --by olga --why 'the deal is off'";
+    assert!(stage.good(cancel).await.contains("is cancelled"));
+    assert_eq!(stage.json("case show c-2").await["phase"], "cancelled");
+    for (case, reason) in [("c-2", "The case is over"), ("c-9", "there is no case c-9")] {
+        let challenge = format!("challenge {case} -");
+        let refused = stage.with_input(&challenge, CHALLENGE).await.refused(1);
+        assert!(refused.contains(reason), "{refused}");
+    }
+    let unknown = "there is no case c-9";
+    stage.refused("gate show c-9", unknown).await;
+}
