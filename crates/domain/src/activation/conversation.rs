@@ -83,7 +83,12 @@ impl WakeState {
     /// The agent with which the sender of a message speaks: its addressee, else the author of the
     /// message that it answers, else the sender of the last message.
     fn other(&self, message: &Remembered) -> Option<AgentId> {
-        let answered = || message.reply_to.as_deref().and_then(|id| self.author_of(id));
+        let answered = || {
+            message
+                .reply_to
+                .as_deref()
+                .and_then(|id| self.author_of(id))
+        };
         let other = match &message.to {
             Recipient::Agent(to) => Some(to),
             Recipient::All | Recipient::Any => {

@@ -224,7 +224,8 @@ impl Machine for AgentMachine {
                     why
                 };
                 let answer = answer(by, request_id, json!({ "agent_id": agent_id }));
-                answer.into_iter()
+                answer
+                    .into_iter()
                     .chain([status(agent_id, AgentStatus::Unavailable, why)])
                     .collect()
             }

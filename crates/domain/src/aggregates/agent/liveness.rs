@@ -60,10 +60,14 @@ pub fn conclude(
         return None;
     }
     // A registration and a status message are signs of life too.
-    let last_sign = [heartbeats.last, agent.since, Some(heartbeats.listening_since)]
-        .into_iter()
-        .flatten()
-        .max()?;
+    let last_sign = [
+        heartbeats.last,
+        agent.since,
+        Some(heartbeats.listening_since),
+    ]
+    .into_iter()
+    .flatten()
+    .max()?;
     let silent_ms = now.millis_since(last_sign);
     let missed = card
         .heartbeat_ms
