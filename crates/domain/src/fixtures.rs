@@ -18,7 +18,7 @@ use crate::aggregates::case::{CaseInput, OpenRequest};
 use crate::aggregates::debate::{AnswerMessage, DebateInput, Opening, round_name};
 use crate::aggregates::detection::DetectionInput;
 use crate::machine::{Context, Decision, Machine, Versioned};
-use crate::rules::size_budget::FACT_BYTES_MAX;
+use crate::rules::size_budget::EVENT_BYTES_MAX;
 use crate::{digest, effect};
 
 pub(crate) fn agent(name: &str) -> AgentId {
@@ -107,7 +107,7 @@ impl<M: Machine> Story<M> {
         record.sequence = self.sequence;
         let bytes = record.encode().unwrap();
         assert!(
-            bytes.len() <= FACT_BYTES_MAX,
+            bytes.len() <= EVENT_BYTES_MAX,
             "{} has {} bytes",
             record.event.name(),
             bytes.len()
@@ -158,7 +158,7 @@ fn keeps_its_word<M: Machine>(
     for (place, sent) in messages.iter().enumerate() {
         let bytes = serde_json::to_vec(sent).unwrap();
         assert!(
-            bytes.len() <= FACT_BYTES_MAX,
+            bytes.len() <= EVENT_BYTES_MAX,
             "an effect of {} has {} bytes",
             info.name,
             bytes.len()

@@ -72,9 +72,9 @@ impl WakeState {
     /// The agents that have sent messages, with the number of messages of others since then.
     pub fn participations(&self) -> BTreeMap<AgentId, Participation> {
         let mut found = BTreeMap::new();
-        for (silent_for, said) in (0_u32..).zip(self.recent.iter().rev()) {
+        for (silent_for, message) in (0_u32..).zip(self.recent.iter().rev()) {
             found
-                .entry(said.from.clone())
+                .entry(message.from.clone())
                 .or_insert(Participation { silent_for });
         }
         found
@@ -82,16 +82,21 @@ impl WakeState {
 
     /// The agent with which the sender of a message speaks: its addressee, else the author of the
     /// message that it answers, else the sender of the last message.
-    fn other(&self, said: &Remembered) -> Option<AgentId> {
-        let answered = || said.reply_to.as_deref().and_then(|id| self.author_of(id));
-        let other = match &said.to {
+    fn other(&self, message: &Remembered) -> Option<AgentId> {
+        let answered = || {
+            message
+                .reply_to
+                .as_deref()
+                .and_then(|id| self.author_of(id))
+        };
+        let other = match &message.to {
             Recipient::Agent(to) => Some(to),
             Recipient::All | Recipient::Any => {
                 answered().or_else(|| self.recent.back().map(|last| &last.from))
             }
         };
         other
-            .filter(|other| **other != said.from && Service::parse(other.as_str()).is_err())
+            .filter(|other| **other != message.from && Service::parse(other.as_str()).is_err())
             .cloned()
     }
 
@@ -99,8 +104,8 @@ impl WakeState {
     pub fn author_of(&self, message_id: &str) -> Option<&AgentId> {
         self.recent
             .iter()
-            .find(|said| said.message_id.as_str() == message_id)
-            .map(|said| &said.from)
+            .find(|message| message.message_id.as_str() == message_id)
+            .map(|message| &message.from)
     }
 }
 
@@ -181,15 +186,15 @@ impl Machine for WakeMachine {
 
     fn apply(state: &mut WakeState, record: StoredEvent<WakeEvent>) {
         state.causes.insert(record.meta.cause, ());
-        let (said, broken) = match record.event {
+        let (message, broken) = match record.event {
             WakeEvent::Decided(decided) => (Some(decided.said), decided.loop_broken),
             WakeEvent::LoopBroken(broken) => (None, Some(broken)),
         };
-        if let Some(said) = said {
-            if let Some(other) = state.other(&said) {
-                state.reply_chains.record(&said.from, &other, said.at);
+        if let Some(message) = message {
+            if let Some(other) = state.other(&message) {
+                state.reply_chains.record(&message.from, &other, message.at);
             }
-            state.recent.push_back(said);
+            state.recent.push_back(message);
         }
         if state.recent.len() > REMEMBERED_MAX {
             state.recent.pop_front();
@@ -209,9 +214,9 @@ impl Machine for WakeMachine {
     fn effects(record: &StoredEvent<WakeEvent>) -> Vec<Effect> {
         match &record.event {
             WakeEvent::Decided(decided) => woken(decided)
-                .chain(decided.loop_broken.iter().flat_map(told))
+                .chain(decided.loop_broken.iter().flat_map(report_loop))
                 .collect(),
-            WakeEvent::LoopBroken(broken) => told(broken).collect(),
+            WakeEvent::LoopBroken(broken) => report_loop(broken).collect(),
         }
     }
 
@@ -317,11 +322,11 @@ fn broken_by(state: &WakeState, input: &DecidedMessage) -> Option<LoopBroken> {
 
 fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
     // The addressee has the message already.
-    let told = decided
+    let others = decided
         .woken
         .iter()
         .filter(|one| decided.said.to.as_str() != one.agent_id.as_str());
-    told.map(|one| {
+    others.map(|one| {
         let data = Woken {
             reason: one.reason.clone(),
             score: one.score,
@@ -334,7 +339,7 @@ fn woken(decided: &WakeDecided) -> impl Iterator<Item = Effect> {
 }
 
 /// Tells both agents that they do not wake each other any more, and how to go on.
-fn told(broken: &LoopBroken) -> impl Iterator<Item = Effect> {
+fn report_loop(broken: &LoopBroken) -> impl Iterator<Item = Effect> {
     let pairs = [(&broken.from, &broken.to), (&broken.to, &broken.from)];
     pairs.into_iter().map(|(agent, other)| {
         let LoopBroken { depth, window_ms, until, .. } = broken;

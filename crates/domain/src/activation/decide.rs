@@ -92,7 +92,7 @@ pub fn decide_all(
     vector: Option<&[f32]>,
     conversation: &Conversation<'_>,
 ) -> Decisions {
-    let hears = |agent: &AgentId| {
+    let can_read = |agent: &AgentId| {
         conversation
             .audience
             .is_none_or(|audience| audience.contains(agent))
@@ -100,12 +100,12 @@ pub fn decide_all(
     let mentioned = mentions(message.content, |name| {
         matcher
             .agent_named(name)
-            .filter(|agent| hears(agent) && *agent != message.from)
+            .filter(|agent| can_read(agent) && *agent != message.from)
     });
     let preferred: Named<'_> = message
         .preferred
         .iter()
-        .filter(|agent| hears(agent) && *agent != message.from)
+        .filter(|agent| can_read(agent) && *agent != message.from)
         .collect();
     let query = Query {
         text: message.content,
@@ -145,7 +145,7 @@ pub fn decide_all(
     };
     let agents = matcher
         .agents()
-        .filter(|agent| hears(agent) && *agent != message.from);
+        .filter(|agent| can_read(agent) && *agent != message.from);
     let decisions: BTreeMap<AgentId, Decision> = agents
         .map(|agent| (agent.clone(), decide_one(agent)))
         .collect();

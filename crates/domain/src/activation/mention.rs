@@ -40,10 +40,10 @@ impl<'a> FromIterator<&'a AgentId> for Named<'a> {
 
 /// The agents mentioned in a text as `@agent_id`.
 ///
-/// `known` gives the agent with a name. A name that no agent has does not count, so that
+/// `agent_named` gives the agent with a name. A name that no agent has does not count, so that
 /// `@Override` in code is no mention. An at-sign inside an e-mail address, a host name, a path or a
 /// package name is no mention. Only the part of the text that is matched is read.
-pub fn mentions<'a>(text: &str, known: impl Fn(&str) -> Option<&'a AgentId>) -> Named<'a> {
+pub fn mentions<'a>(text: &str, agent_named: impl Fn(&str) -> Option<&'a AgentId>) -> Named<'a> {
     let text = cut(text);
     let candidate = |(at, _): (usize, &str)| {
         let (before, rest) = (text.get(..at)?, text.get(at + 1..)?);
@@ -62,7 +62,7 @@ pub fn mentions<'a>(text: &str, known: impl Fn(&str) -> Option<&'a AgentId>) -> 
             return None;
         }
         // "@ann-" and "_@ann_" are ann with punctuation, unless an agent has that name.
-        known(name).or_else(|| known(name.trim_end_matches(['_', '-'])))
+        agent_named(name).or_else(|| agent_named(name.trim_end_matches(['_', '-'])))
     };
     text.match_indices('@').filter_map(candidate).collect()
 }

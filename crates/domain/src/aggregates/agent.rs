@@ -223,8 +223,9 @@ impl Machine for AgentMachine {
                 } else {
                     why
                 };
-                let told = answer(by, request_id, json!({ "agent_id": agent_id }));
-                told.into_iter()
+                let answer = answer(by, request_id, json!({ "agent_id": agent_id }));
+                answer
+                    .into_iter()
                     .chain([status(agent_id, AgentStatus::Unavailable, why)])
                     .collect()
             }

@@ -337,7 +337,7 @@ impl Auditor {
             let place = position.subject.clone().unwrap_or_default();
             let what = format!("{from} has published what is no message: {fault}");
             self.counts.violated(
-                Invariant::EffectsOfFacts,
+                Invariant::EffectsPublished,
                 place,
                 Some(position.sequence),
                 what,

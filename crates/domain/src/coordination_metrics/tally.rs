@@ -191,7 +191,7 @@ impl Tally {
             p95_ms: self.percentile(95),
         };
         let seconds = share(self.sum_ms, self.answered).map(|mean| mean / 1_000.0);
-        let heard = |of: &Feedbacks| of.accepted + of.declined;
+        let reacted = |of: &Feedbacks| of.accepted + of.declined;
         Report {
             messages: self.messages,
             messages_through_lead: self.through_lead,
@@ -209,10 +209,10 @@ impl Tally {
             lead_share: Measure::new(share(self.through_lead, self.messages), lead),
             peer_help_seconds: Measure::new(seconds, help),
             matching_accuracy: Measure::new(
-                share(self.matches.accepted, heard(&self.matches)),
+                share(self.matches.accepted, reacted(&self.matches)),
                 accuracy,
             ),
-            false_wakes: Measure::new(share(self.wakes.declined, heard(&self.wakes)), wakes),
+            false_wakes: Measure::new(share(self.wakes.declined, reacted(&self.wakes)), wakes),
             events_per_session: Measure::new(share(self.collaboration, self.sessions), events),
         }
     }

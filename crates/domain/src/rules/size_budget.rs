@@ -21,7 +21,7 @@ use truncate::{Room, shortened_position};
 /// Most bytes of a stored event. The broker accepts messages of 1 MiB, with headers, unless it is
 /// configured otherwise; the contents of an event are also sent as a message with an envelope of
 /// its own.
-pub const FACT_BYTES_MAX: usize = 768 * 1024;
+pub const EVENT_BYTES_MAX: usize = 768 * 1024;
 /// Most bytes of a case's task.
 pub const TASK_BYTES_MAX: usize = 640 * 1024;
 /// Most bytes of an answer in a debate, whatever its policy says about tokens: events hold it

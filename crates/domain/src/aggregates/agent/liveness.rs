@@ -49,21 +49,25 @@ impl Heartbeats {
 /// already, or when nothing speaks for a change.
 pub fn conclude(
     agent: &AgentState,
-    heard: &Heartbeats,
+    heartbeats: &Heartbeats,
     now: Timestamp,
 ) -> Option<(AgentStatus, String)> {
     let card = agent.card.as_ref()?;
-    if heard
+    if heartbeats
         .changed_at
         .is_some_and(|at| now.millis_since(at) < SETTLE_MS)
     {
         return None;
     }
     // A registration and a status message are signs of life too.
-    let last_sign = [heard.last, agent.since, Some(heard.listening_since)]
-        .into_iter()
-        .flatten()
-        .max()?;
+    let last_sign = [
+        heartbeats.last,
+        agent.since,
+        Some(heartbeats.listening_since),
+    ]
+    .into_iter()
+    .flatten()
+    .max()?;
     let silent_ms = now.millis_since(last_sign);
     let missed = card
         .heartbeat_ms
@@ -75,11 +79,11 @@ pub fn conclude(
         )
     } else {
         // A status message since the last heartbeat is newer than the heartbeat.
-        let heard_at = heard.last?;
+        let heard_at = heartbeats.last?;
         if agent.since.is_some_and(|since| since >= heard_at) {
             return None;
         }
-        (heard.status, String::new())
+        (heartbeats.status, String::new())
     };
     (agent.status != status).then_some((status, why))
 }

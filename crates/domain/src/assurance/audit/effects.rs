@@ -52,7 +52,7 @@ impl Effects {
                 let place = place(M::Event::AGGREGATE, &record.meta.id);
                 let what = format!("Its effects cannot be written: {error}.");
                 return counts.violated(
-                    Invariant::EffectsOfFacts,
+                    Invariant::EffectsPublished,
                     place,
                     Some(record.sequence),
                     what,
@@ -73,7 +73,7 @@ impl Effects {
             ..
         } in messages
         {
-            counts.examined(Invariant::EffectsOfFacts);
+            counts.examined(Invariant::EffectsPublished);
             if self
                 .unexplained
                 .get(&message_id)
@@ -111,7 +111,7 @@ impl Effects {
         if envelope.message_type == MessageType::Error && id.as_str().ends_with(REFUSED) {
             return;
         }
-        counts.examined(Invariant::EffectsOfFacts);
+        counts.examined(Invariant::EffectsPublished);
         if self
             .awaited
             .get(id)
@@ -157,7 +157,7 @@ impl Effects {
                 awaited.sequence
             );
             counts.violated(
-                Invariant::EffectsOfFacts,
+                Invariant::EffectsPublished,
                 format!("message/{id}"),
                 Some(awaited.sequence),
                 what,
@@ -166,7 +166,7 @@ impl Effects {
         for (id, (from, sequence)) in &self.unexplained {
             let what = format!("{from} has published it, and no stored fact has it as its effect.");
             counts.violated(
-                Invariant::EffectsOfFacts,
+                Invariant::EffectsPublished,
                 format!("message/{id}"),
                 Some(*sequence),
                 what,

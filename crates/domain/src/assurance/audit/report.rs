@@ -12,7 +12,7 @@ pub enum Invariant {
     /// 3: every case and debate ends once, and no round goes back.
     EndsOnce,
     /// 4: every effect of a stored event is published, and no other.
-    EffectsOfFacts,
+    EffectsPublished,
     /// 5: every deadline fires, never early, and is acted on at most once.
     Deadlines,
     /// 6: nobody is given more debates than their capacity.
@@ -32,7 +32,7 @@ impl Invariant {
         Self::NothingStuck,
         Self::FindingsKept,
         Self::EndsOnce,
-        Self::EffectsOfFacts,
+        Self::EffectsPublished,
         Self::Deadlines,
         Self::Capacity,
         Self::Replay,
@@ -46,7 +46,7 @@ impl Invariant {
             Self::NothingStuck => 1,
             Self::FindingsKept => 2,
             Self::EndsOnce => 3,
-            Self::EffectsOfFacts => 4,
+            Self::EffectsPublished => 4,
             Self::Deadlines => 5,
             Self::Capacity => 6,
             Self::Replay => 7,
@@ -61,7 +61,7 @@ impl Invariant {
             Self::NothingStuck => "nothing_stuck",
             Self::FindingsKept => "findings_kept",
             Self::EndsOnce => "ends_once",
-            Self::EffectsOfFacts => "effects_of_facts",
+            Self::EffectsPublished => "effects_of_facts",
             Self::Deadlines => "deadlines",
             Self::Capacity => "capacity",
             Self::Replay => "replay",
@@ -75,7 +75,7 @@ impl Invariant {
         match self {
             Self::NothingStuck | Self::EndsOnce => "cases and debates",
             Self::FindingsKept => "findings",
-            Self::EffectsOfFacts => "effects and messages of services",
+            Self::EffectsPublished => "effects and messages of services",
             Self::Deadlines => "deadlines",
             Self::Capacity => "assignments to experts",
             Self::Replay => "facts",

@@ -329,7 +329,7 @@ fn more_can_be_fed_after_a_report() {
     }
     let missing = auditor.finish(&Ending::quiescent(after(20_000)));
     assert_eq!(
-        missing.of(Invariant::EffectsOfFacts).unwrap().violations,
+        missing.of(Invariant::EffectsPublished).unwrap().violations,
         11,
         "no message was fed"
     );
